@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hosting import Agent
-from memoryd.client.agents.hooks.hosts import HOSTS, PROMPT, START, STOP
+from memoryd.client.programs.hooks.hosts import HOSTS, PROMPT, START, STOP
 from places import make_folder
 
 CHECKOUT = Path(__file__).parents[1]
@@ -98,7 +98,7 @@ _OPENING = re.compile(r'(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[
 _GIVEN = "⎿ "
 _ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8}|\d{8}T\d{6}Z)\b")
 _PATIENT = """import sys
-from memoryd.client.agents.hooks import answering, process
+from memoryd.client.programs.hooks import answering, process
 answering.DEADLINE_MS, process.LIMIT_S, process.LIMITS_S, process._RESERVE_S = 60_000, 60.0, {}, -60.0
 process.main(sys.argv[1:])
 """

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoryd.client.agents.hooks.hosts import HOSTS
+from memoryd.client.programs.hooks.hosts import HOSTS
 
 OURS = ("HOME", "MEMORYD_NAMESPACE", "MEMORYD_TOKEN", "XDG_DATA_HOME")
 
@@ -69,4 +69,4 @@ class Agent:
 
     def command(self, event: str) -> list[str]:
         """Return the words of the installed command."""
-        return [sys.executable, "-P", "-m", "memoryd.client.memctl", "hook", event, "--agent", self.name]
+        return [sys.executable, "-P", "-m", "memoryd.client.programs.memctl", "hook", event, "--agent", self.name]

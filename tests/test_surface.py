@@ -45,13 +45,13 @@ def list_parameters():
 
 
 def list_commands():
-    from memoryd.client.memctl import commands
+    from memoryd.client.programs.memctl import commands
 
     return list(commands.list_commands())
 
 
 def list_options():
-    from memoryd.client.memctl import arguments, commands
+    from memoryd.client.programs.memctl import arguments, commands
 
     everywhere = argparse.ArgumentParser(add_help=False)
     arguments.add_global_options(everywhere)
@@ -104,7 +104,7 @@ def list_tables():
 
 
 def list_checks():
-    return list(import_module("memoryd.client.doctor.checks").list_checks())
+    return list(import_module("memoryd.client.programs.doctor.checks").list_checks())
 
 
 def list_errors():
@@ -112,9 +112,9 @@ def list_errors():
 
 
 def list_mcp():
-    from memoryd.client.agents.mcp import prompts, resources, tools
+    from memoryd.client.programs.mcp import prompts, resources, tools
 
-    source = ast.parse((ROOT / "client/agents/mcp/tools.py").read_text())
+    source = ast.parse((ROOT / "client/programs/mcp/tools.py").read_text())
     for table in (tools.TOOLS, tools.CONNECTOR_TOOLS):
         for name, tool in table.items():
             yield name
@@ -132,32 +132,31 @@ def _values(row):
 
 
 def list_hosts():
-    from memoryd.client.agents.hooks.hosts import HOSTS
+    from memoryd.client.programs.hooks.hosts import HOSTS
 
-    return [*HOSTS, *(["hermes"] if (ROOT / "client/integrations/hermes.py").exists() else [])]
+    return [*HOSTS, *(["hermes"] if (ROOT / "client/programs/hooks/hermes.py").exists() else [])]
 
 
 def list_events():
-    return list(import_module("memoryd.client.agents.hooks.hosts").EVENTS)
+    return list(import_module("memoryd.client.programs.hooks.hosts").EVENTS)
 
 
 def list_agents():
-    return list(import_module("memoryd.client.backfill.agents").AGENTS)
+    return list(import_module("memoryd.client.programs.backfill.agents").AGENTS)
 
 
 def list_systems():
-    return list(import_module("memoryd.client.importing.systems").SYSTEMS)
+    return list(import_module("memoryd.client.programs.importing.systems").SYSTEMS)
 
 
 def list_frameworks():
     """Return the public classes and functions of adapters, and the tools for any agent."""
-    root = ROOT
-    for name in ("langgraph", "openai_agents", "anthropic", "hermes"):
-        tree = ast.parse((root / f"client/integrations/{name}.py").read_text())
+    for name in ("langgraph", "openai_agents", "anthropic"):
+        tree = ast.parse((ROOT / f"client/integrations/{name}.py").read_text())
         for node in tree.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
                 yield f"{name}.{node.name}"
-    tree = ast.parse((root / "client/tools.py").read_text())
+    tree = ast.parse((ROOT / "client/tools.py").read_text())
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             yield f"tools.{node.name}"
@@ -217,10 +216,10 @@ def list_profiles():
 
 def list_views():
     root = ROOT
-    text = (root / "client/web/static/app.js").read_text()
+    text = (root / "client/programs/web/static/app.js").read_text()
     table = re.search(r"const VIEWS = \[(.*?)\];", text, re.DOTALL)[1]
     yield from re.findall(r'\["([a-z]+)"', table)
-    reports = import_module("memoryd.client.web.reports.table")
+    reports = import_module("memoryd.client.programs.web.reports.table")
     yield from (f"report {name}" for name in sorted(reports.REPORTS))
 
 

@@ -31,7 +31,7 @@ import itertools
 from harness import NO_MODEL, Daemon, Report, model_dir, percentile, prepared, progress, timed
 
 from memoryd.client import Client, linux
-from memoryd.client.backfill.building import BETWEEN, HOST, THINKING, TOOLS
+from memoryd.client.programs.backfill.building import BETWEEN, HOST, THINKING, TOOLS
 from memoryd.models.catalog import DEFAULT
 from memoryd.models.embedder import load
 from past_sessions import MadeHome, SaidPair, make_home
@@ -169,7 +169,7 @@ def _count_hits(client: Client, questions: list[tuple[str, str]]) -> float:
 
 def _start(daemon: Daemon, home: Path, *words: str) -> "subprocess.Popen[bytes]":
     environment = {**daemon.environment, "HOME": str(home)}
-    command = [sys.executable, "-m", "memoryd.client.memctl", "backfill", "--json", "--timeout", "600", *words]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "backfill", "--json", "--timeout", "600", *words]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, cwd=home)
 
 

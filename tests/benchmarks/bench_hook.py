@@ -15,7 +15,7 @@ from typing import Any
 import corpus
 from harness import Report, median, percentile, running
 
-from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS, PROMPT, START, TOOL
+from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS, PROMPT, START, TOOL
 
 MEMORIES = 10_000
 AGENT = "claude-code"

@@ -14,7 +14,7 @@ from harness import Report, median, percentile, running
 sys.path.insert(0, str(Path(__file__).parents[1] / "memctl" / "web"))
 from page import Browser, Served, Tab
 
-STATIC = Path(__file__).parents[2] / "client" / "web" / "static"
+STATIC = Path(__file__).parents[2] / "client" / "programs" / "web" / "static"
 _FIRST = """new MutationObserver(() => {
   if (!window.first && document.querySelector('.op')) window.first = performance.now();
 }).observe(document, { childList: true, subtree: true });"""

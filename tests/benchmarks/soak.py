@@ -23,7 +23,7 @@ import corpus
 from harness import NO_MODEL, Daemon, machine, markdown, percentile, running
 
 from memoryd.client import Busy, Client, NotFound
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.protocol import Jobs
 
 LIMIT = 1.2  # RSS at the end over RSS when warm

@@ -14,7 +14,7 @@ from impostor import impostor, needs_root
 from configs import NO_MODEL
 from hosting import Agent
 from memoryd.client import AsyncClient, Client, Unavailable
-from memoryd.client.agents.hooks import spool
+from memoryd.client.programs.hooks import spool
 from memoryd.client.transport import elsewhere
 from waiting import wait_until
 from workbench import Process
@@ -57,7 +57,7 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Enter]:
 
 
 def memctl(*words: str, given: str = "") -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "memoryd.client.memctl", *words]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", *words]
     return subprocess.run(command, input=given, capture_output=True, text=True, timeout=100, check=False)
 
 
@@ -117,7 +117,7 @@ def test_a_hook_reaches_it_in_place_of_spooling(shell: str, enter: Enter, folder
 
 def test_a_hook_that_reaches_the_usual_socket_looks_nowhere_else(enter: Enter) -> None:
     memctl("up")
-    ask = "import sys, time\nfrom memoryd.client.agents.hooks.wire import DaemonLink\n"
+    ask = "import sys, time\nfrom memoryd.client.programs.hooks.wire import DaemonLink\n"
     ask += "print(DaemonLink(time.monotonic() + 20).call('status')['memories'])\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("0\n")

@@ -29,7 +29,7 @@ if system == "win32":
         sys.modules[name] = None
 sys.platform = system
 """
-RUN = PRETEND + "from memoryd.client.memctl import main; sys.argv[0] = 'memctl'; main()"
+RUN = PRETEND + "from memoryd.client.programs.memctl import main; sys.argv[0] = 'memctl'; main()"
 DAEMON = PRETEND + "from memoryd.daemon.__main__ import main; sys.exit(main([]))"
 CLIENT = (
     PRETEND

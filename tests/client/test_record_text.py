@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.record_text import (
+from memoryd.client.programs.memctl.record_text import (
     FENCE,
     file_name,
     folder_name,

@@ -16,8 +16,8 @@ from impostor import NOBODY, impostor, needs_root
 
 from hosting import Agent
 from memoryd.client import AsyncClient, Client, Untrusted
-from memoryd.client.agents.hooks import spool, wire
-from memoryd.client.memctl.running import run
+from memoryd.client.programs.hooks import spool, wire
+from memoryd.client.programs.memctl.running import run
 from memoryd.client.transport import paths, spawn, trust
 from memoryd.daemon.system import listen
 
@@ -259,7 +259,7 @@ def test_what_a_host_starts_without_the_variable_finds_the_users_folder(
 # It runs as root first, so that all is imported: another user may not be able to read this test's packages.
 _ASK_AS_NOBODY = f"""
 import os, pwd, sys
-from memoryd.client.memctl import running
+from memoryd.client.programs.memctl import running
 running.run(sys.argv[1:])
 os.setgroups([])
 os.setgid({NOBODY})

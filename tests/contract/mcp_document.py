@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.agents.mcp import resources, schemas
-from memoryd.client.agents.mcp.prompts import PROMPTS
-from memoryd.client.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS, Tool
+from memoryd.client.programs.mcp import resources, schemas
+from memoryd.client.programs.mcp.prompts import PROMPTS
+from memoryd.client.programs.mcp.tools import CONNECTOR_TOOLS, TOOLS, Tool
 
 PAGE = Path(__file__).parents[2] / "docs" / "mcp.md"
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from memoryd.client.memctl.commands import GROUPS
+from memoryd.client.programs.memctl.commands import GROUPS
 
 README = Path(__file__).parents[2] / "README.md"
 _TABLE = re.compile(r"(?<=\n## memctl\n)\| \| \|\n\|---\|---\|\n(\|.*\n)*")

@@ -2,7 +2,7 @@
 
 from mcp_document import PAGE, document
 
-from memoryd.client.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS
+from memoryd.client.programs.mcp.tools import CONNECTOR_TOOLS, TOOLS
 
 
 def test_the_page_is_what_the_server_says() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from settings_document import VARIABLES, WISHES, document
 
-from memoryd.client.doctor import installation
+from memoryd.client.programs.doctor import installation
 from memoryd.daemon.config import Config
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

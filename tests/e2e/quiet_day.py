@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from memoryd.client import Client
-from memoryd.client.agents.hooks.hosts import EVENTS
+from memoryd.client.programs.hooks.hosts import EVENTS
 from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
 
-MEMCTL = [sys.executable, "-P", "-m", "memoryd.client.memctl"]
+MEMCTL = [sys.executable, "-P", "-m", "memoryd.client.programs.memctl"]
 EVERY_S = "\n".join(f"{name} = 1.0" for name in list_jobs())
 CONFIG = f"[jobs.every_s]\n{EVERY_S}\n\n[cognition]\nquiet_s = 0.1\n"
 NOTES = {"MEMORY.md": "# Memory\n\nThe cache is Valkey.\n", "memory/2026-01-05.md": "- The wiki moved to port 8081.\n"}

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from test_agent_hosts import AGENTS, ANSWER
 
-from memoryd.client.memctl import run
+from memoryd.client.programs.memctl import run
 from model_api import model_api
 from waiting import wait_until
 from workbench import Process
@@ -37,7 +37,7 @@ def test_a_backfill_finds_a_session_that_hooks_observed_and_takes_nothing_of_it(
         with suppress(AssertionError):  # on a busy machine an agent does not wait for all of its hooks
             wait_until(lambda: client.tiers().flows.get("observed", 0) == 2, 30)
         observed = client.tiers().flows.get("observed", 0)
-    command = [sys.executable, "-m", "memoryd.client.memctl", "backfill", "--agent", agent, "--json"]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "backfill", "--agent", agent, "--json"]
     done = json.loads(subprocess.run(command, cwd=place, env=asking, capture_output=True, check=True).stdout)
     assert [(row["namespace"], row["turns"]) for row in done["projects"]] == [("billing", 2)]
     assert observed

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client.agents.hooks.hosts import HOSTS
-from memoryd.client.memctl import run
+from memoryd.client.programs.hooks.hosts import HOSTS
+from memoryd.client.programs.memctl import run
 from model_api import ModelApi, model_api
 from waiting import wait_until
 from workbench import Process

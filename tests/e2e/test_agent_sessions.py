@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hosting import Agent, Answered
-from memoryd.client.agents.hooks.hosts import HOSTS
+from memoryd.client.programs.hooks.hosts import HOSTS
 from places import make_folder
 from waiting import wait_until
 from workbench import Process

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoryd.client import Client
-from memoryd.client.memctl import run
+from memoryd.client.programs.memctl import run
 from memoryd.client.protocol import Record
 from memoryd.daemon.store.rescue import restore
 from memoryd.daemon.store.store import Store

@@ -14,7 +14,7 @@ FACTS = [
 
 
 def memctl(real: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memoryd.client.memctl", *arguments]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", *arguments]
     return subprocess.run(command, env=real.environment, capture_output=True, text=True, timeout=60)
 
 

@@ -281,7 +281,15 @@ async def test_an_agent_of_another_machine_uses_a_forwarded_port(home: Home, awa
             free.bind(("127.0.0.1", 0))
         near, far = one.getsockname()[1], other.getsockname()[1]
     words = ["--http", "--port", str(far), "--allow-host", f"127.0.0.1:{near}", "--namespace", "acme", "--json"]
-    serve = [sys.executable, "-m", "memoryd.client.memctl", "mcp", *words, "--socket", str(home.process.socket)]
+    serve = [
+        sys.executable,
+        "-m",
+        "memoryd.client.programs.memctl",
+        "mcp",
+        *words,
+        "--socket",
+        str(home.process.socket),
+    ]
     environment = home.environment(away)
     environment["PATH"] = f"{sshd.folder}:{environment['PATH']}"
     server = subprocess.Popen(serve, env=environment, stdout=subprocess.PIPE)

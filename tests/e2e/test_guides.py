@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from guide import CHECKOUT, NOT_RUN, Reader, is_like, list_commands, read_blocks, replay
-from memoryd.client.memctl import commands
-from memoryd.client.memctl.arguments import parse
+from memoryd.client.programs.memctl import commands
+from memoryd.client.programs.memctl.arguments import parse
 
 PAGES = {
     str(path.relative_to(CHECKOUT)): path.read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import memoryd
 from guide import read_blocks
-from memoryd.client.memctl.commands import list_commands
+from memoryd.client.programs.memctl.commands import list_commands
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from memoryd.client.agents.hooks import answering
-from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.errors import BadFrame, Invalid, MemorydError
-from memoryd.client.importing import child
-from memoryd.client.importing.records import Account
-from memoryd.client.importing.systems import SYSTEMS
+from memoryd.client.programs.hooks import answering
+from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.programs.importing import child
+from memoryd.client.programs.importing.records import Account
+from memoryd.client.programs.importing.systems import SYSTEMS
 from memoryd.client.transport.frames import FrameReader
 from memoryd.daemon.server import envelope
 from memoryd.daemon.workspaces.documents.chunks import chunk
@@ -204,7 +204,7 @@ SAMPLES = {
 def test_imports(system: str, tmp_path: Path) -> None:
     sample = (DATA / "imports" / SAMPLES[system]).read_bytes()
     file = tmp_path / Path(SAMPLES[system]).name
-    module = __import__(f"memoryd.client.importing.{SYSTEMS[system].module}", fromlist=["read"])
+    module = __import__(f"memoryd.client.programs.importing.{SYSTEMS[system].module}", fromlist=["read"])
 
     def read(edits: list[tuple[int, int, bytes]]) -> None:
         file.write_bytes(edit(sample, [(at * 37, kind, piece) for at, kind, piece in edits]))

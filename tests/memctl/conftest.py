@@ -11,7 +11,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl, Outcome
 
 from configs import NO_MODEL
-from memoryd.client.memctl import run
+from memoryd.client.programs.memctl import run
 from places import make_folder
 from workbench import Process
 

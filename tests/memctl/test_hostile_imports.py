@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.importing import child, markdown
-from memoryd.client.importing.systems import SYSTEMS
-from memoryd.client.memctl import import_, sending
+from memoryd.client.programs.importing import child, markdown
+from memoryd.client.programs.importing.systems import SYSTEMS
+from memoryd.client.programs.memctl import import_, sending
 from memoryd.client.transport.sync import Client
 
 SAMPLES = Path(__file__).parent.parent / "data" / "imports"

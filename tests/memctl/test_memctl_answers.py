@@ -682,7 +682,7 @@ def test_waiting_for_readiness_has_a_limit(memctl: Memctl, fake: FakeDaemon, fol
 
 def test_output_that_nobody_reads_ends_without_a_word(fake: FakeDaemon) -> None:
     fake.replies[protocol.List] = protocol.Page(memories=[MEMORY] * 1000, total=1000)
-    command = [sys.executable, "-m", "memoryd.client.memctl", "list", "--json"]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "list", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stderr
@@ -693,7 +693,7 @@ def test_output_that_nobody_reads_ends_without_a_word(fake: FakeDaemon) -> None:
 
 
 def test_lone_surrogates_are_refused_with_a_sentence(fake: FakeDaemon) -> None:
-    command = [sys.executable.encode(), b"-m", b"memoryd.client.memctl", b"add", b"\xff\xfe"]
+    command = [sys.executable.encode(), b"-m", b"memoryd.client.programs.memctl", b"add", b"\xff\xfe"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == "memctl: The text holds lone surrogates, which are not Unicode characters; remove them.\n"
@@ -701,7 +701,7 @@ def test_lone_surrogates_are_refused_with_a_sentence(fake: FakeDaemon) -> None:
 
 def test_content_from_standard_input(fake: FakeDaemon) -> None:
     fake.replies[protocol.Add] = protocol.Added(id=ID, outcome="created", embedded=True, operation="1" * 32)
-    command = [sys.executable, "-m", "memoryd.client.memctl", "add", "-"]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "add", "-"]
     assert subprocess.run(command, input=b"one\ntwo\n", capture_output=True).returncode == 0
     assert isinstance(fake.calls[0], protocol.Add)
     assert fake.calls[0].memory.content == "one\ntwo"
@@ -712,7 +712,7 @@ def test_content_from_standard_input(fake: FakeDaemon) -> None:
 def test_any_locale_and_no_terminal_will_do(fake: FakeDaemon) -> None:
     hit = protocol.Hit(**{**FIELDS, "content": "日本 …"}, score=1.0, confidence=0.9)
     fake.replies[protocol.Search] = protocol.Hits(hits=[hit])
-    command = [sys.executable, "-m", "memoryd.client.memctl", "search", "x"]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "search", "x"]
     environment = {"MEMORYD_SOCKET": os.environ["MEMORYD_SOCKET"], "PYTHONIOENCODING": "ascii"}
     plain = subprocess.run(command, env=environment, capture_output=True, stdin=subprocess.DEVNULL)
     assert (plain.returncode, plain.stderr) == (0, b"")
@@ -724,7 +724,7 @@ def test_any_locale_and_no_terminal_will_do(fake: FakeDaemon) -> None:
 def test_a_search_imports_nothing_slow(fake: FakeDaemon) -> None:
     fake.replies[protocol.Search] = protocol.Hits(hits=[HIT])
     code = (
-        "import sys; from memoryd.client.memctl import run; run(['search', 'x', '--json']);"
+        "import sys; from memoryd.client.programs.memctl import run; run(['search', 'x', '--json']);"
         "slow = {'asyncio', 'subprocess', 'pathlib', 'json', 'numpy', 'apsw', 'logging', 'email'} & sys.modules.keys();"
         "here = 'memoryd.client.protocol.'; parts = {n[len(here):] for n in sys.modules if n.startswith(here)};"
         "slow |= parts - {'base', 'memories', 'observing', 'search', 'service'};"

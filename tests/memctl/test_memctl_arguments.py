@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 from examples import invocations
 
-from memoryd.client.memctl.arguments import (
+from memoryd.client.programs.memctl.arguments import (
     Usage,
     command_of,
     find_command,
@@ -16,12 +16,14 @@ from memoryd.client.memctl.arguments import (
     parse_timeout,
     parse_where,
 )
-from memoryd.client.memctl.commands import DEFAULT_VERBS, list_commands, verbs
+from memoryd.client.programs.memctl.commands import DEFAULT_VERBS, list_commands, verbs
 
 
 def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> None:
     modules = {f"{row.folder}.{row.module}" for row in list_commands().values()}
-    offered = {(module, name) for module in modules for name in import_module(f"memoryd.client.{module}").COMMANDS}
+    offered = {
+        (module, name) for module in modules for name in import_module(f"memoryd.client.programs.{module}").COMMANDS
+    }
     assert offered == {(f"{row.folder}.{row.module}", name) for name, row in list_commands().items()}
 
 
@@ -160,7 +162,7 @@ def test_a_wrong_command_line_is_explained_in_a_persons_words(line: str, sentenc
 def test_every_command_has_help_with_examples_that_fits_a_narrow_terminal(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryd.client.memctl.arguments.columns", lambda: 80)
+    monkeypatch.setattr("memoryd.client.programs.memctl.arguments.columns", lambda: 80)
     with pytest.raises(SystemExit) as leaving:
         parse([*name.split(), "--help"])
     text = capsys.readouterr().out

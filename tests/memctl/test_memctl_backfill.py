@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.agents.hooks import spool
-from memoryd.client.backfill.agents import AGENTS
-from memoryd.client.backfill.building import PastSession
+from memoryd.client.programs.backfill.agents import AGENTS
+from memoryd.client.programs.backfill.building import PastSession
+from memoryd.client.programs.hooks import spool
 from memoryd.client.protocol.backfill import Backfill, PastTurn
 from past_sessions import make_home
 from waiting import wait_until
@@ -277,7 +277,9 @@ def test_a_run_that_is_killed_goes_on_in_the_same_operation(
     monkeypatch.setenv("MEMORYD_SOCKET", str(module_process.socket))
     with module_process.client() as client:
         for number in (1, 2, 3):
-            running = subprocess.Popen([sys.executable, "-m", "memoryd.client.memctl", "backfill"], env={**os.environ})
+            running = subprocess.Popen(
+                [sys.executable, "-m", "memoryd.client.programs.memctl", "backfill"], env={**os.environ}
+            )
             try:
                 wait_until(lambda number=number: client.stats().memories > 200 * number)
                 assert running.poll() is None

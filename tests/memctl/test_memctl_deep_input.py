@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
-from memoryd.client.agents.hooks import answering, spool
+from memoryd.client.programs.hooks import answering, spool
 
 DEEP = "[" * 5000 + "]" * 5000
 RECORD = f'{{"id": "{"0f" * 16}", "content": "x", "metadata": {{"a": {DEEP}}}}}\n'
@@ -44,7 +44,7 @@ def test_recursion_without_end_is_no_unexpected_error(memctl: Memctl, monkeypatc
     def fail(*given: object) -> None:
         raise RecursionError("maximum recursion depth exceeded")
 
-    monkeypatch.setattr("memoryd.client.memctl.link.Client.call", fail)
+    monkeypatch.setattr("memoryd.client.programs.memctl.link.Client.call", fail)
     done = memctl("status")
     assert (done.code, done.err) == (1, "memctl: The input is nested too deeply; metadata may be nested 16 deep.\n")
 

@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from memoryd.client import projects
-from memoryd.client.agents.hooks import spool
-from memoryd.client.agents.hooks.answering import list_noted, note_files
+from memoryd.client.programs.hooks import spool
+from memoryd.client.programs.hooks.answering import list_noted, note_files
 from memoryd.client.project import project_namespace
 from memoryd.client.protocol import PauseObserving, ResumeObserving
 from memoryd.daemon.conversations import thinking

@@ -12,8 +12,8 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client import Client
-from memoryd.client.memctl.export_folder import JOURNAL
-from memoryd.client.memctl.sending import open_spool
+from memoryd.client.programs.memctl.export_folder import JOURNAL
+from memoryd.client.programs.memctl.sending import open_spool
 from memoryd.client.protocol import Erase, Observe, Record
 from waiting import wait_until
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.memctl.memories import feedback_text
+from memoryd.client.programs.memctl.memories import feedback_text
 from memoryd.client.protocol import Usefulness
 from waiting import wait_until
 from workbench import Process

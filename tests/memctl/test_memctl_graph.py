@@ -15,9 +15,9 @@ from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
-from memoryd.client.topics.graph_data import ExportedGraph
-from memoryd.client.topics.graph_export import format_graphml, format_html
-from memoryd.client.topics.graph_layout import lay_out
+from memoryd.client.programs.topics.graph_data import ExportedGraph
+from memoryd.client.programs.topics.graph_export import format_graphml, format_html
+from memoryd.client.programs.topics.graph_layout import lay_out
 
 NASTY = 'say "hi" & <b>bold</b> </script> back\\slash \x00 \u2028 naïve 猫'
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")

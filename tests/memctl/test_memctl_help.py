@@ -9,15 +9,15 @@ from examples import invocations
 from fake_daemon import Memctl
 
 import memoryd.client as client_package
-from memoryd.client.memctl.arguments import command_of, parse
-from memoryd.client.memctl.commands import EXAMPLES, GROUPS, list_commands
+from memoryd.client.programs.memctl.arguments import command_of, parse
+from memoryd.client.programs.memctl.commands import EXAMPLES, GROUPS, list_commands
 
 NARROW = 80
 
 
 @pytest.fixture(autouse=True)
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoryd.client.memctl.arguments.columns", lambda: NARROW)
+    monkeypatch.setattr("memoryd.client.programs.memctl.arguments.columns", lambda: NARROW)
 
 
 def test_calls_are_found_in_lines_of_a_shell() -> None:
@@ -56,10 +56,10 @@ def test_the_help_of_a_command_with_verbs_fits_a_narrow_terminal(first: str, mem
 
 
 def test_each_command_of_a_module_has_its_row_in_the_table_and_each_row_its_command() -> None:
-    folder = Path(str(client_package.__file__)).parent
+    folder = Path(str(client_package.__file__)).parent / "programs"
     rows = {(f"{row.folder}.{row.module}", name) for name, row in list_commands().items()}
     commands = _commands_in(folder)
-    assert commands - rows == set(), "give each of these a row in client/memctl/commands.py"
+    assert commands - rows == set(), "give each of these a row in client/programs/memctl/commands.py"
     assert rows - commands == set(), "give each of these a row in COMMANDS of its module"
 
 

@@ -15,9 +15,9 @@ from fake_daemon import Memctl
 
 from memoryd.client import Client
 from memoryd.client.extras import advise
-from memoryd.client.importing.markdown import split_entries, split_front_matter
-from memoryd.client.importing.mem0 import Inert, load_plain
-from memoryd.client.importing.systems import SYSTEMS
+from memoryd.client.programs.importing.markdown import split_entries, split_front_matter
+from memoryd.client.programs.importing.mem0 import Inert, load_plain
+from memoryd.client.programs.importing.systems import SYSTEMS
 from memoryd.client.protocol import Record
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def refused(memctl: Memctl, system: str, path: str | Path) -> str:
 def test_every_system_has_a_module_that_reads_and_a_sample_that_is_tested() -> None:
     assert {system for system, _, _ in EXPECTED} == set(SYSTEMS)
     for system in SYSTEMS.values():
-        assert callable(import_module(f"memoryd.client.importing.{system.module}").read)
+        assert callable(import_module(f"memoryd.client.programs.importing.{system.module}").read)
 
 
 @pytest.mark.slow

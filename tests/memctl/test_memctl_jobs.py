@@ -8,7 +8,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client import protocol
-from memoryd.client.memctl.jobs import format_span
+from memoryd.client.programs.memctl.jobs import format_span
 
 NOW = 1_800_000_000.0
 ID = "3f9ac1d2" * 4
@@ -53,7 +53,7 @@ def test_jobs_alone_is_the_list(fake: FakeDaemon, memctl: Memctl) -> None:
 def test_a_failed_job_shows_why_within_the_width(
     fake: FakeDaemon, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryd.client.memctl.table.is_terminal", lambda: True)
+    monkeypatch.setattr("memoryd.client.programs.memctl.table.is_terminal", lambda: True)
     failed = msgspec.structs.replace(FAILED, error="The disk is full. " * 20)
     state: Any = {"state": "quarantined", "failures": 5, "next_run_at": None, "last": failed}
     fake.replies[protocol.Jobs] = protocol.JobList(jobs=[msgspec.structs.replace(JOB, **state)], at=NOW)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.memctl.log import parse_moment
+from memoryd.client.programs.memctl.log import parse_moment
 
 Memctl = Any
 SAID = [

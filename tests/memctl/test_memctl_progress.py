@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.programs.memctl.progress import ProgressBar
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client import Client
-from memoryd.client.memctl import project
+from memoryd.client.programs.memctl import project
 from memoryd.client.project import project_namespace
 from memoryd.client.projects import FILE
 from memoryd.client.protocol import List, NewTurn, Observe, Tiers

@@ -12,7 +12,7 @@ from fake_daemon import Memctl
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
-UP = [sys.executable, "-m", "memoryd.client.memctl"]
+UP = [sys.executable, "-m", "memoryd.client.programs.memctl"]
 
 
 class Input:

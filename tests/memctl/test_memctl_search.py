@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
-from memoryd.client.memctl.place import place_text, short_path
+from memoryd.client.programs.memctl.place import place_text, short_path
 from memoryd.client.protocol import Get, Hit, Hits, Memory, Search
 
 
@@ -92,7 +92,7 @@ def on_a_terminal(words: list[str], folder: Path, **environment: str) -> str:
     termios.tcsetwinsize(child, (24, 100))
     clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
     with subprocess.Popen(
-        [sys.executable, "-m", "memoryd.client.memctl", *words],
+        [sys.executable, "-m", "memoryd.client.programs.memctl", *words],
         stdin=subprocess.DEVNULL,
         stdout=child,
         stderr=child,

@@ -14,10 +14,10 @@ from fake_daemon import Memctl
 from configs import NO_MODEL
 from memoryd.client.errors import Unavailable
 from memoryd.client.extras import advise
-from memoryd.client.memctl.private import make_guarded_folder, run_private_daemon
+from memoryd.client.programs.memctl.private import make_guarded_folder, run_private_daemon
 from waiting import wait_until
 
-COMMAND = [sys.executable, "-m", "memoryd.client.memctl"]
+COMMAND = [sys.executable, "-m", "memoryd.client.programs.memctl"]
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_no_model_is_pulled_where_the_settings_say_offline(memctl: Memctl, folde
 def test_without_the_daemons_packages_a_sentence_says_what_to_install(
     memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryd.client.memctl.local.find_spec", lambda name: None)
+    monkeypatch.setattr("memoryd.client.programs.memctl.local.find_spec", lambda name: None)
     for words in (
         ["config"],
         ["model", "list"],
@@ -161,7 +161,7 @@ def test_a_private_daemon_that_cannot_start_says_why_and_leaves_nothing() -> Non
 def test_a_private_daemon_ends_also_when_its_process_is_killed(folder: Path) -> None:
     program = (
         "import time\n"
-        "from memoryd.client.memctl.private import run_private_daemon\n"
+        "from memoryd.client.programs.memctl.private import run_private_daemon\n"
         f"with run_private_daemon(config={NO_MODEL!r}) as daemon:\n"
         "    print(daemon.folder, daemon.pid, flush=True)\n"
         "    time.sleep(600)\n"

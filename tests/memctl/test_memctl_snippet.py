@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.memctl.snippet import make_snippet, query_of, stem
-from memoryd.client.memctl.table import width
+from memoryd.client.programs.memctl.snippet import make_snippet, query_of, stem
+from memoryd.client.programs.memctl.table import width
 
 FILLER = "Nothing of interest stands in this sentence about other things. " * 40
 

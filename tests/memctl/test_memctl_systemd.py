@@ -7,7 +7,7 @@ import pytest
 from fake_daemon import Memctl
 
 from configs import NO_JOBS, NO_MODEL
-from memoryd.client.systemd.units import MARK
+from memoryd.client.programs.systemd.units import MARK
 from memoryd.client.transport import activation, paths
 
 NO_DAEMON = 3

@@ -1,8 +1,8 @@
 import pytest
 
-from memoryd.client.memctl import table as module
-from memoryd.client.memctl.output import make_printable, say
-from memoryd.client.memctl.table import (
+from memoryd.client.programs.memctl import table as module
+from memoryd.client.programs.memctl.output import make_printable, say
+from memoryd.client.programs.memctl.table import (
     count_text,
     draw_bar,
     format_fields,

@@ -13,8 +13,8 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client import Client
-from memoryd.client.memctl.table import width
-from memoryd.client.memctl.tail import event_line
+from memoryd.client.programs.memctl.table import width
+from memoryd.client.programs.memctl.tail import event_line
 from memoryd.client.protocol import Add, AddToken, Event, NewMemory
 from waiting import wait_until
 
@@ -137,7 +137,7 @@ def test_tail_starts_no_daemon(memctl: Memctl, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_tail_goes_on_after_a_restart_and_ends_with_ctrl_c(process: "Process") -> None:
-    words = [sys.executable, "-m", "memoryd.client.memctl", "tail", "--json", "--kind", "created"]
+    words = [sys.executable, "-m", "memoryd.client.programs.memctl", "tail", "--json", "--kind", "created"]
     tail = subprocess.Popen(
         words,
         env=dict(os.environ, **process.environment),

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.memctl.observe import _build_calls, _line
+from memoryd.client.programs.memctl.observe import _build_calls, _line
 from memoryd.client.protocol import NewTurn, TierName
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches

@@ -13,7 +13,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
-from memoryd.client.memctl import run, top
+from memoryd.client.programs.memctl import run, top
 from memoryd.client.protocol import Connected, GetStats, ModelState, Runtime
 from waiting import wait_until
 
@@ -112,7 +112,7 @@ def tmux(folder: Path) -> Iterator[Callable[..., str]]:
 def test_in_a_real_terminal_it_follows_its_size_and_leaves_it_as_it_was(
     process: "Process", tmux: Callable[..., str]
 ) -> None:
-    command = f"{sys.executable} -m memoryd.client.memctl top --interval 0.2"
+    command = f"{sys.executable} -m memoryd.client.programs.memctl top --interval 0.2"
     settings = [f"{name}={value}" for name, value in process.environment.items() if name.startswith("MEMORYD_")]
     shell = f"env -u COLUMNS -u LINES {' '.join(settings)} {command}; echo ended; sleep 60"
     tmux("new-session", "-d", "-s", "t", "-x", "80", "-y", "12", shell)

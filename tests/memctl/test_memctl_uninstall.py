@@ -15,13 +15,13 @@ from fake_daemon import Memctl
 
 from configs import NO_JOBS, NO_MODEL
 from hosting import Agent
-from memoryd.client.agents.hooks import spool
-from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.errors import MemorydError
-from memoryd.client.leaving.commands import _check_gone, _find_program_command
-from memoryd.client.leaving.finding import Part
+from memoryd.client.programs.hooks import spool
+from memoryd.client.programs.hooks.hosts import HOSTS
+from memoryd.client.programs.systemd.units import current_place, format_units
+from memoryd.client.programs.uninstall.commands import _check_gone, _find_program_command
+from memoryd.client.programs.uninstall.finding import Part
 from memoryd.client.protocol import Status
-from memoryd.client.systemd.units import current_place, format_units
 from memoryd.client.transport import activation, paths
 from memoryd.models.folder import default_models_dir
 
@@ -138,8 +138,8 @@ def test_what_is_shown_before_the_question_has_the_warning_and_no_colours(
     installed: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr("memoryd.client.leaving.commands.confirm", lambda *texts: asked.append(texts))
-    monkeypatch.setattr("memoryd.client.memctl.output.is_terminal", lambda: True)
+    monkeypatch.setattr("memoryd.client.programs.uninstall.commands.confirm", lambda *texts: asked.append(texts))
+    monkeypatch.setattr("memoryd.client.programs.memctl.output.is_terminal", lambda: True)
     done = memctl("uninstall")
     [(word, _, preview, otherwise)] = asked
     assert (word, otherwise) == ("uninstall", "Nothing was removed.")
@@ -293,7 +293,7 @@ def test_a_project_that_had_hooks_and_is_gone_is_named(
 
 
 def test_a_model_goes_where_no_daemon_is_installed(home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoryd.client.leaving.finding.is_installed", lambda: False)
+    monkeypatch.setattr("memoryd.client.programs.uninstall.finding.is_installed", lambda: False)
     for folder in (home / ".cache/memoryd/models", home / "models"):
         (folder / "mini").mkdir(parents=True)
         (folder / "mini" / "manifest.json").write_text("{}")
@@ -362,8 +362,8 @@ def test_another_memory_beside_the_default_one_is_refused_with_what_to_do(
 def test_without_an_installed_daemon_it_says_how_memories_can_be_exported(
     home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryd.client.leaving.finding.is_installed", lambda: False)
-    monkeypatch.setattr("memoryd.client.leaving.commands.is_installed", lambda: False)
+    monkeypatch.setattr("memoryd.client.programs.uninstall.finding.is_installed", lambda: False)
+    monkeypatch.setattr("memoryd.client.programs.uninstall.commands.is_installed", lambda: False)
     (home / ".local/share/memoryd").mkdir(parents=True)
     (home / ".local/share/memoryd/memoryd.log").touch()
     asked = memctl("uninstall").err
@@ -377,7 +377,7 @@ def test_files_that_another_installation_wrote_into_come_back_to_the_byte(
     before = contents(home)
     for agent in HOSTS:
         memctl("hooks", "install", agent)
-    monkeypatch.setattr("memoryd.client.agents.hooks.installing.own_command", lambda: ["/opt/other/bin/memctl"])
+    monkeypatch.setattr("memoryd.client.programs.hooks.installing.own_command", lambda: ["/opt/other/bin/memctl"])
     notes = {part["note"] for part in memctl("uninstall", "--yes", "--json").json["parts"] if part["what"] == "hooks"}
     assert notes == {"as it was before, to the byte", "deleted: all of it is memoryd's"}
     assert {name: data for name, data in contents(home).items() if data} == before
@@ -404,7 +404,7 @@ def test_a_daemon_that_another_uninstall_has_stopped_meanwhile_is_no_error(
 ) -> None:
     status = msgspec.json.decode(memctl("status", "--json").out, type=Status)
     memctl("down")
-    monkeypatch.setattr("memoryd.client.leaving.finding.restart.get_status", lambda args: status)
+    monkeypatch.setattr("memoryd.client.programs.uninstall.finding.restart.get_status", lambda args: status)
     assert memctl("uninstall", "--yes").code == 0
     assert not (installed / ".local/share/memoryd").exists()
 

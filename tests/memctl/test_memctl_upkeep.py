@@ -18,7 +18,7 @@ from fake_daemon import Memctl
 
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
-from memoryd.client.memctl.upkeep import backup, repair
+from memoryd.client.programs.memctl.upkeep import backup, repair
 from memoryd.client.project import project_namespace
 from memoryd.client.projects import change_table
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record

@@ -26,7 +26,7 @@ from sets import HALVES, WAYS, EvalItem, GoldQuestion, Material, kind_of, read_m
 from temporary import DEFAULTS, EvaluatedDaemon, declare_settings, list_present, read_settings, run_daemon, settle
 
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.protocol import ContextText, Hit, Memory, NewTurn, Turn, Unasked
 from memoryd.client.transport.sync import Client
 

@@ -19,7 +19,7 @@ from sets import read_lines
 from temporary import DEFAULTS, EvaluatedDaemon, declare_settings, read_settings, run_daemon
 
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.programs.memctl.progress import ProgressBar
 
 
 class Pair(msgspec.Struct):

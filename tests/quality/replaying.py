@@ -21,11 +21,11 @@ import msgspec
 from temporary import DEFAULTS, POLL_S, STANDSTILL_S, EvaluatedDaemon, list_present, run_daemon, settle
 from timeline import MemoryEvent, Prompt, SessionEndEvent, Start, TimelineEvent, TimelineRow, TurnEvent
 
-from memoryd.client.agents.hooks import answering, hosts
-from memoryd.client.agents.hooks.wire import DaemonLink
 from memoryd.client.errors import TimedOut
-from memoryd.client.memctl.local import read_output
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.programs.hooks import answering, hosts
+from memoryd.client.programs.hooks.wire import DaemonLink
+from memoryd.client.programs.memctl.local import read_output
+from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.protocol import Memory as StoredMemory
 from memoryd.client.transport.sync import Client
 

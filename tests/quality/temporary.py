@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.client.errors import TimedOut
-from memoryd.client.memctl.private import PrivateDaemon, run_private_daemon
-from memoryd.client.memctl.service import wait_until_ready
+from memoryd.client.programs.memctl.private import PrivateDaemon, run_private_daemon
+from memoryd.client.programs.memctl.service import wait_until_ready
 from memoryd.client.protocol import Memory, Turn
 from memoryd.client.transport.sync import Client
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import memoryd
 from memoryd.client.errors import Invalid
-from memoryd.client.systemd.units import Installation, command_of, current_place, format_units, is_ours
+from memoryd.client.programs.systemd.units import Installation, command_of, current_place, format_units, is_ours
 from memoryd.client.transport import activation
 from waiting import wait_until
 
@@ -191,7 +191,7 @@ def test_the_daemon_of_the_guide_starts_where_the_home_folder_cannot_be_read(fol
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/dev/null/closed", "MEMORYD_OFFLINE": "1", **places}
     daemon = subprocess.Popen([sys.executable, "-m", "memoryd.daemon"], env=environment, stderr=subprocess.PIPE)
     try:
-        asked = [sys.executable, "-m", "memoryd.client.memctl", "status", "--no-autostart"]
+        asked = [sys.executable, "-m", "memoryd.client.programs.memctl", "status", "--no-autostart"]
         wait_until(
             lambda: (
                 daemon.poll() is not None or not subprocess.run(asked, env=environment, capture_output=True).returncode

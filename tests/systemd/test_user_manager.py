@@ -249,7 +249,7 @@ def test_an_interpreter_data_and_settings_in_places_with_odd_names(manager: User
     python = str(odd / "env" / "bin" / "python")
     words = ["service", "install", "--data-dir", str(data), "--config", str(odd / "settings.toml"), "--json"]
     models = str(odd / "models")
-    done = manager.run(python, "-m", "memoryd.client.memctl", *words, MEMORYD_MODEL_DIR=models)
+    done = manager.run(python, "-m", "memoryd.client.programs.memctl", *words, MEMORYD_MODEL_DIR=models)
     assert msgspec.json.decode(done.stdout)["data_dir"] == str(data)
     with manager.client() as client:
         assert client.status().data_dir == str(data)

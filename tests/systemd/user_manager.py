@@ -111,7 +111,7 @@ class UserManager:
         return self.run("systemctl", "--user", *words).stdout.strip()
 
     def memctl(self, *words: str, check: bool = True, **environment: str) -> "subprocess.CompletedProcess[str]":
-        return self.run(sys.executable, "-m", "memoryd.client.memctl", *words, check=check, **environment)
+        return self.run(sys.executable, "-m", "memoryd.client.programs.memctl", *words, check=check, **environment)
 
     def shows(self, name: str, unit: str = "memoryd.service") -> str:
         """Return a property of a unit."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.backfill import claude_code, codex, gemini
-from memoryd.client.backfill.building import PastSession, parse_time
+from memoryd.client.programs.backfill import claude_code, codex, gemini
+from memoryd.client.programs.backfill.building import PastSession, parse_time
 
 ID = "0b6cf8a4-3c1e-4d1f-9a7e-5f0d2c4b6a81"
 AT = "2026-03-01T12:00:00.000Z"

@@ -52,7 +52,7 @@ def modules() -> list[ModuleType]:
         top = importlib.import_module(f"memoryd.{package}")
         found.append(top)
         for info in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
-            if info.name != "memoryd.client.memctl.__main__":
+            if info.name != "memoryd.client.programs.memctl.__main__":
                 with _unless_foreign(info.name):
                     found.append(importlib.import_module(info.name))
     return found

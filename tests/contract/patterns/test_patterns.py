@@ -17,7 +17,7 @@ from pattern_attacks import attacks
 from pattern_probing import Bound, defect
 
 from memoryd.client.credentials import redact
-from memoryd.client.importing import basic_memory, markdown
+from memoryd.client.programs.importing import basic_memory, markdown
 from memoryd.client.wording import Wording
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import digesting, rating
@@ -44,8 +44,8 @@ BUILT: dict[str, list[str]] = {
     "daemon.language.words._compile_phrases": [],  # CHANGE, PENDING, …
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._check": [],  # settings
-    "client.memctl.snippet._find_marks": [re.escape("a.b*")],
-    "client.systemd.units._replace": ["(?m)^ExecStart=.*$"],
+    "client.programs.memctl.snippet._find_marks": [re.escape("a.b*")],
+    "client.programs.systemd.units._replace": ["(?m)^ExecStart=.*$"],
     "daemon.store.fulltext.keeps_dropped": [r".*plonk.*"],  # of one term each
     "daemon.store.leftovers.find_removed": [r"(?:[\s_-]|\\\\+[bfnrt]|[\x80-\xff])+".join(["aa", "bb"])],
     "daemon.workspaces.documents.globs.__init__": [globs.Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],

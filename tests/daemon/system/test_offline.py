@@ -35,7 +35,7 @@ def no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_every_module_that_reaches_out_is_known() -> None:
     assert importers(*WAYS_OUT.split()) == [
-        "client/doctor/settings.py",
+        "client/programs/doctor/settings.py",
         "daemon/system/remote.py",
         "models/sources.py",
     ], "a new way out must ask `is_offline` and stand in the README"

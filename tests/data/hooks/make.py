@@ -5,8 +5,8 @@ Of a file that is ours as a whole there is `FILE.fresh` alone."""
 import sys
 from pathlib import Path
 
-from memoryd.client.agents.hooks import installing
-from memoryd.client.agents.hooks.hosts import HOSTS
+from memoryd.client.programs.hooks import installing
+from memoryd.client.programs.hooks.hosts import HOSTS
 
 COMMAND = ["/opt/memory tools/bin/memctl"]
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ import pytest
 from agent.memory_provider import MemoryProvider
 
 from configs import NO_MODEL
-from memoryd.client.integrations.hermes import MemorydProvider
+from memoryd.client.programs.hooks.hermes import MemorydProvider
 from model_api import model_api
 from waiting import wait_until
 from workbench import Process
@@ -19,7 +19,7 @@ from workbench import Process
 MEMORY = "Run the billing migrations with --lock-timeout 5s, else the deploy hangs"
 ANSWER = "I have deployed the billing service at noon and told the whole team about it"
 QUESTION = "How do I run the billing migrations before the deploy?"
-PLUGIN = "from memoryd.client.integrations.hermes import register  # a MemoryProvider\n"
+PLUGIN = "from memoryd.client.programs.hooks.hermes import register  # a MemoryProvider\n"
 NOTES = "The user likes plums.\n"
 
 

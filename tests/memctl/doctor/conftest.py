@@ -9,7 +9,7 @@ from figures import counted
 from findings import Doctor
 
 import memoryd
-from memoryd.client.doctor import patient
+from memoryd.client.programs.doctor import patient
 from memoryd.client.protocol import (
     GetStats,
     GetStatus,

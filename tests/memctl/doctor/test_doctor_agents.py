@@ -9,9 +9,9 @@ from findings import Doctor
 
 from configs import NO_MODEL
 from memoryd.client import projects
-from memoryd.client.agents.hooks import folders, spool
-from memoryd.client.doctor import agents
 from memoryd.client.extras import advise
+from memoryd.client.programs.doctor import agents
+from memoryd.client.programs.hooks import folders, spool
 from memoryd.client.project import project_namespace
 
 

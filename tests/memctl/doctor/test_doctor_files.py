@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from findings import Doctor
 
-from memoryd.client.doctor import files
+from memoryd.client.programs.doctor import files
 
-MEMCTL = f"{sys.executable} -m memoryd.client.memctl"
+MEMCTL = f"{sys.executable} -m memoryd.client.programs.memctl"
 
 
 @pytest.mark.usefixtures("proc")

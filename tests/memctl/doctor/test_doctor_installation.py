@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from findings import Doctor
 
-from memoryd.client.doctor import installation
 from memoryd.client.extras import advise
+from memoryd.client.programs.doctor import installation
 
 SOURCE = Path(__file__).parents[3]
 
 
 def test_missing_packages_of_the_daemon_are_told(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor("installation")["installation"]["state"] == "ok"
-    monkeypatch.setattr("memoryd.client.memctl.local.find_spec", lambda name: None)
+    monkeypatch.setattr("memoryd.client.programs.memctl.local.find_spec", lambda name: None)
     found = doctor()
     assert found["installation"]["fix"] == advise("daemon")
     assert {"configuration", "model"}.isdisjoint(found), "nothing can be told of them"

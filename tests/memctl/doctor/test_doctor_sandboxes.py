@@ -39,7 +39,7 @@ def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(home: Path, shell: str, *words: str) -> str:
     """Run memctl in a shell and return what it prints."""
     own = {name: str(home / place) for name, place in SHELLS.get(shell, {}).items()}
-    command = [sys.executable, "-m", "memoryd.client.memctl", *words]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", *words]
     done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=100, check=True)
     return done.stdout
 
@@ -117,7 +117,7 @@ def test_memories_in_an_editors_folder_are_named_with_what_brings_them_here(
     if usual == "none":
         assert f"{there}" in memctl("list").out
     assert (there / "memoryd.sqlite").read_bytes() == before
-    script = found["fix"].replace("memctl", f"{sys.executable} -m memoryd.client.memctl")
+    script = found["fix"].replace("memctl", f"{sys.executable} -m memoryd.client.programs.memctl")
     subprocess.run(["sh", "-ec", script], cwd=home, check=True, capture_output=True, timeout=100)
     try:
         assert "kept in the editor" in memctl("list").out
@@ -137,7 +137,7 @@ def test_a_daemon_that_still_has_an_editors_folder_is_told_the_right_way_round(
         found = doctor("data-folder")["data-folder"]
         assert found["state"] == "warn"
         assert str(there) in found["message"]
-        script = found["fix"].replace("memctl", f"{sys.executable} -m memoryd.client.memctl")
+        script = found["fix"].replace("memctl", f"{sys.executable} -m memoryd.client.programs.memctl")
         subprocess.run(["sh", "-ec", script], cwd=home, check=True, capture_output=True, timeout=100)
         assert "kept in the editor" in memctl("list").out
         assert doctor("data-folder")["data-folder"]["message"].startswith(str(home / ".local"))

@@ -15,7 +15,7 @@ from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
-from memoryd.client.doctor.settings import check_configuration
+from memoryd.client.programs.doctor.settings import check_configuration
 from memoryd.client.protocol import GetStats, LlmUsage
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from findings import Doctor
 
-from memoryd.client.systemd.units import current_place, format_units
+from memoryd.client.programs.systemd.units import current_place, format_units
 from memoryd.client.transport import paths
 
 

@@ -11,11 +11,11 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
-from memoryd.client.doctor.checks import AREAS, list_checks
 from memoryd.client.errors import StorageFailed
+from memoryd.client.programs.doctor.checks import AREAS, list_checks
 from memoryd.client.protocol import AddToken, Verify
 
-COMMAND = [sys.executable, "-m", "memoryd.client.memctl", "doctor"]
+COMMAND = [sys.executable, "-m", "memoryd.client.programs.memctl", "doctor"]
 
 
 def test_there_are_many_checks_each_with_a_name_of_its_own() -> None:
@@ -109,7 +109,7 @@ def test_a_check_that_is_refused_an_answer_is_a_finding(doctor: Doctor, told: Fa
 def test_its_text_fits_the_terminal(
     memctl: Memctl, folder: Path, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    monkeypatch.setattr("memoryd.client.doctor.visit.columns", lambda: columns)
+    monkeypatch.setattr("memoryd.client.programs.doctor.visit.columns", lambda: columns)
     (folder / "config.toml").write_text(f"[server]\n{'x' * 60} = 1\n")
     text = memctl("doctor").out
     assert "\nProcess\n" in text

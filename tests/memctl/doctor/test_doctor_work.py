@@ -10,9 +10,9 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
+from memoryd.client.programs.doctor import workspaces as workspace_checks
 from memoryd.client.protocol import Job, JobList, JobRun, Jobs, ListTokens, ResumeJob, RunJob, Token, TokenList
 from memoryd.client.protocol.workspaces import GetWorkspace, Workspace, WorkspaceList, Workspaces, WorkspaceStatus
-from memoryd.client.workspaces import checks as workspace_checks
 
 
 def job(name: str, **fields: Any) -> Job:

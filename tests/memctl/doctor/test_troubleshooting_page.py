@@ -5,9 +5,9 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from memoryd.client.doctor import patient
-from memoryd.client.doctor.checks import AREAS, list_checks
-from memoryd.client.memctl import local
+from memoryd.client.programs.doctor import patient
+from memoryd.client.programs.doctor.checks import AREAS, list_checks
+from memoryd.client.programs.memctl import local
 
 PAGE = (Path(__file__).parents[3] / "docs" / "troubleshooting.md").read_text()
 _ROW = re.compile(r"^\| (`[\w-]+`|) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -26,9 +26,9 @@ def list_rows() -> list[tuple[str, str]]:
 
 def list_said() -> str:
     """Return all texts in the modules of checks, those of one sentence in a line, with `…` for what is put in."""
-    modules = [import_module(f"memoryd.client.doctor.{name}") for name in _MODULES]
+    modules = [import_module(f"memoryd.client.programs.doctor.{name}") for name in _MODULES]
     modules += [patient, local, import_module("memoryd.client.projects")]
-    modules.append(import_module("memoryd.client.workspaces.checks"))
+    modules.append(import_module("memoryd.client.programs.doctor.workspaces"))
     lines = []
     for module in modules:
         for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):

@@ -16,8 +16,8 @@ import pytest
 from configs import NO_JOBS, NO_MODEL
 from hosting import Agent
 from memoryd.client import Client
-from memoryd.client.agents.hooks import answering, hosts, spool
-from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.programs.hooks import answering, hosts, spool
+from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.protocol import METHODS, AddToken, Call, GetObserving, Traces, method_name
 from waiting import wait_until
 from workbench import Process
@@ -74,7 +74,7 @@ def test_bad_input_is_answered_with_nothing(name: str, data: bytes, folder: Path
 
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["prompt", "--agent"], ["prompt", "--agent", "nobody"]])
 def test_a_wrong_command_line_is_said_on_stderr_alone(words: list[str], agent: Agent) -> None:
-    command = [sys.executable, "-m", "memoryd.client.memctl", "hook", *words]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "hook", *words]
     done = subprocess.run(command, input=b"{}", capture_output=True, env=agent.environment)
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"session-start" in done.stderr
@@ -84,7 +84,7 @@ def test_a_word_that_a_hook_does_not_know_is_named(agent: Agent) -> None:
     command = [
         sys.executable,
         "-m",
-        "memoryd.client.memctl",
+        "memoryd.client.programs.memctl",
         "hook",
         "prompt",
         "--agent",
@@ -97,7 +97,7 @@ def test_a_word_that_a_hook_does_not_know_is_named(agent: Agent) -> None:
 
 
 def test_help_is_printed_also_for_a_hook(agent: Agent) -> None:
-    command = [sys.executable, "-m", "memoryd.client.memctl", "hook", "--help"]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "hook", "--help"]
     done = subprocess.run(command, capture_output=True, env=agent.environment)
     assert done.returncode == 0
     assert b"session-start" in done.stdout
@@ -603,13 +603,13 @@ def test_a_hook_imports_what_it_needs_alone(agent: Agent, process: Process) -> N
     code = (
         "import os, sys; sys.argv = ['memctl', 'hook', 'prompt'];"
         "leave = os._exit; os._exit = lambda code: (print(sorted(sys.modules), file=sys.stderr), leave(code));"
-        "from memoryd.client.memctl import main; main()"
+        "from memoryd.client.programs.memctl import main; main()"
     )
     given = json.dumps(agent.given("prompt", prompt="deploys")).encode()
     agent.run("prompt", given)  # the project is met for the first time
     done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, env=agent.environment)
     loaded = set(done.stderr.decode().strip("[]\n").replace("'", "").split(", "))
-    assert "memoryd.client.agents.hooks.answering" in loaded
+    assert "memoryd.client.programs.hooks.answering" in loaded
     slow = {
         "argparse",
         "asyncio",

@@ -11,9 +11,9 @@ from fake_daemon import Memctl
 
 from configs import NO_MODEL
 from hosting import Agent
-from memoryd.client.agents.hooks import answering, process, spool
-from memoryd.client.agents.hooks.hosts import HOSTS
-from memoryd.client.agents.hooks.wire import CallRefused, Silent
+from memoryd.client.programs.hooks import answering, process, spool
+from memoryd.client.programs.hooks.hosts import HOSTS
+from memoryd.client.programs.hooks.wire import CallRefused, Silent
 from workbench import Process
 
 POISON = "a line at which this daemon is lost"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.agents.hooks import installing, tomltext
-from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.errors import Conflict
+from memoryd.client.programs.hooks import installing, tomltext
+from memoryd.client.programs.hooks.hosts import HOSTS
 
 CHECKOUT = Path(__file__).parents[3]
 DATA = CHECKOUT / "tests" / "data" / "hooks"
@@ -256,7 +256,9 @@ def test_a_newer_place_of_memctl_replaces_the_older_entries(
 ) -> None:
     laid_out(home)
     before = contents(home)
-    monkeypatch.setattr(installing, "own_command", lambda: ["/usr/bin/python3", "-P", "-m", "memoryd.client.memctl"])
+    monkeypatch.setattr(
+        installing, "own_command", lambda: ["/usr/bin/python3", "-P", "-m", "memoryd.client.programs.memctl"]
+    )
     for agent in HOSTS:
         memctl("hooks", "install", agent)
     assert b"/usr/bin/python3" in contents(home)[".codex/config.toml"]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.agents.hooks import jsontext, tomltext
-from memoryd.client.agents.hooks.hosts import HOSTS
-from memoryd.client.agents.hooks.parts import FilePart, Hooks, JsonServer, TomlServer
+from memoryd.client.programs.hooks import jsontext, tomltext
+from memoryd.client.programs.hooks.hosts import HOSTS
+from memoryd.client.programs.hooks.parts import FilePart, Hooks, JsonServer, TomlServer
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(

@@ -11,7 +11,7 @@ from fake_daemon import Memctl
 from configs import NO_JOBS, NO_MODEL
 from hosting import Agent
 from memoryd.client import Client
-from memoryd.client.agents.hooks import spool
+from memoryd.client.programs.hooks import spool
 from workbench import Process
 
 SAID = ["Deploys of the api are on Tuesdays at 10:00", "Noted: Tuesdays at 10:00."]

@@ -13,11 +13,11 @@ import msgspec
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
-from memoryd.client.agents.mcp import server
-from memoryd.client.agents.mcp.session import ProjectSession
-from memoryd.client.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS
+from memoryd.client.programs.mcp import server
+from memoryd.client.programs.mcp.session import ProjectSession
+from memoryd.client.programs.mcp.tools import CONNECTOR_TOOLS, TOOLS
 
-MCP = [sys.executable, "-m", "memoryd.client.memctl", "mcp"]
+MCP = [sys.executable, "-m", "memoryd.client.programs.memctl", "mcp"]
 HELLO = [
     {
         "jsonrpc": "2.0",

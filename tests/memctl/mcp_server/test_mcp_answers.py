@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.agents.mcp.answers import ToolResult, fit_answer, memory_line, shorten_texts
-from memoryd.client.agents.mcp.schemas import FoundMemory
 from memoryd.client.inert import make_inert, make_lines_inert
+from memoryd.client.programs.mcp.answers import ToolResult, fit_answer, memory_line, shorten_texts
+from memoryd.client.programs.mcp.schemas import FoundMemory
 
 COUNTERS: list[Callable[[str], int]] = [
     lambda text: len(text.split()),

@@ -32,12 +32,12 @@ from fake_daemon import Memctl
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from memoryd.client.agents.mcp import http as command
-from memoryd.client.agents.mcp.server import make_server
-from memoryd.client.agents.mcp.session import ProjectSession
-from memoryd.client.agents.mcp.tools import TOOLS
-from memoryd.client.loopback.guard import NOTE_S, SIGNED_IN, Guard, own_hosts
-from memoryd.client.loopback.serving import bind_port, make_config
+from memoryd.client.programs.loopback.guard import NOTE_S, SIGNED_IN, Guard, own_hosts
+from memoryd.client.programs.loopback.serving import bind_port, make_config
+from memoryd.client.programs.mcp import http as command
+from memoryd.client.programs.mcp.server import make_server
+from memoryd.client.programs.mcp.session import ProjectSession
+from memoryd.client.programs.mcp.tools import TOOLS
 
 
 def free_port() -> int:

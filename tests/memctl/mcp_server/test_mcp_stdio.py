@@ -16,9 +16,9 @@ from mcp import Client, ClientSession, stdio_client
 
 from configs import NO_MODEL
 from memoryd.client import Client as Memory
-from memoryd.client.agents import mcp as command
-from memoryd.client.agents.mcp.tools import TOOLS
 from memoryd.client.extras import advise
+from memoryd.client.programs.mcp import command
+from memoryd.client.programs.mcp.tools import TOOLS
 from memoryd.client.protocol import CountTokens, Hits, Search, TokenCounts
 
 PLACE = {"MEMORYD_NAMESPACE": "acme/api"}
@@ -181,7 +181,8 @@ def test_without_the_extra_one_sentence_says_what_to_install(memctl: Memctl, mon
 
 
 def test_no_other_command_loads_the_sdk() -> None:
-    code = "import sys; from memoryd.client.memctl import run; run(['mcp', '--help']); sys.exit('mcp' in sys.modules)"
+    code = "import sys; from memoryd.client.programs.memctl import run; run(['mcp', '--help'])"
+    code += "; sys.exit('mcp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 

@@ -11,8 +11,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from memoryd.client import Client
-from memoryd.client.agents.mcp.session import ProjectSession
-from memoryd.client.agents.mcp.tools import TOOLS
+from memoryd.client.programs.mcp.session import ProjectSession
+from memoryd.client.programs.mcp.tools import TOOLS
 from waiting import wait_until
 
 DEPLOYS = "Deploys of the api and of the web front happen on every Tuesday and on every Thursday of a week"

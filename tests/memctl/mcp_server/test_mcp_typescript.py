@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from agents import MCP
 
-from memoryd.client.agents.mcp.tools import TOOLS
+from memoryd.client.programs.mcp.tools import TOOLS
 
 CHECKOUT = Path(__file__).parents[3]
 SDK = "@modelcontextprotocol/sdk@^1.20"

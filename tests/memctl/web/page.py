@@ -27,7 +27,7 @@ class Served:
     """`memctl web` for a socket; `base` is its address, `opening` the one that opens it once."""
 
     def __init__(self, socket: Path, *words: str) -> None:
-        command = [sys.executable, "-m", "memoryd.client.memctl", "web", "--no-open", "--json", *words]
+        command = [sys.executable, "-m", "memoryd.client.programs.memctl", "web", "--no-open", "--json", *words]
         self.child = subprocess.Popen(
             [*command, "--socket", str(socket), "--no-autostart"],
             stdout=subprocess.PIPE,

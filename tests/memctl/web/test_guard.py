@@ -35,12 +35,12 @@ import uvicorn
 from page import Served
 
 from memoryd.client import AsyncClient, Client
-from memoryd.client.loopback import serving as connections
-from memoryd.client.loopback.guard import Guard, own_hosts
-from memoryd.client.memctl import run
+from memoryd.client.programs.loopback import serving as connections
+from memoryd.client.programs.loopback.guard import Guard, own_hosts
+from memoryd.client.programs.memctl import run
+from memoryd.client.programs.web import guard, relay, serving
+from memoryd.client.programs.web.guard import Opening
 from memoryd.client.protocol.base import rpc
-from memoryd.client.web import guard, relay, serving
-from memoryd.client.web.guard import Opening
 from waiting import wait_until
 
 

@@ -6,7 +6,7 @@ import pytest
 from page import LIMIT_MS, Person, Tab
 from shelf import HOSTILE
 
-from memoryd.client.memctl.search import FLOOR
+from memoryd.client.programs.memctl.search import FLOOR
 from memoryd.client.protocol import ListGiven
 
 VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]

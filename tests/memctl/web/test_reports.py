@@ -8,11 +8,11 @@ from shelf import HOSTILE
 
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.programs.web.reports.health import read_progress, show_findings
+from memoryd.client.programs.web.reports.memory import compare_words
+from memoryd.client.programs.web.reports.table import REPORTS
 from memoryd.client.protocol import Consolidate, GetStatus, Jobs, Progress, RunJob, Tiers
 from memoryd.client.protocol.topics import GraphNodes
-from memoryd.client.web.reports.health import read_progress, show_findings
-from memoryd.client.web.reports.memory import compare_words
-from memoryd.client.web.reports.table import REPORTS
 from workbench import move_to_l2
 
 TAGS = set("a article b br code dd del details div dl dt h2 ins li p section span summary ul".split())

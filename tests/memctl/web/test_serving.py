@@ -15,8 +15,8 @@ from page import Served
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.extras import advise
-from memoryd.client.loopback.serving import bind_port
-from memoryd.client.web.command import PORT
+from memoryd.client.programs.loopback.serving import bind_port
+from memoryd.client.programs.web.command import PORT
 
 
 class Stream:
@@ -100,7 +100,7 @@ def test_a_port_that_is_in_use_is_refused_when_it_was_asked_for_and_replaced_whe
 
 
 def test_without_the_extra_it_says_what_to_install(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoryd.client.web.command.find_spec", lambda name: None)
+    monkeypatch.setattr("memoryd.client.programs.web.command.find_spec", lambda name: None)
     found = memctl("web", "--no-open")
     assert (found.code, found.err) == (1, f"memctl: The page is an extra; {advise('web')}\n")
 
@@ -112,13 +112,13 @@ def test_a_wrong_port_is_refused(memctl: Memctl, port: str) -> None:
 
 def test_the_process_loads_neither_the_sdk_of_mcp_nor_what_the_daemon_needs() -> None:
     code = (
-        "import sys, memoryd.client.web.serving\n"
+        "import sys, memoryd.client.programs.web.serving\n"
         "heavy = {'mcp', 'numpy', 'apsw', 'onnxruntime', 'apscheduler', 'pydantic', 'httpx'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"[]\n"
 
 
-@pytest.mark.parametrize("module", ["topics.page", "workspaces.panel"])
+@pytest.mark.parametrize("module", ["topics.page", "web.workspaces"])
 def test_what_other_folders_bring_to_the_page_can_be_imported_first(module: str) -> None:
-    subprocess.run([sys.executable, "-c", f"import memoryd.client.{module}"], check=True)
+    subprocess.run([sys.executable, "-c", f"import memoryd.client.programs.{module}"], check=True)

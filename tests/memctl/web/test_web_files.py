@@ -7,10 +7,10 @@ from os.path import normpath
 from vendored import FOLDER, digest
 
 from imports import CHECKOUT
-from memoryd.client.memctl.search import FLOOR
+from memoryd.client.programs.memctl.search import FLOOR
 
 STATIC = FOLDER.parent
-FOLDERS = [STATIC, CHECKOUT / "client" / "topics" / "static"]
+FOLDERS = [STATIC, CHECKOUT / "client" / "programs" / "topics" / "static"]
 # By its address below `/static`.
 OWN = {
     str(path.relative_to(folder)): path

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from axe import fetch
 
-FOLDER = Path(__file__).parents[3] / "client" / "web" / "static" / "vendor"
+FOLDER = Path(__file__).parents[3] / "client" / "programs" / "web" / "static" / "vendor"
 LOCK = FOLDER / "lock.json"
 
 

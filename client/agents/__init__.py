@@ -1,1 +1,0 @@
-"""Coding agents: hooks and the MCP server."""

@@ -1,1 +1,0 @@
-"""Dreams for clients: the call, and its command in memctl."""

@@ -1,0 +1,62 @@
+"""The table of agents whose past sessions can be taken in.
+
+To add one: a module with `read(path, home)`, which yields the sessions of a file, and a row here; a test wants a
+sample.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from memoryd.client.programs.backfill.building import PastSession
+
+ReadSessions = Callable[[Path, Path], Iterator[PastSession]]
+
+
+class PastAgent(NamedTuple):
+    """An agent: its module here and where its sessions are.
+
+    `files` are patterns below `folder` of the user's home, or below the folder that the variable of
+    `home` names, with what follows its name.
+    """
+
+    title: str
+    module: str
+    folder: str
+    files: tuple[str, ...]
+    home: str = ""
+
+    def find_home(self) -> Path:
+        """Return the folder in which this agent keeps what is its own."""
+        variable, _, below = self.home.partition("/")
+        given = os.environ.get(variable, "") if variable else ""
+        return Path(given, below) if given else Path.home() / self.folder
+
+    def list_files(self) -> list[Path]:
+        """Return the files that may hold sessions, in order; nothing through symbolic links."""
+        home = self.find_home()
+        found = {path for pattern in self.files for path in home.glob(pattern)}
+        return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+    def read(self, path: Path) -> Iterator[PastSession]:
+        """Yield the sessions of a file."""
+        read: ReadSessions = import_module(f"memoryd.client.programs.backfill.{self.module}").read
+        return read(path, self.find_home())
+
+
+AGENTS: dict[str, PastAgent] = {
+    "claude-code": PastAgent("Claude Code", "claude_code", ".claude", ("projects/*/*.jsonl",), "CLAUDE_CONFIG_DIR"),
+    "codex": PastAgent(
+        "Codex",
+        "codex",
+        ".codex",
+        ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
+        "CODEX_HOME",
+    ),
+    "gemini": PastAgent("Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl")),
+    "cline": PastAgent("Cline", "cline", ".cline", ("data/sessions/*/*.messages.json",), "CLINE_DIR"),
+    "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",), "COPILOT_HOME"),
+    "opencode": PastAgent("OpenCode", "opencode", ".local/share/opencode", ("opencode.db",), "XDG_DATA_HOME/opencode"),
+}

@@ -1,0 +1,108 @@
+"""Which past sessions there are: all files are read once; of each session figures stay, its turns are on disk."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import IO, NamedTuple
+
+import msgspec
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.programs.backfill.agents import AGENTS
+from memoryd.client.programs.backfill.building import PastSession, SaidTurn
+from memoryd.client.project import project_namespace, project_root
+
+UNPLACED = "turns of sessions whose folder is not known (--namespace takes them in)"
+EARLIER = "turns before --since"
+
+
+class SessionQuery(NamedTuple):
+    """What is wanted: of which agents, since when, of which project (its top folder), where to (None: by folder)."""
+
+    agents: Sequence[str]
+    since: float | None = None
+    project: str = ""
+    namespace: str | None = None
+
+
+class FoundSession(NamedTuple):
+    """A session that has turns to take in: its figures, what is left out, and where in the spool the turns are."""
+
+    agent: str
+    name: str
+    folder: str
+    turns: int
+    size: int  # bytes of their text
+    first: float
+    last: float
+    left_out: Counter[str]
+    place: tuple[int, int]
+
+
+class FoundSessions(NamedTuple):
+    """What was found: sessions, what was left out of those that have nothing to take in, files that nobody can read."""
+
+    sessions: list[FoundSession]
+    left_out: dict[str, Counter[str]]
+    problems: list[str]
+
+
+def find(wanted: SessionQuery, spool: IO[bytes]) -> FoundSessions:
+    """Read all files of some agents; the turns that are wanted are written into the spool."""
+    found = FoundSessions([], {agent: Counter() for agent in wanted.agents}, [])
+    for agent in wanted.agents:
+        for path in AGENTS[agent].list_files():
+            try:
+                for session in AGENTS[agent].read(path):
+                    _note(found, wanted, agent, session, spool)
+            except (OSError, MemorydError) as error:
+                found.problems.append(f"{path} cannot be read: {error}")
+    return found
+
+
+def _note(found: FoundSessions, wanted: SessionQuery, agent: str, session: PastSession, spool: IO[bytes]) -> None:
+    turns = select(session, wanted)
+    if not turns:
+        found.left_out[agent].update(session.left_out)
+        return
+    times = [turn.at for turn in turns]
+    size = sum(len(turn.text.encode()) for turn in turns)
+    place = spool.tell(), spool.write(msgspec.msgpack.encode(turns))
+    figures = agent, session.name, turns[0].folder, len(turns), size, min(times), max(times)
+    found.sessions.append(FoundSession(*figures, session.left_out, place))
+
+
+def select(session: PastSession, wanted: SessionQuery) -> list[SaidTurn]:
+    """Return the turns of a session that are wanted; those of a project that is not meant are not counted either."""
+    turns = session.turns
+    if wanted.project:
+        turns = [turn for turn in turns if turn.folder and find_root(turn.folder) == wanted.project]
+        if not turns:
+            session.left_out.clear()
+    if wanted.since is not None:
+        late = [turn for turn in turns if turn.at >= wanted.since]
+        session.left_out[EARLIER] += len(turns) - len(late)
+        turns = late
+    if wanted.namespace is None and (lost := sum(not turn.folder for turn in turns)):
+        session.left_out[UNPLACED] += lost
+        turns = [turn for turn in turns if turn.folder]
+    return turns
+
+
+@lru_cache(1000)
+def find_root(folder: str) -> str:
+    """Return the top folder of the project that a folder is in."""
+    return project_root(folder)
+
+
+@lru_cache(1000)
+def name_place(folder: str, note: bool) -> str:
+    """Return the namespace of a folder as hooks have it; without `note` nothing is written down of a new project."""
+    return project_namespace(folder, note)
+
+
+def read_turns(spool: IO[bytes], found: FoundSession) -> list[SaidTurn]:
+    """Return the turns of a session that was found."""
+    at, size = found.place
+    spool.seek(at)
+    return msgspec.msgpack.decode(spool.read(size), type=list[SaidTurn])

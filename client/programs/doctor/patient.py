@@ -1,0 +1,165 @@
+"""What the checks look at, asked for once each, and what they say."""
+
+import os
+import shlex
+from argparse import Namespace
+from functools import cached_property
+from pathlib import Path
+from time import time
+from typing import Any, Literal
+
+import msgspec
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.programs.memctl.local import effective_settings, is_installed, list_copies, read_output
+from memoryd.client.protocol import GetStats, JobList, ListTokens, Stats, Status, Token
+from memoryd.client.transport import paths
+from memoryd.client.transport.sync import Client
+
+DATABASE = "memoryd.sqlite"
+PROC = Path("/proc")
+Texts = list[str]
+
+
+class Finding(msgspec.Struct):
+    """The outcome of one check: what is the matter, and what fixes it.
+
+    `commands` are what `--fix` runs: they lose nothing and can be repeated. Where they are empty, `fix` is a
+    command or an advice that a person must decide about.
+    """
+
+    state: Literal["ok", "warn", "fail"]
+    message: str
+    fix: str = ""
+    commands: list[Texts] = []
+    name: str = ""
+    area: str = ""
+    mended: bool | None = None
+
+
+def report_ok(message: str) -> Finding:
+    """Return a finding that all is well."""
+    return Finding("ok", message)
+
+
+def warn(message: str, fix: str = "", *, safe: list[Texts] | None = None) -> Finding:
+    """Return a finding of what is not good but works; `safe` are commands that fix it."""
+    return Finding("warn", message, fix or _join_commands(safe or []), safe or [])
+
+
+def fail(message: str, fix: str = "", *, safe: list[Texts] | None = None) -> Finding:
+    """Return a finding of what does not work; `safe` are commands that fix it."""
+    return Finding("fail", message, fix or _join_commands(safe or []), safe or [])
+
+
+def _join_commands(commands: list[Texts]) -> str:
+    return "; ".join(map(shlex.join, commands))
+
+
+def quote_path(path: Path) -> str:
+    """Return a path as a word of a command that is to be typed."""
+    return shlex.quote(str(path))
+
+
+class Patient:
+    """The installation, its files and its daemon; `status` is None while no daemon answers, `error` says why."""
+
+    def __init__(self, args: Namespace, client: Client) -> None:
+        self.args, self.client = args, client
+        self.status: Status | None = None
+        self.error: MemorydError | None = None
+        try:
+            self.status = client.status()
+        except MemorydError as error:
+            self.error = error
+        self.answered_at = time()
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder of the running daemon, else the usual one."""
+        return Path(self.status.data_dir) if self.status else paths.data_dir()
+
+    @property
+    def database(self) -> Path:
+        """The database file, which need not exist."""
+        return self.data_dir / DATABASE
+
+    @cached_property
+    def settings(self) -> dict[str, Any] | None:
+        """The settings that a daemon started now would have; None where they cannot be read."""
+        if not is_installed():
+            return None
+        try:
+            return effective_settings()
+        except MemorydError:
+            return None
+
+    @cached_property
+    def stats(self) -> Stats | None:
+        """What the daemon counts; None while none answers."""
+        return self.client.call(GetStats(reach="all")) if self.status else None
+
+    @cached_property
+    def jobs(self) -> JobList | None:
+        """The daemon's jobs; None while none answers."""
+        return self.client.jobs() if self.status else None
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """The tokens of agents; none while no daemon answers."""
+        return self.client.call(ListTokens()).tokens if self.status else []
+
+    @cached_property
+    def examination(self) -> dict[str, Any] | MemorydError | None:
+        """What the database file itself says, or what is wrong with it; None where there is none.
+
+        SQLite's own check is left to the daemon where one answers: it looks at more.
+        """
+        if not is_installed() or not self.database.is_file():
+            return None
+        try:
+            return examine_file(self.database, check=not self.status)
+        except MemorydError as error:
+            return error
+
+    @property
+    def facts(self) -> dict[str, Any] | None:
+        """What the database file itself says; None where there is none or it is broken, which `database` reports."""
+        return self.examination if isinstance(self.examination, dict) else None
+
+    @cached_property
+    def copies(self) -> list[Path]:
+        """The copies in the usual folder, the one with the oldest content first; none without the daemon's packages."""
+        return [Path(copy.path) for copy in list_copies(self.data_dir)] if is_installed() else []
+
+    def read_process_file(self, name: str) -> str:
+        """Return a file of /proc about the daemon's process, empty where it cannot be read."""
+        return self.read_system_file(f"{self.status.pid}/{name}") if self.status else ""
+
+    @staticmethod
+    def read_system_file(name: str) -> str:
+        """Return a file of /proc, empty where it cannot be read."""
+        try:
+            return (PROC / name).read_text()
+        except OSError:
+            return ""
+
+
+def examine_file(path: Path, *, check: bool) -> dict[str, Any]:
+    """Return the facts about a database file; raise `MemorydError` with what SQLite says of a broken one."""
+    words = [str(path), "--check"] if check else [str(path)]
+    found: dict[str, Any] = msgspec.json.decode(read_output("memoryd.daemon.store.examine", words))
+    return found
+
+
+def check_access(path: Path, mode: int) -> Finding | None:
+    """Return a finding when a file belongs to someone else or others may touch it."""
+    import stat
+
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quote_path(path)}")
+    found = stat.S_IMODE(status.st_mode)
+    if found & ~mode & 0o077:
+        return fail(f"{path} has mode {found:04o}: others may get at it", safe=[["chmod", f"{mode:04o}", str(path)]])
+    return None

@@ -1,0 +1,361 @@
+"""What a hook does at each event: from the agent's JSON to the calls for the daemon and the answer for the agent.
+
+The context comes before the prompt is noted, else it would find the prompt. Of an agent's answers the one is noted that
+the host hands over; where it hands over none (Copilot CLI, Claude Code of 2025), the last one that is in its
+transcript by then, and with its id there, so that it is taken once.
+
+Each event of a tool is a process of its own, so the files that they name are on disk until the answer takes them: a
+file of paths per session, beside the spool. It is not synced: after a crash an answer names fewer files, that is all.
+"""
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from memoryd.client.patterns import compile_late
+from memoryd.client.programs.hooks import hosts
+from memoryd.client.programs.hooks.hosts import HOSTS, Host
+from memoryd.client.programs.hooks.wire import DaemonLink
+from memoryd.client.project import namespace_of_environment, project_namespace, project_root
+from memoryd.client.projects import take_origin
+from memoryd.client.transport import paths, trust
+
+CallFields = dict[str, Any]
+
+DEADLINE_MS = 400  # of the search for what matters to a prompt
+_LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
+_MAX_PROMPT_CHARS = 4000
+MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # of what is noted
+_MAX_SPEAKER_BYTES = 128
+_TRANSCRIPT_TAIL = 512 * 1024  # bytes
+_FLUSHED_AFTER_S, _LOOK_AGAIN_S = 1.0, 0.03  # Copilot CLI writes its transcript while a hook runs (1.0)
+_NONE_YET = ("", "")
+_COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
+# What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
+# What is opened and not closed is theirs: taken to its end, so that the text is read once.
+_INJECTED = [compile_late(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
+PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
+_MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
+MOST_FILES, MOST_BYTES = 100, 12_000  # of one answer
+_FORGOTTEN_AFTER_S = 7 * 86_400.0
+_NAME_CHARS = 200
+
+
+class EventContext(msgspec.Struct, frozen=True):
+    """An event of a host: who asks, where, in which session; `given` is the host's JSON."""
+
+    event: str
+    host: Host
+    given: dict[str, Any]
+    folder: str
+    namespace: str
+    session: str
+    at: float
+
+    def text(self, name: str) -> str:
+        """Return a field that holds text, empty where there is none, without NUL bytes: the daemon takes none."""
+        value = self.given.get(name)
+        return value.replace("\0", "") if isinstance(value, str) else ""
+
+
+def read_event(event: str, agent: str, data: bytes) -> EventContext:
+    """Read an event; raise what msgspec raises for what is no JSON object."""
+    host, fields = HOSTS[agent], _decode(data)
+    session = next((fields[name] for name in host.session if isinstance(fields.get(name), str)), "")
+    folder = _folder(fields)
+    return EventContext(event, host, fields, folder, _namespace(folder), session[:MAX_SESSION_CHARS], time.time())
+
+
+def _decode(data: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError:
+        from memoryd.client.programs.memctl.escapes import decode_json
+
+        return decode_json(data, dict[str, Any])
+
+
+def _folder(fields: dict[str, Any]) -> str:
+    roots = fields.get("workspace_roots")
+    for place in (fields.get("cwd"), *(roots if isinstance(roots, list) else ())):
+        if isinstance(place, str) and place.startswith("/") and "\0" not in place:
+            return place
+    try:
+        return os.getcwd()
+    except OSError:  # it no longer exists
+        return "/"
+
+
+def _namespace(folder: str) -> str:
+    """Return the namespace of the environment, else that of the project; a token has one of its own."""
+    named = namespace_of_environment()
+    return project_namespace(folder) if named is None else named
+
+
+# What the agent gets ----------------------------------------------------------------------------------------------
+
+
+def context(link: DaemonLink, event: EventContext) -> str:
+    """Return what the agent is to know now, empty where there is nothing."""
+    call = _question(event)
+    if call is None or event.event not in event.host.injects:
+        return ""
+    if event.event == hosts.PROMPT and _is_silenced():  # before the daemon sees the prompt: it keeps a trace of others
+        link.call("pause_observing", kind="session", name=event.session)
+    place = {
+        "namespace": event.namespace,
+        "session": event.session,
+        "folder": event.folder,
+        "agent": event.host.title,
+        "deadline_ms": DEADLINE_MS,
+    }
+    text = str(link.call("get_unasked", **place, **call)["text"])
+    return "\n".join(filter(None, [_greet(), _tell_origin(event), text])) if event.event == hosts.START else text
+
+
+def _greet() -> str:
+    """Return, to the first session alone, that what is said is kept, where, and how not to."""
+    folder = paths.data_folder()
+    try:
+        os.close(os.open(os.path.join(folder, "hooks.introduced"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:  # an earlier session knows it, or there is no such folder yet
+        return ""
+    return (
+        f"memoryd keeps what is said in sessions, on this machine alone, in {folder}. Say so to the user once:"
+        " `memctl observe off` pauses that, `memctl erase` deletes for good."
+    )
+
+
+def _tell_origin(event: EventContext) -> str:
+    """Return, to the first session of a new project alone, which project it may be; the namespace is not given then."""
+    if namespace_of_environment() is not None or not (found := take_origin(project_root(event.folder))):
+        return ""
+    from shlex import quote  # a first session alone needs it
+
+    project, origin = found
+    return (
+        f"memoryd knows this folder as a new project, {project['namespace']}. If it is the project {origin}, moved or"
+        f" with another remote, its memories are not found here until `memctl project move {quote(origin)}` is run in"
+        " this folder. Say so to the user once."
+    )
+
+
+def _question(event: EventContext) -> CallFields | None:
+    if event.event == hosts.START:
+        return {"fresh": event.text("source") in _LOST}
+    prompt = _read_prompt(event)
+    if event.event == hosts.PROMPT and prompt:
+        return {"prompt": prompt[:_MAX_PROMPT_CHARS]}
+    return None
+
+
+def _read_prompt(event: EventContext) -> str:
+    """Return what the user said, empty for a command to the host."""
+    return clean_prompt(event.text("prompt"))
+
+
+def clean_prompt(prompt: str) -> str:
+    """Return what of a prompt the user said, empty for a command to the host."""
+    for injected in _INJECTED:
+        prompt = injected.sub(lambda found: "" if found[1] is None else found[0], prompt)
+    prompt = prompt.strip()
+    return "" if _COMMAND.match(prompt) else prompt
+
+
+# What the daemon gets ---------------------------------------------------------------------------------------------
+
+
+def list_calls(event: EventContext) -> list[CallFields]:
+    """Return the calls that must reach the daemon, now or later."""
+    place = {"namespace": event.namespace, "session": event.session}
+    calls: list[CallFields] = []
+    if event.event == hosts.PROMPT:
+        calls = _turn(event, "user", _read_prompt(event))
+    elif event.event == hosts.STOP:
+        said = event.text(event.host.message)
+        calls = _turn(event, "assistant", *((said, "") if said else _read_transcript(event)))
+        if calls and (files := take_files(event.session)):
+            calls[0]["turns"][0]["files"] = files
+    elif event.event == hosts.COMPACT and event.session:
+        triggers = event.host.compactions
+        calls = [{"method": "reset_session", **place}] if not triggers or event.text("trigger") in triggers else []
+    elif event.event == hosts.END and event.session:
+        take_files(event.session)  # no answer comes that could name them
+        calls = [{"method": "end_session", **place}]
+    return calls
+
+
+def _turn(event: EventContext, role: str, text: str, id: str = "") -> list[CallFields]:
+    """Return the call that notes a turn; its id makes it the same turn, however often it is sent.
+
+    In a session that is not to be observed it is a call that says so.
+    """
+    if not text.strip():
+        return []
+    if _is_silenced():
+        # Else a backfill, which knows nothing of this environment, would take the session in later.
+        session = {"kind": "session", "name": event.session}
+        return [{"method": "pause_observing", **session}] if role == "user" and event.session else []
+    turn: CallFields = {"role": role, "content": text[:MAX_TEXT_CHARS], "created_at": event.at}
+    if role == "user" and (speaker := find_speaker()):
+        turn["speaker"] = speaker
+    if not os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
+        turn["id"] = id or os.urandom(16).hex()
+    place = {"namespace": event.namespace, "session": event.session, "folder": event.folder}
+    return [{"method": "observe", **place, "turns": [turn]}]
+
+
+def _is_silenced() -> bool:
+    """Return whether the environment says that nothing of the session is to be observed."""
+    return os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false")
+
+
+def find_speaker() -> str:
+    """Return the name of who types the prompts, empty where it is not known."""
+    name = os.environ.get("USER", "")
+    return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""
+
+
+def _read_transcript(event: EventContext) -> tuple[str, str]:
+    """Return the last answer in a transcript and its id; empty where there is none."""
+    path = event.text("transcript_path")
+    if event.host not in (HOSTS["claude-code"], HOSTS["copilot"]) or not path.startswith("/"):
+        return "", ""
+    until = time.monotonic() + (_FLUSHED_AFTER_S if event.host is HOSTS["copilot"] else 0)
+    while True:
+        try:
+            with open(path, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TRANSCRIPT_TAIL))
+                lines = file.read(_TRANSCRIPT_TAIL).splitlines()
+        except OSError:
+            return "", ""
+        found = next(filter(None, map(_answer_of, reversed(lines))), _NONE_YET)
+        if found != _NONE_YET or time.monotonic() > until:
+            return found
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def _answer_of(line: bytes) -> tuple[str, str] | None:
+    """Return the answer of a line and its id, None for a line that is no message, `_NONE_YET` where one is to come."""
+    if line.startswith(b'{"type":"user.message"'):
+        return _NONE_YET
+    if b'"assistant' not in line:
+        return None
+    try:
+        entry = _decode(line)
+        if entry["type"] == "assistant.message":  # of Copilot CLI
+            data = entry["data"]
+            if any(call.get("name") != "task_complete" for call in data.get("toolRequests") or ()):
+                return None if data.get("parentToolCallId") else _NONE_YET
+            entry = {"type": "assistant", "message": data, "uuid": data.get("messageId")}
+        if entry["type"] != "assistant" or entry.get("isSidechain") or entry["message"].get("parentToolCallId"):
+            return None
+        content = entry["message"]["content"]
+        parts = [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
+        id = str(entry.get("uuid", "")).replace("-", "").lower()
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    text = "\n".join(parts)
+    return (text, id if re.fullmatch("[0-9a-f]{32}", id) else "") if text.strip() else None
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def list_edited(event: EventContext) -> list[str]:
+    """Return the files that a tool wrote, as absolute paths."""
+    if event.event != hosts.TOOL:
+        return []
+    given = event.given.get("tool_input")
+    given = given if isinstance(given, dict) else {}
+    patch = given.get("command")
+    named = [given.get("file_path"), given.get("path"), event.given.get("file_path")]
+    named += PATCHED.findall(patch) if isinstance(patch, str) else []
+    paths = [os.path.normpath(os.path.join(event.folder, path)) for path in named if isinstance(path, str) and path]
+    return [path for path in paths if "\0" not in path]
+
+
+def list_written(event: EventContext) -> list[str]:
+    """Return the memory files that a tool wrote, as absolute paths."""
+    return [path for path in list_edited(event) if _is_memory(path)]
+
+
+def _is_memory(path: str) -> bool:
+    folder, name = os.path.split(path)
+    return name in _MEMORY_FILES or (name.endswith(".md") and "memory" in folder.split("/"))
+
+
+def note_files(session: str, files: Iterable[str]) -> None:
+    """Note files that a tool of a session wrote, unless it is not to be observed.
+
+    Raise `Untrusted` where the folder belongs to another user.
+    """
+    named = [path for path in files if is_path(path)]
+    if not session or not named or _is_silenced():
+        return
+    folder = paths.data_folder()
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    trust.check_data_folder(folder)
+    os.makedirs(_files_folder(), mode=0o700, exist_ok=True)
+    number = os.open(_files_path(session), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(number, "".join(f"{path}\n" for path in named).encode(errors="surrogateescape"))
+    finally:
+        os.close(number)
+
+
+def take_files(session: str) -> list[str]:
+    """Return the files that a session wrote since the last time, each once, and forget them."""
+    where = _files_path(session)
+    taken = f"{where}.{os.getpid()}"
+    try:
+        os.rename(where, taken)
+        with open(taken, "rb") as file:
+            lines = file.read().decode(errors="replace").splitlines()
+        os.unlink(taken)
+    except OSError:  # there are none
+        return []
+    found: list[str] = []
+    size = 0
+    for path in dict.fromkeys(lines):
+        size += len(path.encode())
+        if len(found) < MOST_FILES and size <= MOST_BYTES and is_path(path):
+            found.append(path)
+    return found
+
+
+def list_noted() -> Iterator[tuple[str, str, str]]:
+    """Yield what sessions noted that no answer has taken: the path of the file, the session, the paths in it."""
+    with suppress(FileNotFoundError):
+        for entry in os.scandir(_files_folder()):
+            with suppress(OSError, ValueError):  # an answer takes it now, or it is not of hooks
+                session = bytes.fromhex(entry.name.partition(".")[0]).decode(errors="replace")
+                with open(entry.path, encoding="utf-8", errors="replace") as file:
+                    yield entry.path, session, file.read()
+
+
+def forget_files() -> None:
+    """Delete what sessions left that ended without an answer."""
+    with suppress(OSError):
+        for entry in os.scandir(_files_folder()):
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > _FORGOTTEN_AFTER_S:
+                os.unlink(entry.path)
+
+
+def is_path(path: str) -> bool:
+    """Return whether a path can be kept."""
+    return path.isprintable() and bool(path.strip())
+
+
+def _files_folder() -> str:
+    return os.path.join(paths.data_folder(), "hooks.files")
+
+
+def _files_path(session: str) -> str:
+    """Return the file of a session. Its name is no hash: importing one costs three milliseconds."""
+    return os.path.join(_files_folder(), session.encode(errors="replace").hex()[:_NAME_CHARS])

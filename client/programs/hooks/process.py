@@ -1,0 +1,192 @@
+"""`memctl hook EVENT`: one event of a coding agent, as a process of its own.
+
+Whatever happens, it ends with exit code 0 within its limit and has written an answer of the host's shape or what is
+for none. An alarm sees to that where the daemon hangs, or whoever started the hook gives it no input. What could not be
+sent to the daemon by then is spooled, and sent by the next hook that finds it, other than at a prompt, or by memctl.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from memoryd.client.programs.hooks import hosts
+from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
+
+# How long a hook deals with the daemon. A user waits at a prompt; at a start the daemon may have to start, too.
+LIMITS_S = {hosts.START: 6.0, hosts.PROMPT: 1.0, hosts.END: 1.0}
+LIMIT_S = 2.0
+REPLAY_SHARE = 0.5  # of that, at most
+_RESERVE_S = 1.0  # between the alarm and the host's own limit
+_SPOOLING_S = 0.7  # of that, for what is not sent yet
+
+
+class OutOfTime(BaseException):
+    """The hook has no time left but to spool what is not sent."""
+
+
+def main(words: Sequence[str]) -> NoReturn:
+    """Run `EVENT --agent AGENT` on standard input and output, and end the process."""
+    event, agent, others = _name(words)
+    if event not in EVENTS or agent not in HOSTS or others:
+        foreign = f"does not know {' '.join(others)}; it " if event in EVENTS and others else ""
+        sys.stderr.write(f"memctl hook: {foreign}needs one of {', '.join(EVENTS)} and --agent {'|'.join(HOSTS)}.\n")
+        sys.stderr.flush()
+        os._exit(0)
+    answer = HostOutput(event, agent)
+    unsent: list[dict[str, Any]] = []
+    try:
+        try:
+            _set_alarm(HOSTS[agent].events[event].timeout_s - _RESERVE_S, answer)
+            handle(event, agent, _read_input(), answer, unsent)
+        except OutOfTime:
+            _spool(unsent)
+    except BaseException as error:
+        with suppress(Exception):
+            sys.stderr.write(f"memctl hook: {type(error).__name__}: {error}\n")
+            sys.stderr.flush()
+    answer.leave()
+
+
+def _name(words: Sequence[str]) -> tuple[str, str, list[str]]:
+    """Return the event, the agent and what else there is."""
+    rest = list(words)
+    agent = next(iter(HOSTS))
+    if "--agent" in rest:
+        at = rest.index("--agent")
+        agent = "".join(rest[at + 1 : at + 2])
+        del rest[at : at + 2]
+    event = next((word for word in rest if word in EVENTS), "")
+    return event, agent, [word for word in rest if word != event]
+
+
+def _set_alarm(limit_s: float, answer: "HostOutput") -> None:
+    """Break off what is done after a time, and end the process a little later."""
+
+    def ring(number: int, frame: object) -> NoReturn:
+        signal.signal(signal.SIGALRM, lambda number, frame: answer.leave())
+        signal.setitimer(signal.ITIMER_REAL, _SPOOLING_S)
+        raise OutOfTime
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+
+
+def _read_input() -> bytes:
+    parts = []
+    while part := os.read(0, 1 << 16):
+        parts.append(part)
+    return b"".join(parts)
+
+
+class HostOutput:
+    """What is written to the host: once, and by default nothing."""
+
+    def __init__(self, event: str, agent: str) -> None:
+        self._host, self._event, self._is_given = HOSTS[agent], event, False
+
+    def give(self, text: str) -> None:
+        """Write a text as an answer, or what represents none."""
+        if self._is_given:
+            return
+        self._is_given = True
+        data = self._host.answer_nothing(self._event)
+        if text:
+            import msgspec
+
+            data = msgspec.json.encode(self._host.answer(self._event, text))
+        with suppress(OSError):  # nobody reads it
+            while data:
+                data = data[os.write(1, data) :]
+
+    def leave(self) -> NoReturn:
+        """End the process, with nothing said if nothing was."""
+        self.give("")
+        os._exit(0)
+
+
+def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list[dict[str, Any]]) -> None:
+    """Answer an event and report it to the daemon; what cannot be sent is spooled.
+
+    `unsent` gets the calls to be made, and loses each that was sent or spooled.
+    """
+    from memoryd.client.errors import Untrusted
+    from memoryd.client.programs.hooks import answering
+    from memoryd.client.programs.hooks.wire import Silent
+
+    if _is_removed():
+        return
+    asked = answering.read_event(event, agent, data)
+    unsent += answering.list_calls(asked)
+    with suppress(OSError, Untrusted):
+        answering.note_files(asked.session, answering.list_edited(asked))
+    link = None
+    with suppress(Silent):
+        link = open_link(event)
+        _report(link, asked, answer)
+    answer.give("")
+    note(link, unsent)
+    if event == hosts.START:
+        answering.forget_files()
+
+
+def _is_removed() -> bool:
+    """Return whether memoryd was taken off the machine: then nothing is kept, and no daemon is started.
+
+    There is no data folder then, or it says so. An installation of hooks makes it, and so does a daemon that another
+    command starts.
+    """
+    from memoryd.client.transport import paths
+
+    return not os.path.isdir(paths.data_folder()) or os.path.exists(paths.removed_mark())
+
+
+def open_link(event: str) -> Any:
+    """Return a link to the daemon; at the start of a session it is started where none answers."""
+    from memoryd.client.programs.hooks.wire import DaemonLink, Silent
+
+    give_up_at = time.monotonic() + LIMITS_S.get(event, LIMIT_S)
+    try:
+        return DaemonLink(give_up_at)
+    except Silent:
+        if event != hosts.START or time.monotonic() > give_up_at:
+            raise
+    from memoryd.client.transport import paths, spawn
+
+    spawn.start(paths.socket_path())
+    return DaemonLink(give_up_at)
+
+
+def _report(link: Any, asked: Any, answer: HostOutput) -> None:
+    """Send what waits, answer the host, and have written memory files indexed; a refusal leaves the host unanswered."""
+    from memoryd.client.programs.hooks import answering, spool
+    from memoryd.client.programs.hooks.wire import CallRefused
+
+    if asked.event != hosts.PROMPT:
+        with suppress(CallRefused):
+            spool.replay(link, time.monotonic() + REPLAY_SHARE * LIMITS_S.get(asked.event, LIMIT_S))
+    with suppress(CallRefused):
+        answer.give(answering.context(link, asked))
+    for path in answering.list_written(asked):
+        with suppress(CallRefused):  # it is in no workspace
+            link.call("index_workspace", workspace=path)
+
+
+def note(link: Any, unsent: list[dict[str, Any]]) -> None:
+    """Send calls, in order; from the first one on that the daemon does not take now they are spooled."""
+    from memoryd.client.programs.hooks import spool
+
+    while unsent and link is not None and spool.send_call(link, unsent[0]):
+        del unsent[0]
+    _spool(unsent)
+
+
+def _spool(unsent: list[dict[str, Any]]) -> None:
+    from memoryd.client.programs.hooks import spool
+
+    while unsent:
+        spool.append(unsent[0])
+        del unsent[0]

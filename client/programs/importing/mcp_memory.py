@@ -1,0 +1,84 @@
+"""The memory server of the MCP reference servers: one JSON object a line, entities with observations and relations.
+
+Each observation becomes a memory that begins with the name of its entity, each relation one that says it. The file
+knows neither times nor users: its own time is that of all, and what is known stays as it is.
+"""
+
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.programs.importing.records import Account, make_record
+from memoryd.client.programs.memctl.escapes import decode_json
+from memoryd.client.programs.memctl.sending import Item, read_lines
+from memoryd.client.protocol import Record
+
+FILE_NAMES = ("memory.jsonl", "memory.json")
+
+
+def read(path: Path, account: Account) -> Iterator[Item]:
+    """Yield observations and relations in the order of the file."""
+    file = next((path / name for name in FILE_NAMES if (path / name).is_file()), path) if path.is_dir() else path
+    if file.is_dir():
+        raise Invalid(f"{path} has no {FILE_NAMES[0]}; name the file.")
+    at = file.stat().st_mtime
+    known = seen = 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(read_lines(lines, str(file)), start=1):
+            if not line.strip():
+                continue
+            seen += 1
+            entry = _parse_entry(line.removeprefix(BOM_UTF8))
+            if entry is None:
+                account.skip("lines that are cut off or no entity or relation")
+                account.notes.append(f"{file}, line {number}: not an entity or relation, left out.")
+                continue
+            known += 1
+            for made in _convert_entry(account, entry, at):
+                yield Item(f"{file}, line {number}", made, time="unknown")
+    if seen and not known:
+        raise Invalid(f"{file} is no memory of the MCP memory server: no line is an entity or a relation.")
+
+
+def _parse_entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = decode_json(line, object)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    needed = {"entity": ("name", "entityType", "observations"), "relation": ("from", "to", "relationType")}
+    names = needed.get(str(entry.get("type")))
+    whole = names and all(name in entry for name in names)
+    return entry if whole and (entry["type"] == "relation" or isinstance(entry["observations"], list)) else None
+
+
+def _convert_entry(account: Account, entry: dict[str, Any], at: float) -> Iterator[Record | None]:
+    if entry["type"] == "relation":
+        origin, kind, target = str(entry["from"]), str(entry["relationType"]), str(entry["to"])
+        yield make_record(
+            account,
+            f"relation\0{origin}\0{kind}\0{target}",
+            f"{origin} {kind.replace('_', ' ')} {target}",
+            namespace=account.namespace(),
+            type="relation",
+            created_at=at,
+            metadata={"from": origin, "relation": kind, "to": target},
+        )
+        return
+    name, kind = str(entry["name"]), str(entry["entityType"])
+    observations = dict.fromkeys(map(str, entry["observations"]))
+    said = {f"observation\0{name}\0{text}": f"{name}: {text}" if text.strip() else "" for text in observations}
+    for key, text in (said or {f"entity\0{name}": f"{name} is a {kind}." if kind else name}).items():
+        yield make_record(
+            account,
+            key,
+            text,
+            namespace=account.namespace(),
+            created_at=at,
+            metadata={"entity": name, "entity_type": kind},
+        )

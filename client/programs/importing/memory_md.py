@@ -1,0 +1,98 @@
+"""Memory files of agents: MEMORY.md with topic files (Claude Code), MEMORY.md with daily files (OpenClaw, CowAgent).
+
+A file whose front matter says what it is becomes one memory of that type. Of every other file each list entry and each
+paragraph becomes one, led by its heading; in a daily file its day is the time. Folders below are namespaces. What a
+MEMORY.md says of topic files it only points to is in these: its pointers are left out.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from memoryd.client.errors import Invalid
+from memoryd.client.programs.importing.markdown import NoteFile, list_below, parse_tags, read_notes, split_entries
+from memoryd.client.programs.importing.records import Account, make_record, parse_time
+from memoryd.client.programs.memctl.sending import Item, Time
+from memoryd.client.protocol import Record
+
+_DAY = re.compile(r"^(\d{4}-\d\d-\d\d)(?:[-_ ].*)?$")
+_POINTER = re.compile(r"^\[[^\]]+\]\((?!https?:)[^)]+\.md\)")
+_INDEX = "MEMORY.md"
+_SAYS_NOTHING = frozenset({"memory", "memories", "memory.md", "notes", "long-term memory", "index", "memory index"})
+_FOLDERS_OF_NOTHING = frozenset({"memory", "users"})
+
+
+def read(path: Path, account: Account) -> Iterator[Item]:
+    """Yield what a file or a folder of them remembers."""
+    root = path if path.is_dir() else path.parent
+    files = _list_files(path) if path.is_dir() else iter([path])
+    empty = True
+    for note in read_notes(root, account, files):
+        empty = False
+        time, made = _convert_file(account, note)
+        for number, one in enumerate(made, start=1):
+            yield Item(f"{root / note.name}, entry {number}", one, time)
+    if empty:
+        raise Invalid(f"{path} holds no Markdown files of an agent's memory. Nothing was imported.")
+
+
+def _list_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a memory; in an agent's own folder these are MEMORY.md and memory/, not all else there is."""
+    inner = folder / "memory"
+    if not inner.is_dir():
+        several = [child for child in sorted(folder.iterdir()) if (child / "memory").is_dir()]
+        return (path for child in several for path in _list_files(child)) if several else list_below(folder)
+    index = folder / _INDEX
+    places = [index] if index.is_file() else list_below(index) if index.is_dir() else ()
+    return chain(places, list_below(inner))
+
+
+def _convert_file(account: Account, note: NoteFile) -> tuple[Time, Iterator[Record | None]]:
+    day = _DAY.match(Path(note.name).stem)
+    dated = bool(day) and parse_time(day[1] if day else "", -1.0) >= 0.0
+    at = parse_time(day[1], note.changed_at) if day else note.changed_at
+    folders = [name for name in Path(note.name).parts[:-1] if name not in _FOLDERS_OF_NOTHING]
+    namespace = account.namespace(*folders)
+    if "type" in note.head:
+        return "own" if dated else "file", iter([_convert_whole(account, note, namespace, at)])
+    return "own" if dated else "unknown", _convert_entries(account, note, namespace, at)
+
+
+def _convert_whole(account: Account, note: NoteFile, namespace: str, at: float) -> Record | None:
+    head = note.head
+    summary = " ".join(str(head.get("description") or head.get("name") or "").split())
+    return make_record(
+        account,
+        f"file\0{note.name}",
+        note.body.strip() or summary,
+        namespace=namespace,
+        type=head["type"],
+        created_at=parse_time(head.get("created") or head.get("date"), at),
+        updated_at=at,
+        summary=summary,
+        metadata={"file": note.name, "name": head.get("name"), "tags": parse_tags(head.get("tags"))},
+    )
+
+
+def _convert_entries(account: Account, note: NoteFile, namespace: str, at: float) -> Iterator[Record | None]:
+    for entry in split_entries(note.body):
+        if _POINTER.match(entry.text):
+            account.skip("pointers to other files")
+            continue
+        heading = " > ".join(entry.headings)
+        titles = [title for title in entry.headings if not _is_empty_title(title, note)]
+        yield make_record(
+            account,
+            f"entry\0{note.name}\0{heading}\0{entry.text}",
+            f"{titles[-1]}: {entry.text}" if titles else entry.text,
+            namespace=namespace,
+            type="note",
+            created_at=at,
+            metadata={"file": note.name, "heading": heading, "tags": parse_tags(note.head.get("tags"))},
+        )
+
+
+def _is_empty_title(title: str, note: NoteFile) -> bool:
+    plain = title.strip().casefold()
+    return plain in _SAYS_NOTHING or plain == Path(note.name).stem.casefold() or bool(_DAY.match(plain))

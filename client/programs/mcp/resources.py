@@ -1,0 +1,89 @@
+"""What a host can attach without a tool call: a summary of a namespace, its latest memories, one memory."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from memoryd.client import calls
+from memoryd.client.errors import Invalid
+from memoryd.client.programs.mcp import schemas
+from memoryd.client.programs.mcp.answers import ToolResult, fit_answer, frame_lines, memory_line, show_memories
+from memoryd.client.programs.mcp.session import ProjectSession
+from memoryd.client.programs.mcp.tools import TOOLS
+from memoryd.client.protocol import Memory
+
+SCHEME = "memory"
+BUDGET = 1500  # tokens
+_CONSIDERED, _LATEST = 60, 20
+_TIERS = ("L1", "L2")  # not the files of workspaces: a host reads these itself
+
+
+class Shelf(NamedTuple):
+    """A kind of resource: what a host shows of it, and what reads it from the part of the address after its name."""
+
+    title: str
+    description: str
+    read: Callable[[ProjectSession, str], Awaitable[str]]
+    part: str = ""  # what a template's address ends in; empty: one resource
+
+
+async def _read_summary(session: ProjectSession, namespace: str) -> str:
+    listed = calls.list_(limit=_CONSIDERED, sort="importance", tier=_TIERS)
+    memories = list((await session.call(listed, namespace)).memories)
+    best = sorted(memories, key=lambda memory: (not memory.pinned, -memory.importance, -memory.created_at))
+    return await _show(session, best, namespace, _group_lines)
+
+
+async def _read_recent(session: ProjectSession, namespace: str) -> str:
+    listed = await session.call(calls.list_(limit=_LATEST, tier=_TIERS), namespace)
+    return await _show(session, listed.memories, namespace, lambda items: [memory_line(item) for item in items])
+
+
+Renderer = Callable[[Sequence[schemas.FoundMemory]], list[str]]
+
+
+async def _show(session: ProjectSession, memories: Sequence[Memory], namespace: str, layout: Renderer) -> str:
+    shown = await show_memories(session, memories, BUDGET, session.place(namespace))
+
+    def make_answer(items: Sequence[schemas.FoundMemory]) -> ToolResult:
+        return ToolResult(frame_lines(layout(items)) if items else "Nothing is remembered here.\n")
+
+    return (await fit_answer(session, shown, BUDGET, make_answer)).text
+
+
+def _group_lines(items: Sequence[schemas.FoundMemory]) -> list[str]:
+    kinds = dict.fromkeys(item.kind for item in items)
+    return [row for kind in kinds for row in (f"{kind}:", *(memory_line(item) for item in items if item.kind == kind))]
+
+
+async def _read_memory(session: ProjectSession, id: str) -> str:
+    return (await TOOLS["memory_get"].run(session, schemas.parse_arguments(schemas.GetMany, {"ids": [id]}))).text
+
+
+SHELVES = {
+    "summary": Shelf(
+        "What is remembered here",
+        "The most important memories of this project, by kind, like a MEMORY.md.",
+        _read_summary,
+    ),
+    "recent": Shelf("Latest memories", "The latest memories of this project, newest first.", _read_recent),
+    "summary/": Shelf(
+        "What is remembered elsewhere", "The same of another namespace, like acme/api.", _read_summary, "{+namespace}"
+    ),
+    "memory/": Shelf("One memory", "A memory in full, by its id or its first digits.", _read_memory, "{id}"),
+}
+
+
+def uri(name: str) -> str:
+    """Return the address of a kind of resource, or its template."""
+    return f"{SCHEME}://{name}{SHELVES[name].part}"
+
+
+async def read(session: ProjectSession, address: str) -> str:
+    """Return the text at an address; raise `Invalid` when there is none such."""
+    parts = urlsplit(address)
+    rest = unquote(parts.path.removeprefix("/"))
+    shelf = SHELVES.get(f"{parts.netloc}/" if rest else parts.netloc)
+    if parts.scheme != SCHEME or shelf is None or bool(rest) != bool(shelf.part):
+        raise Invalid(f"There is no resource {address[:200]}; there are {', '.join(map(uri, SHELVES))}.")
+    return await shelf.read(session, rest)

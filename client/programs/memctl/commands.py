@@ -1,0 +1,208 @@
+"""The table of commands: name → module and help, in the groups that `memctl --help` shows.
+
+A module holds a table `COMMANDS` of its own: name → `Command`. A name of two words is a verb of a command
+(`model pull`). To add a command: a row here and a row in its module; a test finds the half that is missing.
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import cache
+
+from msgspec import Struct
+
+
+class CommandRow(Struct, frozen=True):
+    """Where a command lives, a module of a folder of `client/programs/`, and its line in `memctl --help`."""
+
+    module: str
+    help: str
+    folder: str = "memctl"
+
+
+class Command(Struct, frozen=True):
+    """One command: `configure` declares its arguments, `run` runs it and returns an exit code or None for 0."""
+
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int | None]
+    examples: str = ""
+
+
+GROUPS: dict[str, dict[str, CommandRow]] = {
+    "Memories": {
+        "add": CommandRow("memories", "remember one thing (`-` reads standard input)"),
+        "put": CommandRow("memories", "store a memory under a key, in place of the one that has it"),
+        "observe": CommandRow("observe", "take note of turns of a conversation"),
+        "seed": CommandRow("observe", "take in many turns or memories from a file"),
+        "search": CommandRow("search", "find memories by meaning and by words, best first"),
+        "context": CommandRow("context", "what matters for a task, as text for a prompt"),
+        "get": CommandRow("memories", "show one memory by its id, or a turn in its conversation"),
+        "log": CommandRow("log", "what was done, session by session"),
+        "list": CommandRow("memories", "list memories by filter, newest first"),
+        "update": CommandRow("memories", "change fields of a memory"),
+        "tag": CommandRow("memories", "add tags and metadata values to a memory"),
+        "delete": CommandRow("memories", "delete memories"),
+        "erase": CommandRow("erase", "erase memories and turns for good, everywhere on disk"),
+        "feedback": CommandRow("memories", "say whether a memory was useful, which moves its rank a little"),
+        "links": CommandRow("links", "which memories contradict each other; dismiss such a link"),
+        "namespaces": CommandRow("share", "which namespaces hold memories, and how many"),
+        "related": CommandRow("search", "memories whose meaning is near that of one memory"),
+        "share": CommandRow("share", "copy or move memories to another namespace, mostly one around theirs"),
+    },
+    "Understanding a search": {
+        "explain": CommandRow("explain", "show stage by stage how a search came to its results"),
+        "why-not": CommandRow("explain", "say why a search did not find a memory, or how it did"),
+    },
+    "Coding agents": {
+        "hooks install": CommandRow("commands", "make memoryd known to a coding agent, such as Claude Code", "hooks"),
+        "hooks uninstall": CommandRow("commands", "take memoryd out of an agent's configuration", "hooks"),
+        "hooks status": CommandRow("commands", "what is installed where, and what waits for the daemon", "hooks"),
+        "hooks preview": CommandRow("commands", "what a new session would be told here and now, and why", "hooks"),
+        "hook": CommandRow("commands", "what an installed hook runs: an event as JSON on stdin", "hooks"),
+        "project list": CommandRow("project", "the projects that agents work in, and their namespaces"),
+        "project rename": CommandRow("project", "give a project another namespace; its memories move with it"),
+        "project move": CommandRow("project", "say in which folder a project is now; its memories are found there"),
+        "mcp": CommandRow("command", "serve memories to an agent over the Model Context Protocol (stdio)", "mcp"),
+        "backfill": CommandRow("backfill", "take in past sessions of Claude Code, Codex and others", "backfill"),
+    },
+    "Export and import": {
+        "export": CommandRow("export", "all memories as JSON lines, or as a folder of Markdown files"),
+        "import": CommandRow("import_", "take memories of an export back in, or those of another system"),
+    },
+    "History": {
+        "history": CommandRow("history", "changes of one memory, or the operation log"),
+        "undo": CommandRow("history", "take back an operation"),
+    },
+    "Tiers": {
+        "tiers": CommandRow("tiers", "what L0, the hot buffer, L1 and L2 hold, and how turns flowed"),
+        "consolidate": CommandRow("tiers", "move all turns out of L0 now, to L1 or L2 by their importance"),
+    },
+    "Database": {
+        "backup": CommandRow("upkeep.backup", "copy the whole database while it is in use, and check the copy"),
+        "restore": CommandRow("upkeep.backup", "put a copy in place of the database; the former one is kept"),
+        "verify": CommandRow("upkeep.repair", "check the database and all that is derived from it"),
+        "repair": CommandRow("upkeep.repair", "rebuild what is derived; --recover reads out a damaged file"),
+        "reset": CommandRow("upkeep.repair", "delete everything, or with --namespace all of a namespace"),
+    },
+    "Daemon": {
+        "up": CommandRow("service", "start the daemon"),
+        "down": CommandRow("service", "stop the daemon"),
+        "status": CommandRow("service", "health of the daemon"),
+        "top": CommandRow("top", "what `stats` prints, each second"),
+        "tail": CommandRow("tail", "follow what happens: memories, turns, jobs, warnings"),
+        "service install": CommandRow(
+            "commands", "make the daemon a service of systemd: it starts by itself, also after a fault", "systemd"
+        ),
+        "service uninstall": CommandRow("commands", "remove the service; the data stays", "systemd"),
+        "service status": CommandRow("commands", "whether the service is installed, and how it is", "systemd"),
+        "stats": CommandRow("stats", "what is stored, how the daemon is used and who is connected"),
+        "metrics": CommandRow("metrics", "all figures in the text format of Prometheus"),
+        "doctor": CommandRow("commands", "check everything and say how to fix what is wrong", "doctor"),
+        "uninstall": CommandRow(
+            "commands", "remove memoryd from this machine: hooks, service, data, models, sockets", "uninstall"
+        ),
+        "web": CommandRow(
+            "command", "a page in the browser: see, search, correct and erase what agents remember", "web"
+        ),
+    },
+    "Access": {
+        "token list": CommandRow("token", "who has a token, for which namespace"),
+        "token add": CommandRow("token", "make a token that binds an agent to a namespace"),
+        "token revoke": CommandRow("token", "revoke a token at once"),
+    },
+    "Background jobs": {
+        "jobs list": CommandRow("jobs", "background jobs: state, last run, next run"),
+        "jobs run": CommandRow("jobs", "run a job now, or show what it would do"),
+        "jobs pause": CommandRow("jobs", "keep jobs from running by themselves"),
+        "jobs resume": CommandRow("jobs", "let jobs run again, after a pause or failures"),
+        "jobs history": CommandRow("jobs", "how the latest runs went"),
+    },
+    "Models and settings": {
+        "model list": CommandRow("model", "embedding models: installed and available"),
+        "model pull": CommandRow("model", "install a model of the catalogue"),
+        "model import": CommandRow("model", "install a model from a folder"),
+        "model use": CommandRow("model", "switch to another installed model"),
+        "config show": CommandRow("config", "the settings in force"),
+        "config path": CommandRow("config", "where the configuration file is"),
+    },
+    "Shell": {
+        "completion": CommandRow("completion", "a script that completes memctl's words in bash, zsh or fish"),
+    },
+    "Graph": {
+        "graph nodes": CommandRow("graph", "the topic clusters of L2, the largest first", "topics"),
+        "graph edges": CommandRow("graph", "what is between nodes, the heaviest first", "topics"),
+        "graph show": CommandRow("graph", "one node: its memories and neighbours", "topics"),
+        "graph topics": CommandRow("graph", "communities of nodes; --recompute finds them again", "topics"),
+        "graph dedupe": CommandRow("graph", "merge nodes that are alike", "topics"),
+        "graph abstract": CommandRow("graph", "make concept nodes over clusters that are alike", "topics"),
+        "graph export": CommandRow("graph_export", "the graph as a page to look at, or as GraphML", "topics"),
+    },
+    "Markdown workspaces": {
+        "workspace list": CommandRow("workspace", "folders of Markdown files that are indexed and watched"),
+        "workspace add": CommandRow("workspace", "index and watch a folder of Markdown files"),
+        "workspace remove": CommandRow("workspace", "forget a workspace; its files stay"),
+        "workspace status": CommandRow("workspace", "what is indexed, what is not and why, how it is watched"),
+        "workspace files": CommandRow("workspace", "the files of a workspace that the index knows"),
+        "workspace index": CommandRow("workspace", "bring the index up to date with the files now"),
+        "remember": CommandRow("notes", "write a note into a file of a workspace, by default today's"),
+        "forget": CommandRow("notes", "take memories out of their files; delete those that come from no file"),
+        "diff": CommandRow("notes", "what the files hold that the index does not, and the reverse"),
+        "dream": CommandRow("dream", "tidy MEMORY.md by the daily files (proposed first), or memories"),
+    },
+    "Trying out": {
+        "demo": CommandRow("command", "three agents share a memory, in a temporary folder", "demo"),
+    },
+}
+
+# The verb meant where a command of two words is given as one.
+DEFAULT_VERBS = {
+    "model": "list",
+    "jobs": "list",
+    "config": "show",
+    "token": "list",
+    "hooks": "status",
+    "project": "list",
+    "service": "status",
+    "graph": "nodes",
+    "workspace": "list",
+}
+
+EXAMPLES = """\
+examples:
+  memctl add "We use Valkey, not Redis" --type decision --namespace acme/api
+  memctl search "which cache do we use" --limit 5
+  memctl explain "which cache do we use"
+  memctl status
+"""
+
+
+def list_commands() -> dict[str, CommandRow]:
+    """Return all commands by name."""
+    return {name: row for rows in GROUPS.values() for name, row in rows.items()}
+
+
+@cache
+def find_rows(first: str) -> dict[str, CommandRow]:
+    """Return the rows whose name begins with a word."""
+    return {name: row for name, row in list_commands().items() if name.split()[0] == first}
+
+
+def verbs(first: str) -> list[str]:
+    """Return the second words that may follow `first`, none for a command of one word."""
+    return [name.split()[1] for name in find_rows(first) if " " in name]
+
+
+def summary(first: str = "", columns: int = 80) -> str:
+    """Return the commands in their groups for `memctl --help`, or those that begin with the word `first`."""
+    from textwrap import wrap
+
+    names_by_group = {
+        group: [name for name in rows if first in ("", name.split()[0])] for group, rows in GROUPS.items()
+    }
+    broadest = max(len(name) for names in names_by_group.values() for name in names)
+    lines = []
+    for group, names in names_by_group.items():
+        lines += [f"\n{group}:"] if names else []
+        for name in names:
+            first_line, *others = wrap(GROUPS[group][name].help, columns - broadest - 4)
+            lines += [f"  {name:<{broadest}}  {first_line}", *(f"{'':{broadest + 4}}{other}" for other in others)]
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""Why a list or a search has nothing to show: nothing is kept there, or a filter names what there is not."""
+
+from argparse import Namespace
+
+from memoryd.client import sandboxed
+from memoryd.client.calls import stats as stats_call
+from memoryd.client.programs.memctl.arguments import filters_of
+from memoryd.client.programs.memctl.link import client_for, named_namespace, send
+from memoryd.client.programs.memctl.output import make_printable
+from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.protocol import Count, GetStats, Stats
+
+_SHOWN = 12  # values of a filter that are named
+_ELSEWHERE = "`memctl namespaces` shows where there are some"
+
+
+def explain_empty(args: Namespace) -> str:
+    """Return why nothing matches the filters of a command, in one sentence."""
+    stats = _count(args)
+    if stats.turns and (not stats.memories or args.tier == ["L0"]):
+        return "What was said last is not a memory yet; `memctl tiers --turns` shows it."
+    if not stats.memories:
+        there = make_printable(named_namespace(args) or "")
+        if there:
+            looked = {"exact": "are in", "subtree": "are in or inside"}.get(args.reach or "", "can be seen from")
+            return f"No memories {looked} {there}; {explain_place(args) or _ELSEWHERE}."
+        if others := sandboxed.list_folders():
+            return f"No memories here; there may be some in {others[0]}: `memctl doctor data-folder`."
+        return "No memories yet; `memctl add TEXT` keeps the first."
+    if absent := _name_absent(args, stats):
+        return absent
+    if getattr(args, "mode", None) == "lexical" and not filters_of(args):
+        return 'No memory has a word of it; words like "the" are not looked for.'
+    place, number = explain_place(args), stats.memories
+    if not getattr(args, "all_states", False):
+        number = send(args, Count()).count
+    return f"None of {count_text(number, 'memory')} matches{f'; {place}' if place else ''}."
+
+
+def explain_absent(args: Namespace) -> str:
+    """Return which types, sources or tiers there are, if a filter of a command names only others; else nothing."""
+    return _name_absent(args, _count(args))
+
+
+def _count(args: Namespace) -> Stats:
+    """Return what there is, turns that were said last among the types and tiers."""
+    stats = send(args, stats_call())
+    if stats.turns:
+        stats.by_type.setdefault("turn", stats.turns)
+        stats.by_tier["L0"] = stats.turns
+    return stats
+
+
+def _name_absent(args: Namespace, stats: Stats) -> str:
+    for name, counts in (("type", stats.by_type), ("source", stats.by_source), ("tier", stats.by_tier)):
+        wanted = getattr(args, name, None) or []
+        if wanted and not counts.keys() & set(wanted):
+            commonest = sorted(counts.items(), key=lambda item: -item[1])
+            values = ", ".join(f"{make_printable(value)} ({count:,})" for value, count in commonest[:_SHOWN])
+            more = " …" if len(commonest) > _SHOWN else ""
+            return f"No memory has the {name} {make_printable(' or '.join(wanted))}; there are: {values}{more}."
+    return ""
+
+
+def count_turns(args: Namespace) -> str:
+    """Return how many turns are beside the memories of a list; nothing if there are none."""
+    turns = send(args, stats_call()).turns
+    return f"{count_text(turns, 'turn')} said last beside them: `memctl tiers --turns`" if turns else ""
+
+
+def explain_place(args: Namespace) -> str:
+    """Return where memories are, if the namespace that a command names has none of its own; else nothing."""
+    there = named_namespace(args)
+    if not there or args.reach in ("subtree", "all"):
+        return ""
+    with client_for(args) as client:
+        stats = client.call(GetStats(namespace=there, reach="subtree"))
+    if stats.by_namespace.get(there):
+        return ""
+    if stats.memories:
+        return f"{stats.memories:,} are inside {make_printable(there)}: `--reach subtree`"
+    return "" if stats.turns else f"nothing is kept in {make_printable(there)}, {_ELSEWHERE}"

@@ -1,0 +1,202 @@
+"""import: memories of an export back into a daemon, from JSON lines, Markdown files, other systems."""
+
+import os
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.programs.importing.importer import import_from
+from memoryd.client.programs.importing.systems import SYSTEMS
+from memoryd.client.programs.memctl.arguments import Usage, add_secrets
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.escapes import decode_json
+from memoryd.client.programs.memctl.output import print_note, show
+from memoryd.client.programs.memctl.record_text import parse_json, parse_markdown
+from memoryd.client.programs.memctl.sending import (
+    SHOWN,
+    Item,
+    Items,
+    open_spool,
+    read_lines,
+    report_text,
+    require_file,
+    send,
+)
+from memoryd.client.protocol import Record
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_LIST_BYTES = 512 * 1024 * 1024
+MAX_SPOOL_BYTES = 4 * 1024**3
+_DATABASE = b"SQLite format 3\0"  # its first bytes
+
+
+def _declare(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("source", metavar="PATH", help="what `export` wrote: a folder, JSON lines or `-`; it comes below --namespace")
+    system = f"PATH is of another system: {', '.join(SYSTEMS)}"
+    add("--from", dest="system", choices=tuple(SYSTEMS), metavar="SYSTEM", help=system)
+    add(
+        "--to",
+        metavar="NS",
+        help="with --from: all of it into this namespace, such as / (default: one for each project or user)",
+    )
+    add_secrets(parser)
+    add(
+        "--overwrite",
+        action="store_true",
+        help="what is imported wins, also over what was changed, deleted, erased here",
+    )
+    add("--yes", action="store_true", help="with --from: read folders that its database names, and do not ask")
+    add("--dry-run", action="store_true", help="report what would be done, change nothing")
+
+
+def _import(args: Namespace) -> None:
+    if args.system:
+        return import_from(args)
+    if args.to is not None:
+        raise Usage("--to is for --from; what `export` wrote comes below --namespace.")
+    with open_spool() as spool:
+        items = _move_below(_open_source(args.source, spool), (args.namespace or "").strip("/"))
+        total, foreign = _check(items)  # all of it, before anything is sent
+        report = send(args, items, total)
+    for where in foreign[:SHOWN]:
+        print_note(f"{where}: not a memory of an export, left out")
+    if len(foreign) > SHOWN:
+        print_note(f"{len(foreign) - SHOWN:,} more files are no memories of an export")
+    return show(args, report, lambda: report_text(report))
+
+
+def _move_below(items: Items, namespace: str) -> Items:
+    """Return what yields the same records in namespaces below another one."""
+    if not namespace:
+        return items
+
+    def move_each() -> Iterator[Item]:
+        for item in items():
+            if item.record is not None:
+                item.record.namespace = f"{namespace}/{item.record.namespace}".rstrip("/")
+            yield item
+
+    return move_each
+
+
+def _open_source(name: str, spool: IO[bytes]) -> Items:
+    """Return what yields the records of a source, as often as it is asked."""
+    path = Path(name).expanduser()
+    if name != "-" and path.is_dir():
+        return lambda: _read_folder(path)
+    if name != "-":
+        require_file(path)
+        _refuse_database(path)
+        return lambda: _read_lines(name, path.open("rb"))
+    if sys.stdin is None:
+        raise Invalid("There is no standard input to read from.")
+    size = 0
+    for line in read_lines(sys.stdin.buffer, "standard input"):
+        size += len(line)
+        if size > MAX_SPOOL_BYTES:
+            raise Invalid(f"Standard input has no end within {MAX_SPOOL_BYTES >> 30} GiB. Nothing was imported.")
+        spool.write(line)
+
+    def read_again() -> Iterator[Item]:
+        spool.seek(0)
+        return _read_lines("standard input", spool, close=False)
+
+    return read_again
+
+
+def _refuse_database(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(len(_DATABASE)) == _DATABASE:
+            raise Invalid(
+                f"{path} is a database. If `memctl backup` made it: `memctl restore {shlex.quote(str(path))}` puts it"
+                " in place of the one here; another system's needs --from SYSTEM. Nothing was imported."
+            )
+
+
+def _read_lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item]:
+    """Yield the records of JSON lines, or of the one JSON list that `export --json` prints."""
+    try:
+        for number, line in enumerate(read_lines(file, name), start=1):
+            if number == 1 and line.lstrip().startswith(b"["):
+                data = line + file.read(MAX_LIST_BYTES)
+                for place, item in enumerate(_read_list(name, data), start=1):
+                    yield Item(f"{name}, entry {place}", _parse(f"{name}, entry {place}", item, parse_json))
+            elif line.strip():
+                yield Item(f"{name}, line {number}", _parse(f"{name}, line {number}", line, parse_json))
+    finally:
+        if close:
+            file.close()
+
+
+def _read_list(name: str, data: bytes) -> list[msgspec.Raw]:
+    if len(data) > MAX_LIST_BYTES:
+        raise Invalid(f"{name}: A JSON list has at most {MAX_LIST_BYTES >> 20} MiB; `memctl export` makes JSON lines.")
+    try:
+        return decode_json(data, list[msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Invalid(f"{name}: Not a JSON list: {error}. Nothing was imported.") from None
+
+
+def _read_folder(folder: Path) -> Iterator[Item]:
+    for path in _list_files(folder):
+        name = str(path)
+        is_large = path.stat().st_size > MAX_FILE_BYTES
+        yield Item(name, None if is_large else _parse(name, path.read_bytes(), parse_markdown))
+
+
+def _list_files(folder: Path) -> Iterator[Path]:
+    """Yield the Markdown files below a folder in order: no hidden ones, nothing through symlinks."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for here, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = Path(here, name)
+            if name.endswith(".md") and not name.startswith(".") and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _parse(where: str, data: Any, parse: Callable[[Any], Record | None]) -> Record | None:
+    try:
+        return parse(data)
+    except Invalid as error:
+        raise Invalid(f"{where}: {error.message} Nothing was imported.") from None
+
+
+def _check(items: Items) -> tuple[int, list[str]]:
+    """Read everything once; return how many memories there are and which files hold none; raise `Invalid`."""
+    places: dict[str, str] = {}
+    foreign: list[str] = []
+    for where, record, _ in items():
+        if record is None:
+            foreign.append(where)
+        elif first := places.get(record.id):
+            raise Invalid(f"{where} and {first} hold the same memory {record.id[:8]}. Nothing was imported.")
+        else:
+            places[record.id] = where
+    if not places:
+        raise Invalid("There are no memories to import.")
+    return len(places), foreign
+
+
+COMMANDS = {
+    "import": Command(
+        _declare,
+        _import,
+        "  memctl import memories.jsonl\n"
+        "  memctl import ~/notes/memories --dry-run\n"
+        "  memctl export | memctl import - --socket /run/other.sock\n"
+        "  memctl import --from claude-mem ~/.claude-mem --namespace work --dry-run\n"
+        "  memctl import --from mcp-memory memory.jsonl\n"
+        "  memctl import --from memory-md ~/.claude/projects/-home-me-api --namespace api",
+    )
+}

@@ -1,0 +1,196 @@
+"""jobs …: the background jobs: their states and runs, running one by hand, trying it dry, pausing it."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from functools import partial
+
+from memoryd.client import methods
+from memoryd.client.programs.memctl.arguments import add_optional, declare_nothing, parse_limit
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.link import client_for, show_result
+from memoryd.client.programs.memctl.output import complain, paint, show, undo_text
+from memoryd.client.programs.memctl.progress import ProgressBar
+from memoryd.client.programs.memctl.table import count_text, format_table, ms_text
+from memoryd.client.protocol import Call, Job, JobList, JobRun, JobRuns, PlannedStep, Progress
+from memoryd.client.times import iso
+from memoryd.client.transport.sync import Client
+
+ALL = "all"
+PAGE = 1000  # steps of a plan per call
+SHOWN = 50
+ID_DIGITS = 8
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+_COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow", "quarantined": "red", "paused": "yellow"}
+
+
+# list ----------------------------------------------------------------------------------------------------------------
+
+
+def _list(args: Namespace) -> None:
+    show_result(args, methods.jobs(), _list_text, lambda page: page.jobs)
+
+
+def _list_text(page: JobList) -> str:
+    rows = []
+    for job in page.jobs:
+        last = job.last
+        every = format_span(job.every_s) if job.every_s else "–"
+        began = f"{format_span(max(0.0, page.at - last.started_at))} ago" if last else "never"
+        ended = [last.outcome, format_duration(last)] if last else ["", ""]
+        did = _outcome_text(last) if last else job.about
+        rows.append([job.name, job.state, every, began, *ended, _next_text(job, page.at), did])
+    return format_table(["JOB", "STATE", "EVERY", "LAST RUN", "OUTCOME", "TOOK", "NEXT", "DID"], rows, right=(2, 5))
+
+
+def _next_text(job: Job, now: float) -> str:
+    if job.next_run_at is None:
+        return "–"
+    wait_s = job.next_run_at - now
+    return f"in {format_span(wait_s)}" if wait_s >= 1 else "now"
+
+
+def format_span(seconds: float) -> str:
+    """Return a span of time in its largest unit: `5 min`."""
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])
+    return f"{seconds / size:.0f} {unit}"
+
+
+def format_duration(run: JobRun) -> str:
+    """Return how long a run took."""
+    return f"{run.took_ms / 1000:.1f} s" if run.took_ms >= 1000 else f"{ms_text(run.took_ms)} ms"
+
+
+def _outcome_text(run: JobRun) -> str:
+    return "; ".join(filter(None, [counts_text(run.counts), run.error])) or "nothing to do"
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """Return counts as a person would write them: `12 moved, 3 skipped`."""
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+
+
+# run -----------------------------------------------------------------------------------------------------------------
+
+
+def _declare_run(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a job: `memctl jobs list`")
+    parser.add_argument("--dry-run", action="store_true", help="show what it would do, and change nothing")
+    parser.add_argument("--plan", metavar="ID", help="apply exactly this plan of a dry run")
+    parser.add_argument(
+        "--limit", type=parse_limit, default=SHOWN, metavar="N", help=f"steps of a plan shown (default: {SHOWN})"
+    )
+
+
+def _run(args: Namespace) -> int:
+    with client_for(args) as client, ProgressBar(args.name) as progress:
+
+        def show_progress(event: Progress) -> None:
+            label = args.name if event.stage == "apply" else f"{args.name}: {event.stage}"
+            progress.update(event.done, event.total, label)
+
+        run = client.call(methods.run_job(args.name, dry_run=args.dry_run, plan=args.plan), show_progress)
+        if args.dry_run:
+            _fill(client, run, run.total if args.json else args.limit)
+    if args.dry_run:
+        show(args, run, lambda: _plan_text(run, args.limit))
+        return 0
+    show(args, run, lambda: _run_text(run))
+    return complain(f"The job {run.job} failed: {run.error}", 1) if run.outcome == "failed" else 0
+
+
+def _fill(client: Client, run: JobRun, number: int) -> None:
+    """Fetch the rest of a plan that does not fit into one reply."""
+    while len(run.steps) < min(number, run.total):
+        part = client.call(methods.run_job(run.job, dry_run=True, plan=run.plan, offset=len(run.steps), limit=PAGE))
+        if not part.steps:
+            return
+        run.steps += part.steps
+
+
+def _plan_text(run: JobRun, limit: int) -> str:
+    if run.counts.keys() <= {"note"} and not run.more:  # a job's own notes are no change of what is kept
+        return f"{run.job} would do nothing now."
+    more = "; there is more to do than a plan holds" if run.more else ""
+    head = f"{run.job} would do {count_text(run.total, 'step')} ({counts_text(run.counts)}){more}. Nothing was changed."
+    steps = run.steps[:limit]
+    rows = [[step.action, _format_target(step), step.reason, step.preview] for step in steps]
+    lines = [head, format_table(["ACTION", "TARGET", "REASON", "TEXT"], rows)] if rows else [head]
+    if run.total > len(steps):
+        lines.append(f"… and {run.total - len(steps):,} more (--limit N shows more, --json all)")
+    command = paint(f"memctl jobs run {run.job} --plan {run.plan}", "cyan")
+    return "\n".join([*lines, f"`{command}` applies it."])
+
+
+def _format_target(step: PlannedStep) -> str:
+    is_id = len(step.target) == 32 and " " not in step.target
+    return step.target[:ID_DIGITS] if is_id else step.target
+
+
+def _run_text(run: JobRun) -> str:
+    what = counts_text(run.counts) or "nothing to do"
+    lines = [f"{run.job} {paint(run.outcome, _COLOURS.get(run.outcome, 'dim'))} in {format_duration(run)}: {what}."]
+    if run.outcome == "interrupted":
+        lines.append(run.error)
+    if run.skipped:
+        rows = [[s.action, s.target[:ID_DIGITS] if len(s.target) == 32 else s.target, s.reason] for s in run.skipped]
+        lines.append(format_table(["SKIPPED", "TARGET", "REASON"], rows[:SHOWN]))
+        if len(rows) > SHOWN:
+            lines.append(f"… and {len(rows) - SHOWN:,} more")
+    if run.operation is not None:
+        lines.append(f"{undo_text(run.operation)} takes it back.")
+    return "\n".join(lines)
+
+
+# pause and resume ----------------------------------------------------------------------------------------------------
+
+
+def _declare_names(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", metavar="NAME", help=f"jobs, or `{ALL}`")
+
+
+def _change_each(order: Callable[[str], Call[Job]], verb: str, args: Namespace) -> None:
+    with client_for(args) as client:
+        names = [job.name for job in client.jobs().jobs] if args.names == [ALL] else args.names
+        jobs = [client.call(order(name)) for name in names]
+    show(args, jobs, lambda: verb.format(", ".join(job.name for job in jobs)))
+
+
+# history -------------------------------------------------------------------------------------------------------------
+
+
+def _declare_history(parser: ArgumentParser) -> None:
+    add_optional(parser, "name", "only runs of this job")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="runs shown (default: 20)")
+
+
+def _show_history(args: Namespace) -> None:
+    show_result(args, methods.job_history(args.name, limit=args.limit), _history_text, lambda page: page.runs)
+
+
+def _history_text(page: JobRuns) -> str:
+    rows = []
+    for run in page.runs:
+        how = [run.outcome, format_duration(run), (run.operation or "")[:8]]
+        rows.append([f"{run.run}", iso(run.started_at) or "", run.job, run.by, *how, _outcome_text(run)])
+    return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, "No runs.", right=(0, 5))
+
+
+COMMANDS = {
+    "jobs list": Command(declare_nothing, _list, "  memctl jobs list"),
+    "jobs run": Command(
+        _declare_run,
+        _run,
+        "  memctl jobs run trim\n  memctl jobs run trim --dry-run\n  memctl jobs run trim --plan 3f9ac1d2",
+    ),
+    "jobs pause": Command(
+        _declare_names,
+        partial(_change_each, methods.pause_job, "Paused: {}; `memctl jobs resume` lets them run again."),
+        "  memctl jobs pause backup\n  memctl jobs pause all",
+    ),
+    "jobs resume": Command(
+        _declare_names, partial(_change_each, methods.resume_job, "Resumed: {}."), "  memctl jobs resume all"
+    ),
+    "jobs history": Command(
+        _declare_history, _show_history, "  memctl jobs history\n  memctl jobs history trim --json"
+    ),
+}

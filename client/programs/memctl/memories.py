@@ -1,0 +1,475 @@
+"""add, put, get, list, update, tag, delete, feedback: commands on the memories themselves."""
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
+from typing import Any, get_args
+
+import msgspec
+
+from memoryd.client import calls, methods, protocol
+from memoryd.client.errors import Invalid
+from memoryd.client.fields import new_memory
+from memoryd.client.programs.memctl import arguments
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.empty import count_turns, explain_empty
+from memoryd.client.programs.memctl.link import describe_project, named_namespace, send, show_result
+from memoryd.client.programs.memctl.output import make_printable, paint, show, undo_text
+from memoryd.client.programs.memctl.place import make_link, place_link, short_path
+from memoryd.client.programs.memctl.table import (
+    GAP,
+    count_kept,
+    count_text,
+    disagreement_lines,
+    format_fields,
+    format_table,
+    list_texts,
+    to_one_line,
+)
+from memoryd.client.times import is_past, iso
+
+_SHOWN = 20  # of what a dry run would delete
+_MOST_CHANGES = 1000  # of an operation
+_EXPIRED = "It is expired already, so no search finds it; `memctl list --all-states` shows it."
+
+
+def read_content(argument: str) -> str:
+    """Return the argument, or for `-` the text of standard input, without its last line end."""
+    if argument != "-":
+        return argument
+    if sys.stdin is None:
+        raise Invalid("There is no standard input to read the content from.")
+    data = sys.stdin.buffer.read(protocol.MAX_FRAME_BYTES)
+    if len(data) == protocol.MAX_FRAME_BYTES:
+        limit = protocol.MAX_CONTENT_BYTES
+        raise Invalid(f"The content is far over the limit of {limit} bytes; split it or keep it in a file.")
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise Invalid("The content on standard input is not UTF-8 text.") from None
+
+
+# add -----------------------------------------------------------------------------------------------------------------
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("content", metavar="CONTENT", help="what to remember; `-` reads standard input")
+    _add_fields(parser)
+    parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
+    parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
+    parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
+    arguments.add_secrets(parser)
+
+
+def _add(args: Namespace) -> None:
+    metadata = {**arguments.merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
+    names = ("type", "importance", "expires_at", "pinned", "supersedes")
+    values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
+    memory = new_memory({"content": read_content(args.content), "metadata": metadata, **values})
+    call = protocol.Add(memory=memory, dedup=not args.no_dedup)
+    show_result(args, call, lambda added: _added_text(args, added))
+
+
+def _added_text(args: Namespace, added: protocol.Added) -> str:
+    """Return the outcome of an add for people: what became of it, where it is, who sees it there."""
+    what = "Remembered" if added.outcome == "created" else "Merged into what was known"
+    lines = [f"{what}: {paint(added.id, 'cyan')}"]
+    if added.namespace:
+        there = make_printable(added.namespace)
+        readers = "seen there and from every namespace inside it"
+        if named_namespace(args) is None:
+            readers = "seen by sessions of that project"
+        lines.append(f"Kept in {there}: {readers}.")
+    elif added.namespace is not None:
+        lines.append("Kept at /: yours, found everywhere when asked for.")
+    pairs = zip(added.contradicts, added.contradicts_texts, strict=False)
+    old = args.supersedes
+    if old:
+        lines.append(f"It replaces {old[:8]} in results.")
+    if others := [(id, text) for id, text in pairs if not old or not id.startswith(old)]:
+        lines.append("Both are kept; it disagrees with:")
+        lines += [f"  {line}" for line in disagreement_lines(*zip(*others, strict=True))]
+        lines.append("To have it replace one: add it once more with --supersedes ID.")
+    if is_past(args.expires_at) and not args.pinned:
+        lines.append(_EXPIRED)
+    if not added.embedded:
+        lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
+    return "\n".join(lines)
+
+
+def _add_fields(parser: ArgumentParser) -> None:
+    arguments.add_kind(parser)
+    parser.add_argument(
+        "--importance", type=arguments.parse_share, metavar="X", help="how much it matters, 0 to 1 (default: 0.5)"
+    )
+    parser.add_argument(
+        "--expires-at", type=_parse_when, metavar="DATE", help="when it leaves search: a date, or never"
+    )
+    parser.add_argument("--pinned", action=BooleanOptionalAction, help="a pinned memory never expires")
+
+
+def _parse_when(text: str) -> float | str:
+    return text if text == "never" else arguments.parse_date(text)
+
+
+# put -----------------------------------------------------------------------------------------------------------------
+
+
+def _declare_put(parser: ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY", help="any text of at most 512 bytes, unique in its namespace")
+    parser.add_argument("content", metavar="CONTENT", help="what to store; `-` reads standard input")
+    arguments.add_kind(parser)
+    parser.add_argument(
+        "--ttl",
+        type=arguments.accept_number(0.001),
+        metavar="S",
+        help="how many seconds it is kept (default: for good)",
+    )
+    parser.add_argument(
+        "--not-searchable", action="store_true", help="keep it out of searches: it has its key, and is in lists"
+    )
+    arguments.add_secrets(parser)
+
+
+def _put(args: Namespace) -> None:
+    metadata, searchable = arguments.merge(args.metadata), not args.not_searchable
+    call = calls.put(
+        args.key, read_content(args.content), type=args.type, metadata=metadata, ttl_s=args.ttl, searchable=searchable
+    )
+    words = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
+    name = make_printable(args.key) + describe_project(args)
+    show_result(args, call, lambda outcome: f"{words[outcome.outcome]}: {name} ({paint(outcome.id, 'cyan')})")
+
+
+# get, list -----------------------------------------------------------------------------------------------------------
+
+
+def _get_arguments(parser: ArgumentParser) -> None:
+    arguments.add_optional(parser, "id", "an id or its first digits, at least 4")
+    parser.add_argument("--key", metavar="KEY", help="instead of an id: the key of a memory in the namespace")
+    parser.add_argument(
+        "--around",
+        type=arguments.accept_whole(0, 200),
+        metavar="N",
+        help="with N turns before and after it in its conversation",
+    )
+    arguments.add_reach(parser)
+
+
+def _get(args: Namespace) -> None:
+    if (args.id is None) == (args.key is None) or (args.key is not None and args.around is not None):
+        raise arguments.Usage("give an ID or --key; --around is for an ID (see `memctl get --help`).")
+    if args.around is not None:
+        show_result(
+            args,
+            methods.get_around(args.id, around=args.around),
+            lambda turns: "\n".join(map(turn_text, turns)) or "No turn is kept.",
+            lambda page: page.turns,
+        )
+    else:
+        show_result(args, methods.get(args.id or "", key=args.key or ""), memory_text)
+
+
+def turn_text(turn: protocol.Memory) -> str:
+    """Return a turn as a line about it and its text below."""
+    who = str(turn.metadata.get("speaker") or turn.metadata.get("role") or turn.type)
+    files = [str(path) for path in turn.metadata.get("files", [])]
+    about = GAP.join([iso(turn.created_at) or "", to_one_line(who), *map(to_one_line, files)])
+    return f"{paint(turn.id[:8], 'cyan')}  {paint(about, 'dim')}\n{make_printable(turn.content)}"
+
+
+def memory_text(memory: protocol.Memory) -> str:
+    """Return all that is known of a memory, the empty fields left out."""
+    linked = zip(memory.contradicts, memory.contradicts_texts, strict=False)
+    others = [(id, text) for id, text in linked if id != memory.superseded_by]  # of that one it is said already
+    against = disagreement_lines(*zip(*others, strict=True)) if others else []
+    rows = [
+        ("id", memory.id),
+        ("namespace", memory.namespace or "/"),
+        ("key", to_one_line(memory.key or "")),
+        ("type", memory.type),
+        ("tier", f"{memory.tier}, source {memory.source}, importance {memory.importance:g}"),
+        ("created", iso(memory.created_at)),
+        ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
+        ("accessed", _accesses_text(memory)),
+        (
+            "expired" if _is_expired(memory) else "expires",
+            "never (pinned)" if memory.pinned else iso(memory.expires_at),
+        ),
+        ("replaced by", memory.superseded_by),
+        *(("" if at else "disagrees with", line) for at, line in enumerate(against)),
+        ("metadata", _format_tags(memory)),
+        ("feedback", feedback_text(memory.usefulness) if memory.usefulness else None),
+        ("notes", " / ".join(memory.usefulness.notes) if memory.usefulness else None),
+        ("summary", memory.summary),
+    ]
+    pairs = [(name, make_printable(value)) for name, value in rows if value]
+    head = format_fields([*pairs, *_format_file_rows(memory)], indent="")
+    return f"{head}\n\n{make_printable(memory.content)}"
+
+
+def _accesses_text(memory: protocol.Memory) -> str:
+    times = count_text(memory.access_count, "time")
+    return f"{times}, last {iso(memory.last_accessed_at)}" if memory.last_accessed_at else "never"
+
+
+def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
+    """Return the file and lines of a memory and the files that it is linked with; they open with a click."""
+    rows = [("from", place_link(memory))] if memory.path else []
+    if memory.tier == "documents" and isinstance(heading := memory.metadata.get("heading"), str):
+        rows.append(("heading", to_one_line(heading)))
+    for name, paths in (("links to", memory.links), ("linked from", memory.linked_from)):
+        for at, path in enumerate(paths):
+            rows.append(("" if at else name, make_link(to_one_line(short_path(path)), path)))
+    return rows
+
+
+def _list_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--limit", type=arguments.parse_limit, default=20, metavar="N", help="how many (default: 20)")
+    parser.add_argument("--offset", type=arguments.parse_offset, default=0, metavar="N", help="leave out the first N")
+    parser.add_argument(
+        "--sort", choices=get_args(protocol.Sort), default="created", help="by which field (default: created)"
+    )
+    parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
+    arguments.add_all_filters(parser)
+
+
+def _list(args: Namespace) -> None:
+    names = ("limit", "offset", "sort", "all_states")
+    call = calls.list_(**{name: getattr(args, name) for name in names}, **arguments.filters_of(args))
+    show_result(args, call, lambda page: _page_text(args, page), lambda page: page.memories)
+
+
+def _page_text(args: Namespace, page: protocol.Page) -> str:
+    if page.total and not page.memories:
+        return f"There are no more than {count_text(page.total, 'memory')}."
+    more = ""
+    if not args.all_states:
+        count = send(args, protocol.Count(all_states=True, **arguments.filters_of(args))).count - page.total
+        more = f"{count:,} more, superseded or expired, with --all-states" if count > 0 else ""
+    if not page.memories:
+        return ". ".join(filter(None, [explain_empty(args).rstrip("."), more])) + "."
+    turns = "" if arguments.filters_of(args) else count_turns(args)
+    lines = [_list_text(page.memories, page.total), *(paint(line, "dim") for line in (more, turns) if line)]
+    return "\n".join(filter(None, lines))
+
+
+def _state_text(memory: protocol.Memory) -> str:
+    """Return why no search finds a memory, empty for one that is found."""
+    if memory.superseded_by:
+        return f"replaced by {memory.superseded_by[:8]}"
+    return "expired" if _is_expired(memory) else ""
+
+
+def _list_text(memories: list[protocol.Memory], total: int) -> str:
+    spaces, states = any(memory.namespace for memory in memories), any(map(_state_text, memories))
+    headers = ["ID", "CREATED", "TYPE", *["NAMESPACE"] * spaces, *["STATE"] * states, "CONTENT"]
+    rows = [
+        [
+            m.id[:8],
+            iso(m.created_at) or "",
+            m.type,
+            *[m.namespace or "/"] * spaces,
+            *[_state_text(m)] * states,
+            m.content,
+        ]
+        for m in memories
+    ]
+    sentence = f"{len(memories)} of {count_text(total, 'memory')}"
+    return f"{format_table(headers, rows)}\n{paint(sentence, 'dim')}"
+
+
+# update, tag, delete -------------------------------------------------------------------------------------------------
+
+
+def _declare_update(parser: ArgumentParser) -> None:
+    arguments.add_id(parser)
+    parser.add_argument("--content", metavar="TEXT", help="new content; `-` reads standard input")
+    _add_fields(parser)
+    parser.add_argument("--remove", action="append", metavar="KEY", help="take a key out of the metadata")
+    arguments.add_secrets(parser)
+    parser.add_argument("--replace-metadata", action="store_true", help="replace the metadata, not merge into it")
+    arguments.add_reach(parser)
+
+
+def _update(args: Namespace) -> None:
+    names = ("type", "importance", "pinned", "expires_at")
+    changes: dict[str, Any] = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if changes.get("expires_at") == "never":
+        changes["expires_at"] = None
+    if args.content is not None:
+        changes["content"] = read_content(args.content)
+    if args.metadata or args.remove or args.replace_metadata:
+        changes["metadata"] = {**arguments.merge(args.metadata), **dict.fromkeys(args.remove or [])}
+        changes["replace_metadata"] = args.replace_metadata
+    if not changes:
+        raise arguments.Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
+    call = calls.update(args.id, **changes)
+    show_result(args, call, _changed_text)
+
+
+def _changed_text(result: protocol.Changed) -> str:
+    text = f"Changed: {result.memory.id} (operation {result.operation[:8]})"
+    return f"{text}\n{_EXPIRED}" if _is_expired(result.memory) else text
+
+
+def _is_expired(memory: protocol.Memory) -> bool:
+    return is_past(memory.expires_at) and not memory.pinned
+
+
+def _tag_arguments(parser: ArgumentParser) -> None:
+    arguments.add_id(parser)
+    parser.add_argument("words", nargs="+", metavar="WORD|KEY=VALUE", help="a tag, or a metadata value")
+
+
+def _tag(args: Namespace) -> None:
+    tags = [word for word in args.words if "=" not in word]
+    try:
+        values = dict(arguments.parse_pair(word) for word in args.words if "=" in word)
+    except ArgumentTypeError as error:
+        raise arguments.Usage(f"a metadata value {error}.") from None
+    call = protocol.Tag(id=args.id, tags=tags, values=values)
+    show_result(args, call, lambda result: f"Tagged: {result.memory.id} {_format_tags(result.memory)}".rstrip())
+
+
+def _format_tags(memory: protocol.Memory) -> str:
+    values = {key: value for key, value in memory.metadata.items() if key != "heading" or memory.tier != "documents"}
+    return "  ".join(make_printable(f"{key}={_value(value)}") for key, value in values.items())
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _delete_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="*", metavar="ID", help="ids or their first digits; all are deleted or none")
+    parser.add_argument(
+        "--key", action="append", metavar="KEY", help="the key of a memory in the namespace; repeatable"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="with filters: only show what would be deleted")
+    arguments.add_origin(arguments.add_filters(parser))
+
+
+def _delete(args: Namespace) -> None:
+    filters = arguments.filters_of(args)
+    if bool(args.targets or args.key) == bool(filters):
+        both = ", not both" if filters else ""
+        raise arguments.Usage(
+            f"give ids of what to delete, or filters like --where{both} (see `memctl delete --help`)."
+        )
+    if filters:
+        _delete_where(args, filters)
+        return
+    if args.dry_run:
+        raise arguments.Usage("--dry-run goes with filters like --where.")
+    call = calls.delete(*args.targets, key=args.key)
+    show_result(args, call, lambda report: _deleted_ids_text(args, report))
+
+
+def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
+    report = send(args, protocol.DeleteWhere(dry_run=args.dry_run, **filters))
+    if args.json or not args.dry_run or not report.ids:
+        show(args, report, lambda: _deleted_text(report.count, report.operation, report.documents))
+        return
+    page = send(
+        args, calls.list_(ids=report.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree")
+    )
+    print(f"{_list_text(page.memories, report.count)}\nThese would be deleted; leave out --dry-run to do it.")
+
+
+def _deleted_ids_text(args: Namespace, report: protocol.Deleted) -> str:
+    what = count_kept(len(report.ids) - report.turns, report.turns)
+    lines = [f"Deleted {what}; {undo_text(report.operation)} brings back what was deleted."]
+    if report.derived:
+        done = send(args, methods.operation(report.operation, _MOST_CHANGES)).changes
+        made = [(one.id, str(one.changed.get("content", ("",))[0])) for one in done if one.id in report.derived]
+        lines += ["With it went what was made of it:", *map("  {}".format, list_texts(made, len(report.derived)))]
+    return "\n".join(lines)
+
+
+def _deleted_text(count: int, operation: str | None, documents: int = 0) -> str:
+    note = f"\n{count_text(documents, 'part')} of files stay; edit the files." if documents else ""
+    if operation is None:
+        return f"No memory is deleted: the filters leave none.{note}"
+    return f"Deleted {count_text(count, 'memory')}; {undo_text(operation)} brings back what was deleted.{note}"
+
+
+# feedback ------------------------------------------------------------------------------------------------------------
+
+
+def _declare_feedback(parser: ArgumentParser) -> None:
+    arguments.add_id(parser)
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
+    group.add_argument("--useless", action="store_true", help="it did not: it ranks a little lower")
+    parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who look at the memory")
+
+
+def _give_feedback(args: Namespace) -> None:
+    show_result(args, methods.feedback(args.id, args.useful, args.note), _rating_text)
+
+
+def _rating_text(result: protocol.Changed) -> str:
+    rated = feedback_text(result.memory.usefulness)
+    return f"Noted: {result.memory.id[:8]} is {rated}; {undo_text(result.operation)} takes it back."
+
+
+def feedback_text(usefulness: protocol.Usefulness | None) -> str:
+    """Return what feedback comes to, in a phrase."""
+    if usefulness is None:
+        return "not rated"
+    parts = [
+        f"useful to {count_text(usefulness.useful, 'caller')}" if usefulness.useful else "",
+        f"useless to {count_text(usefulness.useless, 'caller')}" if usefulness.useless else "",
+        f"cited {count_text(usefulness.cited, 'time')}" if usefulness.cited else "",
+    ]
+    return f"{', '.join(part for part in parts if part)} (score ×{usefulness.factor:.3f})"
+
+
+COMMANDS = {
+    "add": Command(
+        _add_arguments,
+        _add,
+        '  memctl add "We use Valkey, not Redis" --type decision\n'
+        '  memctl add "Deploys run on Tuesdays" --namespace acme/api --tag release\n'
+        "  git log -1 --format=%B | memctl add - --type codebase-knowledge",
+    ),
+    "put": Command(
+        _declare_put,
+        _put,
+        '  memctl put cache "We cache in Valkey" --namespace acme/api\n'
+        "  git show HEAD:README.md | memctl put readme - --metadata lang=en\n"
+        "  memctl get --key cache --namespace acme/api",
+    ),
+    "get": Command(
+        _get_arguments,
+        _get,
+        "  memctl get 3f9a\n  memctl get 3f9a02c4 --json\n  memctl get 3f9a --around 5\n  memctl get --key cache",
+    ),
+    "list": Command(
+        _list_arguments,
+        _list,
+        "  memctl list --limit 50\n"
+        "  memctl list --type decision --after 2026-01-01 --sort importance\n"
+        "  memctl list --where 'score>=4' --where team=api\n"
+        "  memctl list --namespace acme --reach subtree --json",
+    ),
+    "update": Command(
+        _declare_update,
+        _update,
+        '  memctl update 3f9a --content "We use Valkey 8"\n'
+        "  memctl update 3f9a --importance 0.9 --pinned --remove draft",
+    ),
+    "tag": Command(
+        _tag_arguments, _tag, "  memctl tag 3f9a cache backend\n  memctl tag 3f9a team=infra port=6379 checked=true"
+    ),
+    "delete": Command(
+        _delete_arguments,
+        _delete,
+        "  memctl delete 3f9a 77c0\n  memctl delete --where status=done --where 'score<2' --dry-run\n  memctl undo",
+    ),
+    "feedback": Command(
+        _declare_feedback,
+        _give_feedback,
+        '  memctl feedback 3f9a --useful\n  memctl feedback 3f9a --useless --note "outdated since version 8"',
+    ),
+}

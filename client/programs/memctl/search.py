@@ -1,0 +1,146 @@
+"""search: the command that hooks and shells run most, so it imports no more than it needs."""
+
+import math
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+
+from memoryd.client.calls import search as search_call
+from memoryd.client.programs.memctl.arguments import add_all_filters, add_id, add_query, parse_share, query_of
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.link import send
+from memoryd.client.programs.memctl.output import columns, paint, say_degraded, show
+from memoryd.client.programs.memctl.place import place_link
+from memoryd.client.programs.memctl.snippet import make_snippet
+from memoryd.client.programs.memctl.table import (
+    GAP,
+    count_text,
+    disagreement_lines,
+    ms_text,
+    shorten,
+    to_one_line,
+    wrap,
+)
+from memoryd.client.protocol import Hit, Hits
+from memoryd.client.times import iso
+
+INDENT = " " * 7
+LINES = 3  # of content shown for each hit
+FLOOR = 0.02  # of confidence: most of what has nothing to do with the question is below it (PERFORMANCE.md)
+
+
+def _declare(parser: ArgumentParser) -> None:
+    parser.add_argument("query", nargs="+", metavar="QUERY", help="what to look for, in plain words")
+    _declare_results(parser)
+
+
+def _declare_results(parser: ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help=f"show unlikely ones too, of less confidence than {FLOOR}")
+    group = add_query(parser)
+    group.add_argument("--floor", type=parse_share, metavar="X", help="leave out results of less confidence, 0 to 1")
+    add_all_filters(parser, group)
+
+
+def _search(args: Namespace) -> None:
+    query = " ".join(args.query)
+    hits = send(args, search_call(query, **query_of(args)))
+    show(args, hits.hits, lambda: _text(args, hits, query))
+    say_degraded(hits.degraded)
+
+
+def _declare_related(parser: ArgumentParser) -> None:
+    add_id(parser)
+    _declare_results(parser)
+
+
+def _find_related(args: Namespace) -> None:
+    hits = send(args, search_call(like=args.id, **query_of(args)))
+    show(args, hits.hits, lambda: _text(args, hits, ""))
+    say_degraded(hits.degraded)
+
+
+def _text(args: Namespace, hits: Hits, query: str) -> str:
+    """Return the hits; what is below the floor is only counted, unless it or another floor was asked for."""
+    if not hits.hits:
+        from memoryd.client.programs.memctl.empty import explain_empty  # needed seldom, as below
+
+        least = f" that is at least {format_share(args.floor)}" if args.floor else ""
+        return f"Nothing found{least}. {explain_empty(args)}"
+    floor = FLOOR if args.floor is None and not args.all and not args.on else 0.0
+    likely = [hit for hit in hits if hit.confidence >= floor]
+    number = len(hits) - len(likely)
+    less = f"{count_text(number, 'less likely one')} with --all" if number else ""
+    if not likely:
+        from memoryd.client.programs.memctl.empty import explain_place
+
+        place = explain_place(args)
+        more = f"; {place}" if place else ""
+        return f"Nothing found that is likely to be meant; {less}{more}{_advise_time(args, query)}"
+    took = paint(f"{len(likely)} found in {ms_text(hits.took_ms)} ms", "dim")
+    return "\n".join(filter(None, [*(hit_text(hit, query) for hit in likely), less, took]))
+
+
+def _advise_time(args: Namespace, query: str) -> str:
+    """Return the line for a question that names a time, in words that only a filter answers."""
+    from datetime import datetime
+    from shlex import quote
+
+    from memoryd.client.dates import find_phrases
+
+    if args.after or args.before or not (times := find_phrases(query, datetime.now().astimezone())):
+        return ""
+    return f"\nAll that was kept at that time, whatever it says: --on {quote(times[0])}"
+
+
+def hit_text(hit: Hit, query: str) -> str:
+    """Return a hit as one line about it and, below, the part of its content that the query is about."""
+    where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at)]
+    about = GAP.join(filter(None, [*(to_one_line(part or "") for part in where), place_link(hit)]))
+    lines = [*make_snippet(hit.content, query, columns() - len(INDENT), LINES, _mark_word), *_related_lines(hit, query)]
+    if hit.newer_than and hit.newer_than not in hit.contradicts:
+        lines.append(f"newer than {hit.newer_than[:8]}")
+    lines += [
+        shorten(f"disagrees with {line}", columns() - len(INDENT))
+        for line in disagreement_lines(hit.contradicts, hit.contradicts_texts)
+    ]
+    content = f"\n{INDENT}".join(lines)
+    head = GAP.join([paint(f"{hit.score:.3f}", "bold"), format_share(hit.confidence), paint(hit.id[:8], "cyan")])
+    return f"{head}  {paint(about, 'dim')}\n{INDENT}{content}"
+
+
+def format_share(confidence: float) -> str:
+    """Return how sure it is that a hit is meant, as it is said everywhere: "62% sure"."""
+    percent = confidence * 100
+    return f"{percent:.0f}% sure" if percent >= 10 else f"{math.floor(percent * 10) / 10:g}% sure"
+
+
+def _related_lines(hit: Hit, query: str) -> Iterator[str]:
+    """Yield the lines of each thing that belongs to a hit: of an answer its beginning, of all else one line."""
+    for one in hit.related:
+        head = f"{one.kind} {one.id[:8]}"
+        room = columns() - len(INDENT) - len(head) - len(GAP)
+        if one.kind == "answer":
+            first, *others = wrap(one.content, room, LINES)
+        else:
+            first, *others = make_snippet(one.content, query, room, 1, _mark_word) if one.content else [""]
+        yield GAP.join(filter(None, [paint(head, "dim"), first]))
+        yield from (" " * (len(head) + len(GAP)) + line for line in others)
+
+
+def _mark_word(word: str) -> str:
+    return paint(word, "bold", "yellow")
+
+
+COMMANDS = {
+    "search": Command(
+        _declare,
+        _search,
+        '  memctl search "which cache do we use"\n'
+        "  memctl search deployment rules --type decision --limit 3 --after 2026-01-01\n"
+        '  memctl search "cache" --namespace acme/api --json',
+    ),
+    "related": Command(
+        _declare_related,
+        _find_related,
+        "  memctl related 3f9a\n  memctl related 3f9a --limit 3 --set min_similarity=0.5 --json",
+    ),
+}

@@ -1,0 +1,164 @@
+"""Sending records to a daemon, many calls as one operation, and saying what came of it."""
+
+import stat
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import IO, Literal, NamedTuple
+
+from memoryd.client.calls import import_memories
+from memoryd.client.errors import Invalid
+from memoryd.client.programs.memctl.link import client_for, say_redacted
+from memoryd.client.programs.memctl.output import paint
+from memoryd.client.programs.memctl.progress import ProgressBar
+from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.protocol import Imported, Record
+from memoryd.client.transport import paths
+from memoryd.client.transport.batches import count_bytes, split_batches, sum_kinds
+from memoryd.client.transport.spawn import make_private
+from memoryd.client.transport.sync import Client
+
+PER_CALL = 500
+MAX_LINE_BYTES = 64 * 1024 * 1024
+SHOWN = 10  # things that are named one by one
+
+
+Time = Literal["own", "file", "unknown"]
+
+
+class Item(NamedTuple):
+    """A record and its place; without one, a file that holds no memory.
+
+    `time` says what its times are: its own; those of its file, so that it is left alone where its content is stored
+    already; or unknown, its id following from its content, so that it stays as it is wherever it is known.
+    """
+
+    where: str
+    record: Record | None
+    time: Time = "own"
+
+
+Items = Callable[[], Iterator[Item]]
+
+
+def open_spool() -> IO[bytes]:
+    """Return a nameless file for memories that are read once and sent later. It is in the data directory."""
+    folder = paths.data_dir() / "tmp"
+    for path in (folder.parent, folder):
+        make_private(path)
+    return tempfile.TemporaryFile(dir=folder)
+
+
+def require_file(path: Path) -> None:
+    """Raise `Invalid` for a folder, and for a pipe or a device, which may have no end."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        what = "a folder, not a file" if stat.S_ISDIR(mode) else "neither a file nor a folder"
+        raise Invalid(f"{path} is {what}. Nothing was imported.")
+
+
+def read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """Yield the lines of a file; raise `Invalid` for one that is longer than anything that was exported."""
+    for number in count(1):
+        line = file.readline(MAX_LINE_BYTES + 1)
+        if not line:
+            return
+        if len(line) > MAX_LINE_BYTES:
+            raise Invalid(f"{name}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB. Nothing was imported.")
+        yield line
+
+
+def send(args: Namespace, items: Items, total: int) -> Imported:
+    """Send all items as one operation, with a bar; raise `Invalid` that names the place of a bad one."""
+    report = Imported(dry_run=args.dry_run)
+    with client_for(args) as client, ProgressBar("import", total) as bar:
+        number = 0
+        records = (item for item in items() if item.record)
+        for batch in split_batches(records, PER_CALL, lambda item: count_bytes(item.record)):
+            fresh = _drop_known(client, batch, args, report)
+            call = import_memories(
+                [item.record for item in fresh if item.record],
+                overwrite=args.overwrite,
+                dry_run=args.dry_run,
+                operation=report.operation,
+                allow_secrets=args.allow_secrets,
+            )
+            try:
+                part = client.call(call) if fresh else Imported()
+            except Invalid as error:
+                raise _locate_error(error, fresh, report) from None
+            report.add(part)
+            report.redacted = sum_kinds((report.redacted, part.redacted))
+            number += len(batch)
+            bar.update(number)
+    say_redacted(report.redacted)
+    return report
+
+
+def _drop_known(client: Client, batch: list[Item], args: Namespace, report: Imported) -> list[Item]:
+    """Return what is to be sent: all but undated items that are stored already with the same content."""
+    undated = [item.record.id for item in batch if item.record and item.time != "own"]
+    if not undated or args.overwrite:
+        return batch
+    by_id = {record.id: record for record in client.export_memories(ids=undated, limit=PER_CALL, reach="all")}
+    fresh = []
+    for item in batch:
+        present = by_id.get(item.record.id) if item.record and item.time != "own" else None
+        if item.record is None or present is None:
+            fresh.append(item)
+        elif item.time == "unknown" or present.content == item.record.content:
+            report.unchanged += 1
+        else:
+            item.record.created_at = present.created_at
+            fresh.append(item)
+    return fresh
+
+
+def _locate_error(error: Invalid, batch: list[Item], report: Imported) -> Invalid:
+    """Return an error of the daemon with the place of the record that it means."""
+    index = error.data.get("index")
+    if not isinstance(index, int) or index >= len(batch):
+        return error
+    reason = error.message.removeprefix(f"Memory {index}: ")
+    before = f" What came before is imported: `memctl undo {report.operation[:8]}`." if report.operation else ""
+    return Invalid(f"{batch[index].where}: {reason}{before}", error.data)
+
+
+def _name(ids: list[str]) -> str:
+    return f"{', '.join(id[:8] for id in ids[:SHOWN])}{' …' if len(ids) > SHOWN else ''}"
+
+
+def report_text(report: Imported) -> str:
+    """Say what an import did."""
+    would, number = (
+        "Would import" if report.dry_run else "Imported",
+        count_text(report.created + report.replaced, "memory"),
+    )
+    lines = [f"{would} {number}: {report.created:,} new, {report.replaced:,} changed."]
+    if report.changed:
+        lines.append(f"Changed: {_name(report.changed)}. `memctl history ID` has what was here.")
+    if report.unchanged:
+        lines.append(f"{count_text(report.unchanged, 'memory')} already as imported.")
+    if report.kept:
+        lines.append(
+            f"{count_text(len(report.kept), 'memory')} kept as stored, being as new or newer"
+            f" (--overwrite replaces them): {_name(report.kept)}"
+        )
+    if report.erased:
+        were = "was" if report.erased == 1 else "were"
+        lines.append(
+            f"{count_text(report.erased, 'memory')} left out that {were} erased here (--overwrite takes them)."
+        )
+    if report.deleted:
+        were = "was" if len(report.deleted) == 1 else "were"
+        lines.append(
+            f"{count_text(len(report.deleted), 'memory')} left out that {were} deleted here: {_name(report.deleted)}"
+            " (--overwrite takes them)."
+        )
+    if report.skipped:
+        lines.append(f"{count_text(report.skipped, 'chunk')} of files left out: add their folder as a workspace.")
+    if report.operation:
+        lines.append(f"`{paint(f'memctl undo {report.operation[:8]}', 'cyan')}` takes it back.")
+    return "\n".join(lines)

@@ -1,0 +1,80 @@
+"""share: memories outward, as copies or as themselves; namespaces: which hold memories."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import share as share_call
+from memoryd.client.programs.memctl.arguments import accept_whole, add_reach, parse_limit, parse_offset
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.empty import count_turns
+from memoryd.client.programs.memctl.link import send, show_result
+from memoryd.client.programs.memctl.output import make_printable, show, undo_text
+from memoryd.client.programs.memctl.table import count_text, format_table
+from memoryd.client.protocol import Namespaces, Shared
+
+
+def _declare_share(parser: ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits; all are shared or none")
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="NS",
+        help="the namespace to share to: any, but with --namespace or a token one around theirs",
+    )
+    parser.add_argument("--move", action="store_true", help="move them there instead of copying them")
+    add_reach(parser)
+
+
+def _share(args: Namespace) -> None:
+    to = args.to.strip("/")
+    show_result(args, share_call(*args.ids, to=to, move=args.move), lambda shared: _text(shared, to))
+
+
+def _text(shared: Shared, to: str) -> str:
+    where = make_printable(to) or "/"
+    rows = [[one.origin[:8], one.outcome, one.id[:8]] for one in shared]
+    sentence = f"Shared {count_text(len(rows), 'memory')} with {where}; {undo_text(shared.operation)} takes it back."
+    return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{sentence}"
+
+
+def _declare_namespaces(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "prefix", nargs="?", default="", metavar="PREFIX", help="only those that begin with these parts; * is any one"
+    )
+    parser.add_argument(
+        "--depth", type=accept_whole(1, 16), metavar="N", help="cut names to N parts, and count all below with them"
+    )
+    parser.add_argument("--limit", type=parse_limit, default=100, metavar="N", help="how many (default: 100)")
+    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
+    add_reach(parser)
+
+
+def _list_namespaces(args: Namespace) -> None:
+    names = ("prefix", "depth", "limit", "offset")
+    page = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
+    rows = [[make_printable(one.name) or "/", f"{one.memories:,}"] for one in page.namespaces]
+    show(args, page.namespaces, lambda: _namespaces_text(args, rows, page.total))
+
+
+def _namespaces_text(args: Namespace, rows: list[list[str]], total: int) -> str:
+    if not rows and total:
+        return f"There are no more than {count_text(total, 'namespace')}."
+    if not rows:
+        which = f"that begins with {make_printable(args.prefix)} " if args.prefix else ""
+        return f"No namespace {which}holds a memory."
+    number = f"{len(rows)} of {count_text(total, 'namespace')}"
+    table = format_table(["NAMESPACE", "MEMORIES"], rows, right=(1,))
+    return "\n".join(filter(None, [table, number, count_turns(args)]))
+
+
+COMMANDS = {
+    "namespaces": Command(
+        _declare_namespaces,
+        _list_namespaces,
+        "  memctl namespaces\n  memctl namespaces 'acme/*' --depth 2 --json",
+    ),
+    "share": Command(
+        _declare_share,
+        _share,
+        "  memctl share 3f9a --to acme\n  memctl share 3f9a 77c0 --to acme/api --move --namespace acme/api/alpha",
+    ),
+}

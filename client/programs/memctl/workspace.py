@@ -1,0 +1,223 @@
+"""workspace …: folders of Markdown files that the daemon indexes and watches."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from shlex import quote
+
+from memoryd.client import calls, methods
+from memoryd.client.programs.memctl.arguments import add_optional, declare_nothing, parse_limit, parse_offset
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.link import client_for, send, show_result
+from memoryd.client.programs.memctl.output import complain, make_printable, paint, show
+from memoryd.client.programs.memctl.place import shorten_home
+from memoryd.client.programs.memctl.progress import send_with_bar
+from memoryd.client.programs.memctl.table import count_text, format_fields, format_table
+from memoryd.client.project import project_namespace, project_root
+from memoryd.client.protocol import workspaces as declared
+from memoryd.client.times import iso
+
+SHOWN = 50  # problems of one workspace
+_COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}
+_ALL = "**/*.md"
+_MEANINGS = {
+    "inotify": "changes are seen at once",
+    "scanning": "looked at every few seconds",
+    "gone": "the folder is not there; what is indexed of it stays",
+    "off": "the daemon is starting or stopping",
+}
+
+
+# add -----------------------------------------------------------------------------------------------------------------
+
+
+def _declare_add(parser: ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a folder; its namespace is its project's, else its name")
+    files = "files to index, relative to the folder; may be repeated (MEMORY.md and memory/, else all *.md)"
+    parser.add_argument("--glob", action="append", default=[], metavar="PATTERN", help=files)
+
+
+def _add(args: Namespace) -> int:
+    call = calls.add_workspace(args.path, namespace=args.namespace or _project_namespace(args.path), globs=args.glob)
+    added = send(args, call)
+    done = send_with_bar(args, calls.index_workspace(added.root), "index", "index {}")
+    status = send(args, calls.workspace_status(added.root))
+    show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added_text(status, done))
+    return _exit_code(done)
+
+
+def _project_namespace(path: str) -> str | None:
+    """Return the namespace of a folder that is a project as a whole, so that its notes are where its memories are."""
+    root = os.path.realpath(os.path.expanduser(path))
+    is_project = os.path.isdir(root) and project_root(root) == root
+    return (project_namespace(root) or None) if is_project else None
+
+
+def _added_text(status: declared.WorkspaceStatus, done: declared.Indexed) -> str:
+    added = status.workspace
+    root, namespace = (paint(make_printable(text), "cyan") for text in (added.root, added.namespace))
+    head = f"Added {root} as {namespace}; it is watched."
+    held = f"{count_text(added.files, 'file')} as {count_text(added.chunks, 'chunk')}"
+    lines = [head, f"Indexed {held} ({done.workspaces[0].seconds:.2f} s).", *_problem_lines(status)]
+    if status.left_out and _ALL not in added.globs:
+        command = f"memctl workspace add {quote(added.root)} --glob '{_ALL}'"
+        lines.append(f"Its patterns are {', '.join(added.globs)}; `{make_printable(command)}` indexes the others too.")
+    return "\n".join(lines)
+
+
+# remove --------------------------------------------------------------------------------------------------------------
+
+
+def _declare_workspace(parser: ArgumentParser) -> None:
+    parser.add_argument("workspace", metavar="WORKSPACE", help="its namespace, or a path in it (/…, ~/…, ./…)")
+
+
+def _remove(args: Namespace) -> None:
+    done = send_with_bar(args, calls.remove_workspace(args.workspace), "remove")
+    show(args, done, lambda: f"Removed {make_printable(done.message)}.")
+
+
+# list ----------------------------------------------------------------------------------------------------------------
+
+
+def _list(args: Namespace) -> None:
+    show_result(args, methods.workspaces(), _list_text, lambda found: found.workspaces)
+
+
+def _list_text(found: declared.WorkspaceList) -> str:
+    rows = [[w.namespace, w.watching, f"{w.files:,}", f"{w.chunks:,}", shorten_home(w.root)] for w in found]
+    none = "No workspaces; `memctl workspace add PATH` makes a folder of Markdown files one."
+    return format_table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, none, right=(2, 3))
+
+
+# status --------------------------------------------------------------------------------------------------------------
+
+
+def _declare_optional_workspace(parser: ArgumentParser) -> None:
+    add_optional(parser, "workspace", "its namespace, or a path in it (/…, ~/…, ./…); all if left out")
+
+
+def _show_status(args: Namespace) -> None:
+    with client_for(args) as client:
+        names = [args.workspace] if args.workspace else [w.root for w in client.call(methods.workspaces())]
+        found = [client.call(calls.workspace_status(name)) for name in names]
+    none = _list_text(declared.WorkspaceList(workspaces=[]))
+    show(args, found[0] if args.workspace else found, lambda: "\n\n".join(map(_status_text, found)) or none)
+
+
+def _status_text(status: declared.WorkspaceStatus) -> str:
+    workspace = status.workspace
+    head = f"{paint(make_printable(workspace.namespace), 'bold')}  {make_printable(shorten_home(workspace.root))}"
+    pairs = [
+        ("files", make_printable(", ".join(workspace.globs))),
+        ("indexed", _indexed_text(status)),
+        ("watched by", _watching_text(status)),
+        ("dreams", "write MEMORY.md" if status.dreams_write else "propose what MEMORY.md could say"),
+        ("last read", iso(status.indexed_at) or "never"),
+        ("last looked at", iso(status.scanned_at) or "not since the daemon started"),
+    ]
+    return "\n".join([head, format_fields(pairs), *_problem_lines(status)])
+
+
+def _indexed_text(status: declared.WorkspaceStatus) -> str:
+    workspace = status.workspace
+    text = f"{count_text(workspace.files, 'file')}, {count_text(workspace.chunks, 'chunk')}"
+    if status.pending_embeddings:
+        text += f"; {status.pending_embeddings:,} wait for their vector (words find them already)"
+    if status.indexing:
+        text += f"; {count_text(status.indexing, 'file')} still to read"
+    return text
+
+
+def _watching_text(status: declared.WorkspaceStatus) -> str:
+    watching = status.workspace.watching
+    text = paint(watching, _COLOURS.get(watching, "dim"))
+    if status.watches:
+        text += f", {status.watches:,} watch{'es' if status.watches > 1 else ''}"
+    text += f" ({_MEANINGS[watching]})"
+    since = f" since {iso(status.since)}" if status.since and watching != "inotify" else ""
+    return text + since + (f": {make_printable(status.reason)}" if status.reason else "")
+
+
+def _problem_lines(status: declared.WorkspaceStatus) -> list[str]:
+    lines = []
+    broken, left_out = status.problems, status.left_out
+    for files, head in ((broken, count_text(len(broken), "problem")), (left_out, f"{len(left_out):,} left out")):
+        lines += [f"  {paint(head, 'yellow')}:"] if files else []
+        lines += [f"    {make_printable(one.path)}: {make_printable(one.problem)}" for one in files[:SHOWN]]
+        if len(files) > SHOWN:
+            lines.append(f"    … and {len(files) - SHOWN:,} more (--json shows all)")
+    return lines
+
+
+# files ---------------------------------------------------------------------------------------------------------------
+
+
+def _declare_files(parser: ArgumentParser) -> None:
+    _declare_workspace(parser)
+    parser.add_argument("--limit", type=parse_limit, default=1000, metavar="N", help="how many (default: 1000)")
+    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
+
+
+def _list_files(args: Namespace) -> None:
+    found = send(args, calls.list_files(args.workspace, limit=args.limit, offset=args.offset))
+    rows = [
+        [make_printable(one.path), f"{one.chunks:,}", iso(one.changed_at) or "", make_printable(one.problem)]
+        for one in found.files
+    ]
+    table = format_table(["FILE", "CHUNKS", "CHANGED", "PROBLEM"], rows, right=(1,))
+    show(args, found.files, lambda: f"{table}\n{len(rows):,} of {count_text(found.total, 'file')}")
+
+
+# index ---------------------------------------------------------------------------------------------------------------
+
+
+def _declare_index(parser: ArgumentParser) -> None:
+    _declare_optional_workspace(parser)
+    parser.add_argument("--force", action="store_true", help="read all files, also those that look unchanged")
+    parser.add_argument("--wait", action="store_true", help="return when each part has its vector")
+
+
+def _index(args: Namespace) -> int:
+    call = calls.index_workspace(args.workspace, force=args.force, wait=args.wait)
+    done = send_with_bar(args, call, "index", "index {}")
+    none = "No workspaces; `memctl workspace add PATH` adds one."
+    show(args, done.workspaces, lambda: "\n".join(map(_workspace_text, done)) or none)
+    return _exit_code(done)
+
+
+def _workspace_text(done: declared.IndexedWorkspace) -> str:
+    name = make_printable(done.namespace)
+    if done.problem:
+        return f"{name}: {paint(make_printable(done.problem), 'red')}"
+    parts = [f"{done.indexed:,} indexed", f"{done.unchanged:,} unchanged", f"{done.removed:,} removed"]
+    chunks = f"; {count_text(done.chunks_new, 'new chunk')}, {done.chunks_kept:,} kept" if done.indexed else ""
+    return f"{name}: {count_text(done.scanned, 'file')}, {', '.join(parts)}{chunks} ({done.seconds:.2f} s)"
+
+
+def _exit_code(done: declared.Indexed) -> int:
+    failed = [one.namespace for one in done if one.problem]
+    return complain(f"not indexed: {', '.join(failed)}", 1) if failed else 0
+
+
+COMMANDS = {
+    "workspace add": Command(
+        _declare_add,
+        _add,
+        "  memctl workspace add .\n"
+        "  memctl workspace add ~/notes --namespace acme/notes\n"
+        "  memctl workspace add docs --glob '**/*.md' --glob README.md",
+    ),
+    "workspace remove": Command(_declare_workspace, _remove, "  memctl workspace remove notes"),
+    "workspace list": Command(declare_nothing, _list, "  memctl workspace list\n  memctl workspace list --json"),
+    "workspace status": Command(
+        _declare_optional_workspace, _show_status, "  memctl workspace status\n  memctl workspace status notes"
+    ),
+    "workspace files": Command(
+        _declare_files, _list_files, "  memctl workspace files notes\n  memctl workspace files . --json"
+    ),
+    "workspace index": Command(
+        _declare_index,
+        _index,
+        "  memctl workspace index\n  memctl workspace index . --force --wait\n  memctl workspace index ./today.md",
+    ),
+}

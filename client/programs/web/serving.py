@@ -1,0 +1,151 @@
+"""The process of the page: its routes, its server, its beginning and its end."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import AsyncIterator, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+from memoryd.client.programs.loopback.guard import ADDRESS, Guard, own_hosts
+from memoryd.client.programs.loopback.serving import bind_port, serve_app
+from memoryd.client.programs.memctl.link import client_for, named_namespace, own_token
+from memoryd.client.programs.memctl.output import say, say_json
+from memoryd.client.programs.web import relay
+from memoryd.client.programs.web.guard import GUARDS, PRIVATE, Opening
+from memoryd.client.programs.web.reports.health import read_findings
+from memoryd.client.programs.web.reports.table import REPORTS
+from memoryd.client.protocol import GetStatus
+from memoryd.client.transport.aio import AsyncClient
+
+STATIC = Path(__file__).with_name("static")
+KEPT_S = 2  # a connection without a request; it is less than the limit for one, so that one has time to come
+_LONG = ("never", "plan")  # reports that look at all there is
+_LONG_S = 600.0  # a job that a person runs
+
+
+class PageServer:
+    """The endpoints of one run; each call has the daemon's answer, so nothing is kept here."""
+
+    def __init__(self, args: Namespace, opening: Opening) -> None:
+        self._args, self._opening, self._streams = args, opening, set[_Events]()
+        self._clients = relay.Clients(_make_client(args, args.timeout), _make_client(args, _LONG_S))
+
+    def list_routes(self) -> list[Route | Mount]:
+        """Return the table of addresses."""
+        return [
+            Route("/", self._show_page),
+            Route("/open", self._open, methods=["POST"]),
+            Route("/api/call", self._call, methods=["POST"]),
+            Route("/api/events", self._follow),
+            *(Route(f"/api/{name}", self._report) for name in REPORTS),
+            Route("/api/doctor", self._check_health),
+            Route("/api/{name}", self._refuse_unknown),
+            Mount("/static", StaticFiles(directory=STATIC, packages=[("memoryd.client.programs.topics", "static")])),
+        ]
+
+    async def _show_page(self, request: Request) -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    async def _open(self, request: Request) -> Response:
+        token = self._opening.exchange((await request.body()).decode("utf-8", "replace").strip('"'))
+        return JSONResponse({"token": token}) if token else _refuse("This address was used already.", 403)
+
+    async def _call(self, request: Request) -> Response:
+        return await _make_reply(relay.send_call(self._clients, await request.body()))
+
+    async def _follow(self, request: Request) -> Response:
+        return _Events(relay.follow_events(self._clients.quick), self._streams)
+
+    async def _report(self, request: Request) -> Response:
+        return await _make_reply(self._read_report(request))
+
+    async def _read_report(self, request: Request) -> bytes:
+        name = request.url.path.removeprefix("/api/")
+        client = self._clients.patient if name in _LONG else self._clients.quick
+        return msgspec.json.encode(await REPORTS[name](client, request.query_params))
+
+    async def _check_health(self, request: Request) -> Response:
+        return await _make_reply(read_findings(self._args))
+
+    async def _refuse_unknown(self, request: Request) -> Response:
+        return _refuse("There is no such report.", 404)
+
+
+class _Events(StreamingResponse):
+    """A stream of events; one of too many is refused when it would begin."""
+
+    def __init__(self, events: AsyncIterator[bytes], streams: "set[_Events]") -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if len(self._streams) >= relay.MAX_STREAMS:
+            await _refuse("Too many tabs follow what happens.", 429)(scope, receive, send)
+            return
+        self._streams.add(self)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.discard(self)
+
+
+def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
+    namespace = named_namespace(args) or ""
+    return AsyncClient(namespace, socket=args.socket, token=own_token(), timeout_s=timeout_s, autostart=False)
+
+
+async def _make_reply(work: Coroutine[Any, Any, bytes]) -> Response:
+    return Response(await relay.answer_work(work), media_type="application/json")
+
+
+def _refuse(message: str, status: int) -> Response:
+    return JSONResponse({"message": message}, status)
+
+
+def serve(args: Namespace, usual_port: int) -> int:
+    """Serve the page until Ctrl-C or SIGTERM; start the daemon first if none answers."""
+    with client_for(args) as client:
+        client.call(GetStatus())
+    listener = bind_port(args.port) if args.port else bind_port(usual_port, 0)
+    port = listener.getsockname()[1]
+    opening = Opening()
+    app = make_app(args, opening, port)
+    announce = partial(_print_address, args, opening, f"http://{ADDRESS}:{port}")
+    try:
+        asyncio.run(serve_app(app, listener, KEPT_S, announce))
+    finally:
+        opening.close()
+        listener.close()
+    return 0
+
+
+def make_app(args: Namespace, opening: Opening, port: int) -> Guard:
+    """Return the page behind its guards."""
+    gone = {ClientDisconnect: _leave}
+    page = Starlette(routes=PageServer(args, opening).list_routes(), exception_handlers=gone)
+    return Guard(page, GUARDS, own_hosts(port), opening.token, PRIVATE)
+
+
+def _leave(request: Request, error: Exception) -> Response:
+    """Answer nobody: the connection ended before the request was whole."""
+    return Response(status_code=400)
+
+
+def _print_address(args: Namespace, opening: Opening, base: str) -> None:
+    """Print the address, and have a browser open it unless that is not wanted."""
+    address = opening.address(base)
+    if args.json:
+        say_json({"url": address, "address": base})
+    else:
+        say(f"memoryd's page is at {base}; Ctrl-C ends it.\nThis address opens it, once: {address}")
+    if not args.no_open:
+        opening.open_browser(base)
