@@ -2,7 +2,7 @@
 
 import msgspec
 
-from memoryd.client.projects import Project
+from memoryd.client.projects.known import Project
 
 
 class RescueReport(msgspec.Struct):

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 import memoryd
-from memoryd.client import linux, projects
+from memoryd.client import linux
 from memoryd.client.errors import MemorydError
 from memoryd.client.extras import advise
 from memoryd.client.offline import go_offline
+from memoryd.client.projects import known as projects
 from memoryd.client.transport import paths, trust
 from memoryd.daemon import config
 from memoryd.daemon.server import watchdog

@@ -24,7 +24,7 @@ import pytest
 
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
-from memoryd.client.projects import INTRODUCED
+from memoryd.client.projects.known import INTRODUCED
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core

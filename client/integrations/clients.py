@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from memoryd.client.credentials import redact
 from memoryd.client.errors import BadFrame, Invalid
 from memoryd.client.integrations.values import restore
-from memoryd.client.project import namespace_of_environment
+from memoryd.client.projects.project import namespace_of_environment
 from memoryd.client.protocol import KeyedEntry, PutMany
 from memoryd.client.transport.sync import Client
 

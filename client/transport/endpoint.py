@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memoryd.client.calls import Methods
 from memoryd.client.errors import Invalid, Unavailable
 from memoryd.client.fields import namespace_text
-from memoryd.client.project import current_namespace, namespace_of_environment
+from memoryd.client.projects.project import current_namespace, namespace_of_environment
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.exchange import greeting
 

@@ -10,9 +10,9 @@ from contextlib import suppress
 import apsw
 import msgspec
 
-from memoryd.client import projects
 from memoryd.client.errors import MemorydError
-from memoryd.client.projects import Project
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.known import Project
 from memoryd.daemon.store import namespaces, settings
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction

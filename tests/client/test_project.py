@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client.project import current_namespace, namespace_of_environment, project_namespace, project_root
+from memoryd.client.projects.project import (
+    current_namespace,
+    namespace_of_environment,
+    project_namespace,
+    project_root,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client import projects
-from memoryd.client.checkout import remote_of
-from memoryd.client.project import project_namespace
-from memoryd.client.projects import FILE, FORMER, note_former
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.checkout import remote_of
+from memoryd.client.projects.known import FILE, FORMER, note_former
+from memoryd.client.projects.project import project_namespace
 
 
 @pytest.fixture(autouse=True)
@@ -338,7 +338,7 @@ def test_a_path_that_is_no_text_has_the_name_of_its_folder(home: Path) -> None:
 def test_many_that_meet_projects_at_once_lose_none(home: Path) -> None:
     folders = [plain(home / f"client-{number}" / "api") for number in range(24)]
     code = (
-        "import json, sys; from memoryd.client import project, projects; projects._LOCK_LIMIT_S = 60.0;"
+        "import json, sys; from memoryd.client.projects import project, known as projects; projects._LOCK_LIMIT_S = 60.0;"
         "print(json.dumps(list(map(project.project_namespace, sys.argv[1:]))))"
     )
 

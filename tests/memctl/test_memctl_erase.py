@@ -9,10 +9,10 @@ from typing import Any
 import apsw
 import pytest
 
-from memoryd.client import projects
 from memoryd.client.programs.hooks import spool
 from memoryd.client.programs.hooks.answering import list_noted, note_files
-from memoryd.client.project import project_namespace
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import PauseObserving, ResumeObserving
 from memoryd.daemon.conversations import thinking
 from memoryd.daemon.store.pauses import TurnPlace

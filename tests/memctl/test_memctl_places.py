@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.projects import INTRODUCED
+from memoryd.client.projects.known import INTRODUCED
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from fake_daemon import Memctl
 
 from memoryd.client import Client
 from memoryd.client.programs.memctl import project
-from memoryd.client.project import project_namespace
-from memoryd.client.projects import FILE
+from memoryd.client.projects.known import FILE
+from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import List, NewTurn, Observe, Tiers
 
 

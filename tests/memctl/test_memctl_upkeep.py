@@ -19,8 +19,8 @@ from fake_daemon import Memctl
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.programs.memctl.upkeep import backup, repair
-from memoryd.client.project import project_namespace
-from memoryd.client.projects import change_table
+from memoryd.client.projects.known import change_table
+from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record
 from memoryd.client.rescue import RescueReport
 from memoryd.daemon.store.connection import PAGE_BYTES

@@ -16,7 +16,7 @@ from memoryd.client.programs.memctl.output import paint, print_note, show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.sending import SHOWN, open_spool
 from memoryd.client.programs.memctl.table import count_text, format_table
-from memoryd.client.project import project_root
+from memoryd.client.projects.project import project_root
 from memoryd.client.protocol.backfill import Backfilled
 from memoryd.client.times import iso
 

@@ -10,7 +10,7 @@ import msgspec
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.backfill.agents import AGENTS
 from memoryd.client.programs.backfill.building import PastSession, SaidTurn
-from memoryd.client.project import project_namespace, project_root
+from memoryd.client.projects.project import project_namespace, project_root
 
 UNPLACED = "turns of sessions whose folder is not known (--namespace takes them in)"
 EARLIER = "turns before --since"

@@ -9,7 +9,7 @@ from memoryd.client.programs.backfill.finding import SessionQuery
 from memoryd.client.programs.memctl.link import named_namespace
 from memoryd.client.programs.memctl.output import print_note
 from memoryd.client.programs.memctl.table import count_text
-from memoryd.client.project import project_root
+from memoryd.client.projects.project import project_root
 
 
 def declare(parser: ArgumentParser) -> None:

@@ -9,13 +9,13 @@ from typing import IO
 
 import msgspec
 
-from memoryd.client import projects
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.programs.backfill.building import SaidTurn
 from memoryd.client.programs.backfill.finding import FoundSession, SessionQuery, find_root, name_place, read_turns
 from memoryd.client.programs.hooks.answering import find_speaker
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.progress import ProgressBar
+from memoryd.client.projects import known as projects
 from memoryd.client.protocol.backfill import AROUND, Backfill, Backfilled, PastTurn
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport import paths

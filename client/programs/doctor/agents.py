@@ -4,7 +4,6 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from memoryd.client import projects
 from memoryd.client.errors import MemorydError
 from memoryd.client.extras import advise
 from memoryd.client.programs.doctor.patient import Finding, Patient, fail, quote_path, report_ok, warn
@@ -13,6 +12,7 @@ from memoryd.client.programs.hooks.commands import check_state
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.memctl.spooled import describe_waiting
 from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.projects import known as projects
 from memoryd.client.transport import paths
 
 FULL = 0.8

@@ -21,8 +21,8 @@ from memoryd.client.patterns import compile_late
 from memoryd.client.programs.hooks import hosts
 from memoryd.client.programs.hooks.hosts import HOSTS, Host
 from memoryd.client.programs.hooks.wire import DaemonLink
-from memoryd.client.project import namespace_of_environment, project_namespace, project_root
-from memoryd.client.projects import take_origin
+from memoryd.client.projects.known import take_origin
+from memoryd.client.projects.project import namespace_of_environment, project_namespace, project_root
 from memoryd.client.transport import paths, trust
 
 CallFields = dict[str, Any]

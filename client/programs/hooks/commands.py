@@ -8,7 +8,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from memoryd.client import projects
 from memoryd.client.errors import Invalid
 from memoryd.client.extras import advise
 from memoryd.client.methods import get_unasked
@@ -32,7 +31,8 @@ from memoryd.client.programs.memctl.place import shorten_home
 from memoryd.client.programs.memctl.spooled import describe_waiting, send_spooled
 from memoryd.client.programs.memctl.table import count_text, format_table, shorten
 from memoryd.client.programs.memctl.upkeep.restart import get_status
-from memoryd.client.project import current_namespace, project_root
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.project import current_namespace, project_root
 from memoryd.client.protocol import Unasked
 from memoryd.client.transport import paths
 

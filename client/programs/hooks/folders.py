@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memoryd.client import projects
 from memoryd.client.errors import MemorydError
-from memoryd.client.project import project_root
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.project import project_root
 from memoryd.client.transport import paths, trust
 
 FILE, _MADE = "hooks.folders", "hooks.made"

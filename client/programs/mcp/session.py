@@ -9,7 +9,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError, Unauthenticated
 from memoryd.client.programs.memctl.link import named_namespace, own_token
-from memoryd.client.project import project_namespace
+from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import Authenticate, Call, CountTokens, Identity, Scoped
 from memoryd.client.transport import paths
 from memoryd.client.transport.aio import AsyncClient

@@ -5,7 +5,6 @@ from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from memoryd.client import projects
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.arguments import Usage, add_filters, add_origin, filters_of, parse_date
 from memoryd.client.programs.memctl.commands import Command
@@ -14,6 +13,7 @@ from memoryd.client.programs.memctl.link import client_for, named_namespace, sen
 from memoryd.client.programs.memctl.memories import read_content
 from memoryd.client.programs.memctl.output import columns, complain, make_printable, show
 from memoryd.client.programs.memctl.table import GAP, count_text, shorten, to_one_line
+from memoryd.client.projects import known as projects
 from memoryd.client.protocol import Erase, Erased, List, Memory, Mentioned, StandingName, Turn, Turns
 from memoryd.client.times import iso
 from memoryd.client.wording import Wording

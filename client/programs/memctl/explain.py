@@ -23,7 +23,7 @@ from memoryd.client.programs.memctl.table import (
     to_one_line,
     wrap,
 )
-from memoryd.client.project import current_namespace
+from memoryd.client.projects.project import current_namespace
 from memoryd.client.protocol import (
     CandidateTrace,
     Explain,

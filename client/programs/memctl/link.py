@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from memoryd.client import projects
 from memoryd.client.errors import Forbidden, Unauthenticated
 from memoryd.client.programs.memctl.output import make_printable, print_note, show
-from memoryd.client.project import current_namespace, namespace_of_environment
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.project import current_namespace, namespace_of_environment
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped, method_name
 from memoryd.client.transport import paths
 from memoryd.client.transport.exchange import OnProgress, greeting

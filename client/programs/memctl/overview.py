@@ -16,7 +16,7 @@ from memoryd.client.programs.memctl.link import apply_options, client_for, names
 from memoryd.client.programs.memctl.output import columns, make_printable, paint, paused_text, show
 from memoryd.client.programs.memctl.place import shorten_home
 from memoryd.client.programs.memctl.table import count_stored, count_text, format_fields, shorten, to_one_line
-from memoryd.client.project import current_namespace, project_root
+from memoryd.client.projects.project import current_namespace, project_root
 from memoryd.client.protocol import GetStatus, LoggedSession, Stats
 from memoryd.client.times import iso
 

@@ -5,7 +5,6 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from memoryd.client import projects
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.programs.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.programs.memctl.commands import Command
@@ -14,8 +13,9 @@ from memoryd.client.programs.memctl.output import make_printable, paint, show
 from memoryd.client.programs.memctl.place import shorten_home
 from memoryd.client.programs.memctl.table import count_kept, count_text, format_table
 from memoryd.client.programs.memctl.token import list_around
-from memoryd.client.project import project_namespace, project_root
-from memoryd.client.projects import Project, ProjectTable
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.known import Project, ProjectTable
+from memoryd.client.projects.project import project_namespace, project_root
 from memoryd.client.protocol import (
     MEMORY_TIERS,
     GetObserving,

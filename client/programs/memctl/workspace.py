@@ -12,7 +12,7 @@ from memoryd.client.programs.memctl.output import complain, make_printable, pain
 from memoryd.client.programs.memctl.place import shorten_home
 from memoryd.client.programs.memctl.progress import send_with_bar
 from memoryd.client.programs.memctl.table import count_text, format_fields, format_table
-from memoryd.client.project import project_namespace, project_root
+from memoryd.client.projects.project import project_namespace, project_root
 from memoryd.client.protocol import workspaces as declared
 from memoryd.client.times import iso
 

@@ -8,7 +8,7 @@ from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
 from memoryd.client.programs.memctl.commands import list_commands, verbs
-from memoryd.client.project import project_namespace
+from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import GetStats, Job, JobList, Jobs, List, ListTokens, Memory, Page, Token, TokenList
 from memoryd.client.protocol.workspaces import Workspace, WorkspaceList, Workspaces
 

@@ -8,11 +8,11 @@ from fake_daemon import Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
-from memoryd.client import projects
 from memoryd.client.extras import advise
 from memoryd.client.programs.doctor import agents
 from memoryd.client.programs.hooks import folders, spool
-from memoryd.client.project import project_namespace
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.project import project_namespace
 
 
 def test_hooks_that_call_a_memctl_that_is_gone_are_installed_again(doctor: Doctor, memctl: Memctl, home: Path) -> None:

@@ -27,7 +27,7 @@ def list_rows() -> list[tuple[str, str]]:
 def list_said() -> str:
     """Return all texts in the modules of checks, those of one sentence in a line, with `…` for what is put in."""
     modules = [import_module(f"memoryd.client.programs.doctor.{name}") for name in _MODULES]
-    modules += [patient, local, import_module("memoryd.client.projects")]
+    modules += [patient, local, import_module("memoryd.client.projects.known")]
     modules.append(import_module("memoryd.client.programs.doctor.workspaces"))
     lines = []
     for module in modules:

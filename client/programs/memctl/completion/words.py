@@ -223,7 +223,7 @@ def _list_models() -> list[Word]:
 
 
 def _list_projects() -> list[Word]:
-    from memoryd.client import projects
+    from memoryd.client.projects import known as projects
 
     return [Word(one["namespace"], ", ".join(one["folders"])) for one in projects.read_table()["projects"]]
 

@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from pathlib import Path
 
-from memoryd.client import projects
 from memoryd.client.calls import backup as backup_call
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.programs.memctl.arguments import Usage, add_optional
@@ -17,6 +16,7 @@ from memoryd.client.programs.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.programs.memctl.spooled import send_spooled
 from memoryd.client.programs.memctl.table import count_kept, count_text, format_table, size_text
 from memoryd.client.programs.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
+from memoryd.client.projects import known as projects
 from memoryd.client.protocol import BackedUp
 from memoryd.client.rescue import RescueReport
 from memoryd.client.times import iso

@@ -10,7 +10,7 @@ upwards and two small files; `projects` distinguishes those of the same name.
 
 import os
 
-from memoryd.client import projects
+from memoryd.client.projects import known as projects
 
 _WORKTREE = "/.git/worktrees/"
 _NOT_A_PROJECT = ("/", "/root", "/home", "/tmp", "/var/tmp")

@@ -16,8 +16,8 @@ from typing import NotRequired, TypedDict
 
 import msgspec
 
-from memoryd.client.checkout import remote_of
 from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.projects.checkout import remote_of
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.lock import take
 
