@@ -132,8 +132,7 @@ def memory_line(memory: FoundMemory) -> str:
     """Return a memory as a line: date, short id, kind, namespace where it is another one, source, text."""
     place = "shared by all" if memory.namespace == ROOT else memory.namespace
     about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source]))
-    notes = [*(f"disagrees with {other}" for other in memory.disagrees_with), memory.why]
-    note = "; ".join(filter(None, notes))
+    note = "; ".join(f"disagrees with {other}" for other in memory.disagrees_with)
     return f"- {memory.date} [{about}] {memory.text}" + (f" ({note})" if note else "")
 
 

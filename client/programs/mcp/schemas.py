@@ -52,7 +52,6 @@ class SearchArguments(Arguments, kw_only=True):
     until: Annotated[str, Meta(description="only memories up to and including this date")] = ""
     where: Where = {}
     max_tokens: Budget = 1500
-    explain: Annotated[bool, Meta(description="say of each how it was found")] = False
 
 
 class GetMany(Arguments, kw_only=True):
@@ -135,7 +134,6 @@ class FoundMemory(Struct, kw_only=True, omit_defaults=True):
     namespace: str = ""
     score: float = 0.0
     disagrees_with: list[str] = []
-    why: str = ""
 
 
 class FoundMany(Struct, kw_only=True):

@@ -25,7 +25,7 @@ from memoryd.client.programs.mcp.answers import (
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.memctl.link import describe_credentials
 from memoryd.client.programs.memctl.search import FLOOR
-from memoryd.client.protocol import Get, Hit, Memory, Redacted, Trace
+from memoryd.client.protocol import Get, Memory, Redacted
 from memoryd.client.times import iso, moment, seconds
 
 SOURCE = "mcp"
@@ -87,19 +87,12 @@ def _removed_text(kinds: Redacted) -> str:
 async def _search(session: ProjectSession, arguments: schemas.SearchArguments) -> ToolResult:
     fields: dict[str, Any] = {"limit": arguments.limit, "session": session.id, "floor": FLOOR}
     fields |= _parse_period(arguments) | ({"where": arguments.where} if arguments.where else {})
-    if arguments.explain:
-        explained = await session.call(calls.explain(arguments.query, **fields), arguments.project)
-        hits, degraded, trace = explained.hits, explained.trace.degraded, explained.trace
-    else:
-        plain = await session.call(calls.search(arguments.query, **fields), arguments.project)
-        hits, degraded, trace = plain.hits, plain.degraded, None
-    if not hits:
+    found = await session.call(calls.search(arguments.query, **fields), arguments.project)
+    if not found.hits:
         return ToolResult("Nothing is remembered about that.", schemas.FoundMany(memories=[]))
-    shown = await show_memories(session, hits, arguments.max_tokens, session.place(arguments.project))
-    for item, hit in zip(shown, hits, strict=True):
-        item.why = _reason_text(hit, trace) if trace else ""
+    shown = await show_memories(session, found.hits, arguments.max_tokens, session.place(arguments.project))
     return await fit_answer(
-        session, shown, arguments.max_tokens, lambda part: _answer_search(part, len(shown), degraded)
+        session, shown, arguments.max_tokens, lambda part: _answer_search(part, len(shown), found.degraded)
     )
 
 
@@ -109,17 +102,6 @@ def _answer_search(part: Sequence[schemas.FoundMemory], total: int, degraded: Se
     lack = f"Searched without: {', '.join(degraded)}." if degraded else ""
     lines = [frame_lines([memory_line(item) for item in part]).rstrip() if part else "", more, lack]
     return ToolResult("\n".join(filter(None, lines)), schemas.FoundMany(memories=list(part), omitted=omitted))
-
-
-def _reason_text(hit: Hit, trace: Trace) -> str:
-    origins = next((candidate.origins for candidate in trace.candidates if candidate.id == hit.id), [])
-    parts = [
-        f"found by {' and '.join(origins)}" if origins else "",
-        f"cosine {hit.similarity:.2f}" if hit.similarity is not None else "",
-        f"BM25 {hit.bm25:.1f}" if hit.bm25 is not None else "",
-        f"score {hit.score:.3f}",
-    ]
-    return ", ".join(filter(None, parts))
 
 
 def _parse_period(arguments: schemas.SearchArguments) -> dict[str, float]:

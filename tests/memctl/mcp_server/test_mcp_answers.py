@@ -71,14 +71,14 @@ def test_inert_lines_keep_their_number_and_close_nothing(text: str) -> None:
     assert all(make_inert(row) == row.lstrip(" ") for row in made.split("\n"))
 
 
-FROM_A_FILE = {"namespace": "/", "source": "notes/MEMORY.md:3-7", "disagrees_with": ["aaaaaaaa"], "why": "score 0.5"}
+FROM_A_FILE = {"namespace": "/", "source": "notes/MEMORY.md:3-7", "disagrees_with": ["aaaaaaaa", "bbbbbbbb"]}
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
         ({"source": "mcp"}, "fact, mcp] x"),
-        (FROM_A_FILE, "fact, shared by all, notes/MEMORY.md:3-7] x (disagrees with aaaaaaaa; score 0.5)"),
+        (FROM_A_FILE, "fact, shared by all, notes/MEMORY.md:3-7] x (disagrees with aaaaaaaa; disagrees with bbbbbbbb)"),
     ],
 )
 def test_a_line_has_date_id_kind_place_and_source(fields: dict[str, Any], expected: str) -> None:
