@@ -79,7 +79,6 @@ class ForgetArguments(Arguments, kw_only=True):
 
     ids: Ids = []
     query: Annotated[str, Meta(description="instead of ids: show what this finds, to choose from")] = ""
-    where: Where = {}
     dry_run: Annotated[bool, Meta(description="only show what would be forgotten")] = True
     project: ProjectName = ""
 

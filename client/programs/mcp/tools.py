@@ -196,43 +196,23 @@ async def _update(session: ProjectSession, arguments: schemas.UpdateArguments) -
 
 
 async def _forget(session: ProjectSession, arguments: schemas.ForgetArguments) -> ToolResult:
-    if sum(map(bool, (arguments.ids, arguments.query, arguments.where))) != 1:
-        raise Invalid("Say what to forget: either ids, a query or where.")
+    if bool(arguments.ids) == bool(arguments.query):
+        raise Invalid("Say what to forget: either ids or a query.")
     if arguments.query and not arguments.dry_run:
         raise Invalid("A query only shows what could be forgotten; call again with the ids that you choose.")
-    memories, total, operation = await (_forget_where if arguments.where else _forget_named)(session, arguments)
-    shown = await show_memories(session, memories, FORGET_BUDGET, session.place(arguments.project))
-    return await fit_answer(
-        session, shown, FORGET_BUDGET, lambda part: _answer_forget(part, total, arguments.dry_run, operation)
-    )
-
-
-async def _forget_named(
-    session: ProjectSession, arguments: schemas.ForgetArguments
-) -> tuple[Sequence[Memory], int, str | None]:
-    """Return the memories that ids or a query name, how many they are, and the operation that forgot them."""
+    memories: Sequence[Memory]
+    operation: str | None = None
     if arguments.query:
         search = calls.search(arguments.query, limit=FORGET_LIMIT, touch=False)
-        hits = (await session.call(search, arguments.project)).hits
-        return hits, len(hits), None
-    memories = await asyncio.gather(*(session.call(Get(id=id), arguments.project) for id in arguments.ids))
-    ids = [memory.id for memory in memories]
-    forgotten = await session.call(calls.forget(*ids, dry_run=arguments.dry_run), arguments.project)
-    return memories, len(memories), forgotten.operation
-
-
-async def _forget_where(
-    session: ProjectSession, arguments: schemas.ForgetArguments
-) -> tuple[Sequence[Memory], int, str | None]:
-    """Return the first memories that a filter leaves, how many it leaves, and the operation that deleted them."""
-    chosen = await session.call(calls.delete_where(where=arguments.where, dry_run=True), arguments.project)
-    ids = chosen.ids[:FORGET_LIMIT]
-    gets = (session.call(Get(id=id, reach="subtree"), arguments.project) for id in ids)
-    memories = await asyncio.gather(*gets)
-    if arguments.dry_run:
-        return memories, chosen.count, None
-    done = await session.call(calls.delete_where(where=arguments.where), arguments.project)
-    return memories, done.count, done.operation
+        memories = (await session.call(search, arguments.project)).hits
+    else:
+        memories = await asyncio.gather(*(session.call(Get(id=id), arguments.project) for id in arguments.ids))
+        forget = calls.forget(*(memory.id for memory in memories), dry_run=arguments.dry_run)
+        operation = (await session.call(forget, arguments.project)).operation
+    shown = await show_memories(session, memories, FORGET_BUDGET, session.place(arguments.project))
+    return await fit_answer(
+        session, shown, FORGET_BUDGET, lambda part: _answer_forget(part, len(shown), arguments.dry_run, operation)
+    )
 
 
 def _answer_forget(part: Sequence[schemas.FoundMemory], total: int, dry: bool, operation: str | None) -> ToolResult:

@@ -248,21 +248,15 @@ async def test_forgetting_shows_first_and_then_does_it(memory: Client) -> None:
     assert memory.get(id)
 
 
-async def test_what_conditions_leave_is_found_and_forgotten(memory: Client) -> None:
-    memory.add_many([{"content": f"Cache note {n}", "metadata": {"n": n}} for n in range(30)], dedup=False)
+async def test_what_conditions_leave_is_found_but_not_forgotten_unseen(memory: Client) -> None:
+    memory.add_many([{"content": f"Cache note {n}", "metadata": {"n": n}} for n in range(5)], dedup=False)
     async with agent() as client:
         found = await client.call_tool("memory_search", {"query": "cache note", "where": {"n": {"$lt": 2}}})
-        planned = await client.call_tool("memory_forget", {"where": {"n": {"$gte": 5}}})
-        assert memory.stats().memories == 30
-        done = await client.call_tool("memory_forget", {"where": {"n": {"$gte": 5}}, "dry_run": False})
-        wrong = await client.call_tool("memory_forget", {"where": {"n": {"$about": 5}}, "dry_run": False})
+        wrong = await client.call_tool("memory_search", {"query": "cache note", "where": {"n": {"$about": 5}}})
+        refused = await client.call_tool("memory_forget", {"where": {"n": {"$gte": 2}}, "dry_run": False})
     assert len(found.structured_content["memories"]) == 2
-    assert "and 15 more." in text_of(planned)
-    assert text_of(done).startswith("- ") or "Forgot 25." in text_of(done)
+    assert (wrong.is_error, refused.is_error) == (True, True)
     assert memory.stats().memories == 5
-    assert wrong.is_error
-    memory.undo(done.structured_content["operation"])
-    assert memory.stats().memories == 30
 
 
 async def test_a_credential_is_taken_out_and_the_agent_is_told(memory: Client) -> None:
@@ -329,8 +323,8 @@ async def test_project_names_another_namespace_and_slash_what_all_share(daemon: 
         ("memory_get", {"ids": []}, "`ids` must have at least 1 item;"),
         ("memory_update", {"id": "ffffffff"}, "Say what changes"),
         ("memory_update", {"id": "ffffffff", "content": "x"}, "No memory has an id that begins with ffffffff"),
-        ("memory_forget", {}, "either ids, a query or where"),
-        ("memory_forget", {"ids": ["ffffffff"], "query": "x"}, "either ids, a query or where"),
+        ("memory_forget", {}, "either ids or a query"),
+        ("memory_forget", {"ids": ["ffffffff"], "query": "x"}, "either ids or a query"),
         ("memory_context", {"task": " "}, "task is empty"),
     ],
 )
