@@ -1,4 +1,4 @@
-"""What a host can attach without a tool call: a summary of a namespace, its latest memories, one memory."""
+"""What a host can attach without a tool call: a summary of the project, one memory."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
@@ -10,11 +10,10 @@ from memoryd.client.programs.mcp import schemas
 from memoryd.client.programs.mcp.answers import ToolResult, fit_answer, frame_lines, memory_line, show_memories
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.mcp.tools import TOOLS
-from memoryd.client.protocol import Memory
 
 SCHEME = "memory"
 BUDGET = 1500  # tokens
-_CONSIDERED, _LATEST = 60, 20
+_CONSIDERED = 60
 _TIERS = ("L1", "L2")  # not the files of workspaces: a host reads these itself
 
 
@@ -27,26 +26,13 @@ class Shelf(NamedTuple):
     part: str = ""  # what a template's address ends in; empty: one resource
 
 
-async def _read_summary(session: ProjectSession, namespace: str) -> str:
-    listed = calls.list_(limit=_CONSIDERED, sort="importance", tier=_TIERS)
-    memories = list((await session.call(listed, namespace)).memories)
-    best = sorted(memories, key=lambda memory: (not memory.pinned, -memory.importance, -memory.created_at))
-    return await _show(session, best, namespace, _group_lines)
-
-
-async def _read_recent(session: ProjectSession, namespace: str) -> str:
-    listed = await session.call(calls.list_(limit=_LATEST, tier=_TIERS), namespace)
-    return await _show(session, listed.memories, namespace, lambda items: [memory_line(item) for item in items])
-
-
-Renderer = Callable[[Sequence[schemas.FoundMemory]], list[str]]
-
-
-async def _show(session: ProjectSession, memories: Sequence[Memory], namespace: str, layout: Renderer) -> str:
-    shown = await show_memories(session, memories, BUDGET, session.place(namespace))
+async def _read_summary(session: ProjectSession, _: str) -> str:
+    listed = await session.call(calls.list_(limit=_CONSIDERED, sort="importance", tier=_TIERS))
+    best = sorted(listed.memories, key=lambda memory: (not memory.pinned, -memory.importance, -memory.created_at))
+    shown = await show_memories(session, best, BUDGET, session.namespace)
 
     def make_answer(items: Sequence[schemas.FoundMemory]) -> ToolResult:
-        return ToolResult(frame_lines(layout(items)) if items else "Nothing is remembered here.\n")
+        return ToolResult(frame_lines(_group_lines(items)) if items else "Nothing is remembered here.\n")
 
     return (await fit_answer(session, shown, BUDGET, make_answer)).text
 
@@ -65,10 +51,6 @@ SHELVES = {
         "What is remembered here",
         "The most important memories of this project, by kind, like a MEMORY.md.",
         _read_summary,
-    ),
-    "recent": Shelf("Latest memories", "The latest memories of this project, newest first.", _read_recent),
-    "summary/": Shelf(
-        "What is remembered elsewhere", "The same of another namespace, like acme/api.", _read_summary, "{+namespace}"
     ),
     "memory/": Shelf("One memory", "A memory in full, by its id or its first digits.", _read_memory, "{id}"),
 }

@@ -45,7 +45,7 @@ const out = {
   aborted: await aborted,
   afterwards: (await call("memory_get", { ids: [id] })).isError ?? false,
   resources: (await client.listResources()).resources.map((resource) => resource.uri),
-  recent: (await client.readResource({ uri: "memory://recent" })).contents[0].text,
+  summary: (await client.readResource({ uri: "memory://summary" })).contents[0].text,
 };
 await client.close();
 console.log(JSON.stringify(out));

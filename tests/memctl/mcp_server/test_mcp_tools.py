@@ -366,19 +366,20 @@ async def test_without_a_daemon_a_call_fails_in_one_sentence_and_the_next_one_wo
 # Resources and ChatGPT's tools ---------------------------------------------------------------------------------------
 
 
-async def test_a_summary_and_the_latest_can_be_read_without_a_tool(memory: Client) -> None:
+async def test_a_summary_can_be_read_without_a_tool(memory: Client) -> None:
     memory.add("pinned rule", type="rule", pinned=True, created_at="2026-01-01")
     memory.add("a fact", importance=0.1, created_at="2026-01-02")
     memory.add("a weighty fact", importance=0.9, created_at="2026-01-01")
     async with agent() as client:
         listed = [str(found.uri) for found in (await client.list_resources()).resources]
         templates = [found.uri_template for found in (await client.list_resource_templates()).resource_templates]
-        texts = [(await client.read_resource(uri)).contents[0].text for uri in listed]  # type: ignore[union-attr]
-        other = (await client.read_resource("memory://summary/acme%2Fweb")).contents[0].text  # type: ignore[union-attr]
-    assert listed == ["memory://summary", "memory://recent"]
-    assert templates == ["memory://summary/{+namespace}", "memory://memory/{id}"]
-    order = [[line.split("] ")[-1] for line in text.splitlines() if line.startswith("- ")] for text in texts]
-    assert order == [["pinned rule", "a weighty fact", "a fact"], ["a fact", "a weighty fact", "pinned rule"]]
+        text = (await client.read_resource("memory://summary")).contents[0].text  # type: ignore[union-attr]
+    async with agent(namespace="acme/web") as client:
+        other = (await client.read_resource("memory://summary")).contents[0].text  # type: ignore[union-attr]
+    assert listed == ["memory://summary"]
+    assert templates == ["memory://memory/{id}"]
+    order = [line.split("] ")[-1] for line in text.splitlines() if line.startswith("- ")]
+    assert order == ["pinned rule", "a weighty fact", "a fact"]
     assert other == "Nothing is remembered here.\n"
 
 
@@ -387,7 +388,13 @@ async def test_one_memory_is_a_resource_and_an_unknown_address_an_error(memory: 
     async with agent() as client:
         read = await client.read_resource(f"memory://memory/{id}")
         assert "  | a fact" in read.contents[0].text  # type: ignore[union-attr]
-        for uri in ("memory://nothing", "memory://recent/acme", "memory://memory/ffffffff", "file:///etc/passwd"):
+        for uri in (
+            "memory://nothing",
+            "memory://recent",
+            "memory://summary/acme",
+            "memory://memory/ffffffff",
+            "file:///etc/passwd",
+        ):
             with pytest.raises(MCPError) as refused:
                 await client.read_resource(uri)
             assert (refused.value.error.code, refused.value.error.data) == (INVALID_PARAMS, {"uri": uri})
@@ -396,8 +403,8 @@ async def test_one_memory_is_a_resource_and_an_unknown_address_an_error(memory: 
 async def test_a_resource_that_the_daemon_does_not_answer_for_is_no_unknown_one(folder: Path) -> None:
     async with agent() as client:
         with pytest.raises(MCPError, match="No daemon answers") as failed:
-            await client.read_resource("memory://recent")
-        assert (failed.value.error.code, failed.value.error.data) == (INTERNAL_ERROR, {"uri": "memory://recent"})
+            await client.read_resource("memory://summary")
+        assert (failed.value.error.code, failed.value.error.data) == (INTERNAL_ERROR, {"uri": "memory://summary"})
 
 
 # Prompts -------------------------------------------------------------------------------------------------------------

@@ -49,5 +49,5 @@ def test_the_typescript_client_lists_and_calls_every_tool(host: Path, process: A
     assert "1 or more" in out["wrong"][1]
     assert out["unknown"] == -32602
     assert (out["aborted"], out["afterwards"]) == ("cancelled", False)
-    assert out["resources"] == ["memory://summary", "memory://recent"]
-    assert "The cache is Valkey" in out["recent"]
+    assert out["resources"] == ["memory://summary"]
+    assert "The cache is Valkey" in out["summary"]
