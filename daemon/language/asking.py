@@ -47,7 +47,7 @@ _UNKNOWN = compile_late(
 _FILLER = compile_late(
     r"(?:sorry|unfortunately|honestly|well|hm+|no|leider|tut mir leid|nein|désolée?|non)?", re.IGNORECASE
 )
-_MOST_UNKNOWN_CHARS = 200
+MOST_UNKNOWN_CHARS = 200  # of a text that says it knows nothing
 
 
 def find_label(text: str) -> str:
@@ -80,7 +80,7 @@ def asks(text: str) -> bool:
 
 def knows_nothing(text: str) -> bool:
     """Return whether a short text says that somebody does not know, and nothing else."""
-    if len(text) > _MOST_UNKNOWN_CHARS:
+    if len(text) > MOST_UNKNOWN_CHARS:
         return False
     clauses = [clause.strip() for clause in _CLAUSE.split(_SPEAKER.sub("", text.strip(), count=1))]
     said = [clause for clause in clauses if not _FILLER.fullmatch(clause)]

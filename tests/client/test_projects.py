@@ -338,7 +338,7 @@ def test_a_path_that_is_no_text_has_the_name_of_its_folder(home: Path) -> None:
 def test_many_that_meet_projects_at_once_lose_none(home: Path) -> None:
     folders = [plain(home / f"client-{number}" / "api") for number in range(24)]
     code = (
-        "import json, sys; from memoryd.client.projects import project, known as projects; projects._LOCK_LIMIT_S = 60.0;"
+        "import json, sys; from memoryd.client.projects import known, project; known._LOCK_LIMIT_S = 60.0;"
         "print(json.dumps(list(map(project.project_namespace, sys.argv[1:]))))"
     )
 

@@ -41,7 +41,9 @@ def _unless_foreign(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if ".integrations." not in name or str(error.name).startswith("memoryd"):
+        if not name.endswith((".langgraph", ".openai_agents", ".anthropic", ".hermes")) or str(error.name).startswith(
+            "memoryd"
+        ):
             raise
 
 

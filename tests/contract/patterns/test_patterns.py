@@ -20,7 +20,7 @@ from memoryd.client.credentials import redact
 from memoryd.client.programs.importing import basic_memory, markdown
 from memoryd.client.wording import Wording
 from memoryd.daemon.conversations import gate
-from memoryd.daemon.language import digesting, rating
+from memoryd.daemon.language import asking, digesting, rating
 from memoryd.daemon.workspaces import editing
 from memoryd.daemon.workspaces.documents import globs
 
@@ -30,6 +30,8 @@ REVIEWED = {
     "client.credentials.named._CONNECTIONS": Bound(("match",)),  # once for each name
     "client.credentials.redacting._ENTRY": Bound(("match",)),  # once for each line of a manifest
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
+    "daemon.language.asking._CLAUSE": Bound(("finditer",), asking.MOST_UNKNOWN_CHARS),
+    "daemon.language.asking._UNKNOWN": Bound(("fullmatch",), asking.MOST_UNKNOWN_CHARS),
     "daemon.language.digesting.": Bound(("search", "match"), digesting.MAX_CHARS),  # longer sentences are in no summary
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
     "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
