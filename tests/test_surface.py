@@ -92,15 +92,7 @@ def list_jobs():
 def list_tables():
     pattern = re.compile(r"CREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?([a-z_]+) ?(?:\(|USING)")
     root = ROOT
-    # erased_space is there for a moment while erasing; what is in memoryd.… is PostgreSQL's
-    return sorted(
-        {
-            name
-            for file in (root / "daemon").rglob("*.py")
-            for name in pattern.findall(file.read_text())
-            if name != "erased_space"
-        }
-    )
+    return sorted({name for file in (root / "daemon").rglob("*.py") for name in pattern.findall(file.read_text())})
 
 
 def list_checks():

@@ -10,7 +10,7 @@ the name of its folder. `projects.former` holds names that were in use before th
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NotRequired, TypedDict
 
@@ -219,20 +219,6 @@ def inherit_folders(project: Project, other: Project, first: bool = True) -> Non
     """Let a project have the folders of another one, too: before its own, as it had them `first`, or after them."""
     parts = [other["folders"], project["folders"]] if first else [project["folders"], other["folders"]]
     project["folders"] = [*parts[0], *parts[1]][-_MAX_FOLDERS:]
-
-
-def forget_gone(is_meant: Callable[[str], bool]) -> None:
-    """Forget folders that are gone and of which that is true, and projects that have nothing else."""
-    if not read_table()["projects"]:
-        return
-    with change_table() as table:
-        for project in list(table["projects"]):
-            left = [path for path in project["folders"] if os.path.isdir(path) or not is_meant(path)]
-            if (project["folders"] and not left) or (is_gone(project) and is_meant(project["remote"])):
-                table["projects"].remove(project)
-            project["folders"] = left
-            if is_meant(project.get("origin", "")):
-                del project["origin"]
 
 
 # The file ------------------------------------------------------------------------------------------------------------

@@ -23,16 +23,6 @@ class Mentioned(Struct, kw_only=True):
     """it was deleted before, and is in the history alone"""
 
 
-class StandingName(Struct, kw_only=True):
-    """Something whose name holds the text of `matching`."""
-
-    kind: str
-    """`namespace`, `empty namespace` (nothing is in it), `workspace`, `folder of a workspace`, `file` (in one),
-    `token`; `session`, `folder` or `paused namespace`, in which observing is paused"""
-    name: str
-    """its name"""
-
-
 class Erased(Struct, kw_only=True):
     """Outcome of `erase`: what was erased, or would be in a dry run, and what still holds it."""
 
@@ -58,26 +48,15 @@ class Erased(Struct, kw_only=True):
     """how many conversations that wait for their summary or facts are forgotten with them"""
     session: str | None = None
     """the whole name of the session that was asked for"""
-    names: list[StandingName] = []
-    """what is called like the text of `matching`; an empty namespace and a pause that was ended lose their names, all
-    else keeps it"""
     operation: str | None = None
     """the first operation; it says when and how many, and cannot be undone; null in a dry run"""
     copies: list[str] = []
-    """copies of the database in the data directory that still hold some of it, or words of the text of `matching` that
-    are left there of what is gone"""
+    """copies of the database in the data directory that still hold some of it; with `copies` those that could not be
+    rewritten"""
     looked_at: int = 0
     """how many copies of the database are in the data directory"""
     rewritten: list[str] = []
-    """copies that held some of it and were rewritten"""
-    left: list[str] = []
-    """files of the data directory that still hold 40 bytes from the middle of an erased text: another memory, or a part
-    of a file, says the same there"""
-    said_by: list[str] = []
-    """what says the same there: the ids of memories, and files of workspaces; the first 100"""
-    remains: list[str] = []
-    """files of the database with words of the text of `matching` that are left of what was removed, where nothing
-    mentions it any more; without `dry_run` they were cleared"""
+    """copies that were rewritten"""
     notes: list[str] = []
     """files of workspaces that mention the text of `matching`; nothing is erased from them"""
     dry_run: bool = False
@@ -88,14 +67,14 @@ class Erased(Struct, kw_only=True):
 class Erase(Filtered[Erased], kw_only=True, frozen=True):
     """Erase memories and turns for good: only copies of the database still hold them, and no undo brings them back.
 
-    With `copies` those in the data directory are rewritten; without it `copies` of the reply names them.
+    With `copies` all in the data directory are rewritten; without it `copies` of the reply names those that hold it.
 
     With them go their former versions, facts and summaries made of them, shared copies, vectors, the words in full
     text, what other memories hold of them as neighbours (with `matching` also where nothing else mentions it), and
     traces. What was deleted before and is still in the history is erased too, if its id, its session, `matching`, or a
     namespace with `reach` is given, and no filter by type, source, tier, metadata or path. Parts of files are not:
-    erase them in the file. Copies elsewhere, and texts that an agent has in its own files, are not known here. `left`
-    of the reply names files that still hold a part of an erased text, as another memory says the same.
+    erase them in the file. Copies elsewhere, and texts that an agent has in its own files, are not known here. Names
+    stay: those of namespaces, projects, workspaces, tokens and pauses.
 
     Without a filter it is refused, unless `reach` is `exact` or `subtree` of a namespace.
     """
@@ -110,6 +89,6 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
     """sessions of which the caller erases what hooks have not sent yet: `session` may be one of them alone, and a
     backfill takes in nothing more of them"""
     copies: bool = False
-    """rewrite the copies in the data directory that hold it"""
+    """rewrite the copies in the data directory"""
     dry_run: bool = False
     """only return what would be erased"""

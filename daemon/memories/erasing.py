@@ -3,14 +3,14 @@
 A crash between two parts leaves whole parts; the call made again does the rest. `store/erasing` says what is deleted.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.errors import Invalid, NotFound, StorageFailed
 from memoryd.client.protocol import Erase, Erased, Mentioned
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
@@ -40,10 +40,11 @@ from memoryd.daemon.system import log
 _PART = 500  # memories of one transaction
 _MAX_IDS = 1000  # of a reply
 _MAX_MENTIONS = 100
-_MAX_SAID_BY = 100
 _RECENT_S = 3600
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 @handles(Erase)
@@ -61,43 +62,36 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         texts = erasing.read_texts(connection, [*ids, *derived]) if chosen.mention else []
         found = beside.find_around(connection, [*ids, *derived], texts)
         report.around = [chosen.mention.describe_around(one) for one in found.values() if chosen.mention][:_MAX_IDS]
-        if beside.text and not ids:
-            removed = leftovers.find_removed(connection, core.store.path, beside.text)
-            report.remains = [str(path) for path in removed]
     every = [*ids, *derived]
     report.session, report.notes, report.mentions = call.session, chosen.notes[:_MAX_IDS], chosen.mentions
     report.recent = chosen.recent
     if not call.dry_run:
-        texts = yield from _erase_all(core, beside, every, report, call.unsent)
-        report.left, said_by = yield from _search_files(core, texts, beside.text)
-        report.said_by = said_by[:_MAX_SAID_BY]
+        yield from _erase_all(core, beside, every, report, call.unsent)
         if chosen.mention and beside == Beside(None, chosen.mention):
             log.forget_lines(core.folder / log.FILE_NAME, chosen.mention.is_in_text)
-    every += chosen.copied + chosen.again
+    every += chosen.again
+    paths = leftovers.list_copies(core.folder)
+    report.looked_at = len(paths)
+    if call.dry_run or not call.copies:
+        report.copies = [str(path) for path in leftovers.find_copies(core.folder, every, beside)]
+        return report
     with core.store.reading() as connection:
-        used = mentions.list_used(connection)
-    copies = leftovers.find_copies(core.folder, every, beside, used)
-    if call.copies and not call.dry_run:
-        with core.store.reading() as connection:
-            every = list(dict.fromkeys([*every, *erasing.find_all_erased(connection)]))
-        held = leftovers.find_copies(core.folder, every, beside, used)
-        for path in leftovers.rewrite(held, every, beside, core.clock(), used):
+        every = list(dict.fromkeys([*every, *erasing.find_all_erased(connection)]))
+    for path in paths:
+        try:
+            leftovers.rewrite(path, every, beside, core.clock())
             report.rewritten.append(str(path))
-            yield
-        copies = leftovers.find_copies(core.folder, every, beside, used)
-    report.copies = [str(path) for path in copies]
-    report.looked_at = len(leftovers.list_copies(core.folder))
-    if chosen.mention:
-        with core.store.reading() as connection:
-            report.names = mentions.find_names(connection, chosen.mention)
+        except StorageFailed as error:  # it does not keep the others from it
+            logger.warning("%s", error.message)
+            report.copies.append(str(path))
+        yield
     return report
 
 
 def _erase_all(
     core: Core, beside: Beside, every: Sequence[str], report: Erased, unsent: Sequence[str]
-) -> Parts[list[str]]:
-    """Erase part by part and clean the file; return what texts there were. An error says how much was erased before."""
-    texts: list[str] = []
+) -> Iterator[None]:
+    """Erase part by part and clean the file. An error says how much was erased before."""
     erased = 0
     for _ in copies.hold(core.store):  # a copy that is made meanwhile would hold what is erased
         core.check_going_on()
@@ -105,9 +99,8 @@ def _erase_all(
     try:
         for part in split_evenly(every, _PART):
             yield
-            operation, part_texts = _erase_part(core, part)
+            operation = _erase_part(core, part)
             report.operation = report.operation or operation
-            texts += part_texts
             erased += len(part)
         _write(core, lambda transaction: _erase_beside(core, transaction, beside, unsent))
         yield from clean(core)
@@ -116,15 +109,13 @@ def _erase_all(
         raise cut_short(error, erased, len(every), operations, "erased") from None
     finally:
         core.store.copying.release()
-    return texts
 
 
 class _Chosen(NamedTuple):
     """What a call is about: ids of memories and turns, deleted ones too, and what is beside them.
 
-    Of what mentions a text also where, the files that do, and the ids of what does in copies of the database; `again`
-    are the ids of what was erased before, `recent` the sessions in which something of it was said just
-    now and observing is not paused.
+    Of what mentions a text also where, and the files that do; `again` are the ids of what was erased before, `recent`
+    the sessions in which something of it was said just now and observing is not paused.
     """
 
     ids: list[str]
@@ -132,7 +123,6 @@ class _Chosen(NamedTuple):
     mention: Mention | None
     mentions: list[Mentioned]
     notes: list[str]
-    copied: list[str]
     again: list[str]
     recent: list[str]
 
@@ -145,11 +135,7 @@ def _resolve_session(core: Core, call: Erase) -> str:
     try:
         return mentions.choose_session(names, session)
     except NotFound:
-        with suppress(NotFound):
-            return mentions.choose_session(leftovers.list_sessions(core.folder), session)
-        if leftovers.find_copies(core.folder, (), Beside(session)):  # a copy that cannot be read may have it
-            return session
-        raise
+        return mentions.choose_session(leftovers.list_sessions(core.folder), session)
 
 
 def _choose(core: Core, call: Erase) -> _Chosen:
@@ -175,15 +161,12 @@ def _choose(core: Core, call: Erase) -> _Chosen:
         ids = list(dict.fromkeys(stored + [turn.key for turn in active] + [one.id for one in past]))
         again = sorted(set(erasing.find_erased(connection, call.ids)) - set(ids))
         shown = _describe(connection, mention, ids, past) if mention else []
-        used = mentions.list_used(connection)
     for prefix in call.ids:
         choose_unique(prefix, [id for id in [*ids, *again] if id.startswith(prefix)])
     beside = _choose_beside(call, mention, selection.reached)
-    is_about_all = beside == Beside(call.session, mention) and beside != Beside()
-    copied = leftovers.find_in_copies(core.folder, beside, used) if is_about_all else []
     recent = {turn.session for turn in active if turn.session and turn.created_at > core.clock() - _RECENT_S}
     paused = {pause.name for pause in core.pauses.list_all() if pause.kind == "session"}
-    return _Chosen(ids, beside, mention, shown, notes, copied, again, sorted(recent - paused))
+    return _Chosen(ids, beside, mention, shown, notes, again, sorted(recent - paused))
 
 
 def _choose_beside(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> Beside:
@@ -234,22 +217,21 @@ def _describe(
 
 def _erase_beside(core: Core, transaction: Transaction, beside: Beside, unsent: Sequence[str]) -> None:
     erasing.note_sessions(transaction.connection, unsent)
-    core.store.namespaces.rename(transaction, beside.erase(transaction.connection))
+    beside.erase(transaction.connection)
     changed = beside.forget_around(transaction.connection)
-    core.pauses.follow(transaction)
     core.active.follow(transaction, changed.rings)
     if changed.rows:
-        transaction.after_commit(lambda: _forget(core, [], erasing.ErasedRows([], changed.rings, [], changed.rows)))
+        transaction.after_commit(lambda: _forget(core, [], erasing.ErasedRows([], changed.rings, changed.rows)))
 
 
-def _erase_part(core: Core, ids: Sequence[str]) -> tuple[str, list[str]]:
-    """Erase some memories and turns; return the operation and their texts. `clean` is to follow."""
+def _erase_part(core: Core, ids: Sequence[str]) -> str:
+    """Erase some memories and turns; return the operation. `clean` is to follow."""
 
-    def write(transaction: Transaction) -> tuple[str, list[str]]:
+    def write(transaction: Transaction) -> str:
         operation, erased = erasing.erase(transaction.connection, ids, core.clock())
         core.active.follow(transaction, erased.rings)
         transaction.after_commit(lambda: _forget(core, ids, erased))
-        return operation, erased.texts
+        return operation
 
     return _write(core, write)
 
@@ -265,7 +247,7 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
 
 
 def clean(core: Core) -> Iterator[None]:
-    """Take the words out of full text and the free pages, unused vectors away, and fold the log into the file."""
+    """Take unused vectors away, the words out of full text, write the file again and fold the log into it."""
     with core.store.reading() as connection:
         unused = trimming.find_unused(connection)
     for part in split_evenly(unused, _PART):
@@ -276,30 +258,12 @@ def clean(core: Core) -> Iterator[None]:
     while is_more:
         is_more = _write(core, lambda transaction: erasing.merge(transaction.connection, False))
         yield
-    _write(core, lambda transaction: erasing.overwrite_free_pages(transaction.connection))
+    _write(core, lambda transaction: erasing.rewrite_file(transaction.connection), alone=True)
     upkeep.clear_log(core.store)
 
 
 def _forget_vectors(ids: Sequence[int], transaction: Transaction) -> None:
     trimming.forget_unused(transaction.connection, ids)
-
-
-def _search_files(core: Core, texts: Sequence[str], text: str) -> Parts[tuple[list[str], list[str]]]:
-    """Return the files that hold any of some erased texts, and what says the same.
-
-    Rewrite the database if no stored text explains a match, or if it keeps `text` that was removed.
-    """
-    pieces = leftovers.choose_pieces(texts)
-    files = leftovers.find_files(core.folder, pieces)
-    with core.store.reading() as connection:
-        said = {piece: erasing.find_saying(connection, piece) for piece in (pieces if files else [])}
-        is_left = bool(text) and bool(leftovers.find_removed(connection, core.store.path, text))
-    if is_left or leftovers.find_files(core.folder, [piece for piece, by in said.items() if not by]):
-        yield
-        _write(core, lambda transaction: erasing.rewrite_file(transaction.connection), alone=True)
-        upkeep.clear_log(core.store)
-        files = leftovers.find_files(core.folder, pieces)
-    return files, list(dict.fromkeys(one for by in said.values() for one in by)) if files else []
 
 
 def _write(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:

@@ -15,7 +15,6 @@ import msgspec
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import around, fulltext, history, rows, settings, thoughts, trimming, turns
-from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import KEPT_CHARS, StoredTurn
@@ -24,15 +23,13 @@ SUMMARY = "session_summary"  # the source of notes on sessions
 _SESSIONS = "erased_sessions"  # setting: a JSON list
 _MOST_NOTED = 10_000
 _MERGED_PAGES = 100  # of one transaction, which others wait for
-_FILLED = 1_000  # free pages that are filled by one statement
 
 
 class ErasedRows(NamedTuple):
-    """What was erased: row numbers, namespaces whose L0 changed, texts, and rows that lost a neighbour's text."""
+    """What was erased: row numbers, namespaces whose L0 changed, and rows that lost a neighbour's text."""
 
     rows: list[int]
     rings: set[int]
-    texts: list[str]
     changed: list[int]
 
 
@@ -188,7 +185,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     changed = around.cut(connection, around.leave_out(texts))
     connection.executemany("DELETE FROM skipped WHERE id = ?", ((number,) for number in skipped))
     rings = {turn.namespace for turn in active.values()}
-    return operation, ErasedRows([row.row for row in by_id.values()], rings | changed.rings, texts, changed.rows)
+    return operation, ErasedRows([row.row for row in by_id.values()], rings | changed.rings, changed.rows)
 
 
 def _gather(
@@ -347,16 +344,6 @@ def _record(
             history.record(connection, operation, id, str(last if name is None else name), None)
 
 
-def find_saying(connection: apsw.Connection, piece: bytes) -> list[str]:
-    """Return which memories and turns hold a piece of text or were said beside it, by their ids, of files the paths."""
-    query = (
-        "SELECT coalesce(path, id) FROM memories"
-        " WHERE instr(CAST(content || char(10) || neighbours || metadata AS BLOB), ?1)"
-        " UNION SELECT key FROM turns WHERE instr(CAST(content || char(10) || previous AS BLOB), ?1) LIMIT 100"
-    )
-    return [str(one) for (one,) in connection.execute(query, (piece,))]
-
-
 # What is left in the file --------------------------------------------------------------------------------------------
 
 
@@ -364,21 +351,6 @@ def merge(connection: apsw.Connection, is_first: bool) -> bool:
     """Merge full text further into one segment, without anything that was erased; return whether there is more."""
     connection.pragma("secure_delete", True)
     return fulltext.merge_all(connection, _MERGED_PAGES, is_first)
-
-
-def overwrite_free_pages(connection: apsw.Connection) -> None:
-    """Fill the pages that the file does not use with zeros."""
-    connection.pragma("secure_delete", True)
-    size = read_pragma(connection, "page_size")
-    connection.execute("CREATE TABLE erased_space (zeros BLOB)")
-    while free := read_pragma(connection, "freelist_count"):
-        connection.execute(
-            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
-            " INSERT INTO erased_space SELECT zeroblob(?) FROM n",
-            (min(free, _FILLED), size - 100),
-        )
-    connection.pragma("secure_delete", "fast")  # they hold nothing but zeros by now
-    connection.execute("DROP TABLE erased_space")
 
 
 def rewrite_file(connection: apsw.Connection) -> None:

@@ -13,7 +13,6 @@ does not reach all of them what words others' memories hold; and because from ar
 """
 
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ from memoryd.daemon.store.connection import open_reader
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import find_top
 from memoryd.daemon.store.postings import UNITS, Counts, Posting, Postings
-from memoryd.daemon.store.tokenizer import is_part, split_words, stem_words
+from memoryd.daemon.store.tokenizer import split_words, stem_words
 
 MAX_TERMS = 64
 MAX_POSTINGS = 5_000_000  # that are scored at most; the commonest words go first
@@ -250,44 +249,6 @@ def _read_numbers(data: bytes) -> Iterator[int]:
         if byte < 0x80:
             yield number
             number = 0
-
-
-def keeps_dropped(connection: apsw.Connection, text: str) -> bool:
-    """Return whether the index still has a word of a text that no row has any more; its ends may be parts of words."""
-    stems = [stem for word in split_words(connection, text) for stem in stem_words(connection, word)[:1]]
-    meant = "|".join(
-        f"{'.*' if number == 0 or is_part(stem) else ''}{re.escape(stem)}"
-        f"{'.*' if number == len(stems) - 1 or is_part(stem) else ''}"
-        for number, stem in enumerate(stems)
-    )
-    pattern = re.compile(meant.encode(), re.DOTALL)
-    found = {term[1:] for term in _read_terms(connection) if pattern.fullmatch(term, 1)} if stems else set()
-    sql = "SELECT 1 FROM memories_terms WHERE term = ?"
-    return any(connection.execute(sql, (term.decode(errors="replace"),)).get is None for term in found)
-
-
-def _read_terms(connection: apsw.Connection) -> Iterator[bytes]:
-    """Yield the terms of all segments, those of deleted rows too, each after a byte that names the index.
-
-    The format is that of the leaf pages in SQLite's fts5_index.c: the end of a page says where its terms begin, and of
-    each term but the first the page has only what differs from the one before.
-    """
-    leaves = "SELECT block FROM memories_fts_data WHERE id > 1 << 37 AND id >> 31 & 63 = 0"
-    for (block,) in connection.execute(leaves):
-        page: Any = block
-        start, term = 0, b""
-        for distance in _read_numbers(page[int.from_bytes(page[2:4], "big") :]):
-            start += distance
-            kept, at = _read_number(page, start) if term else (0, start)
-            size, begin = _read_number(page, at)
-            term = term[:kept] + page[begin : begin + size]
-            yield term
-
-
-def _read_number(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of SQLite's variable length, and where it ends."""
-    end = next(end for end in range(at, len(data)) if data[end] < 0x80) + 1
-    return next(_read_numbers(data[at:end])), end
 
 
 def find_problems(path: Path) -> list[str]:

@@ -4,7 +4,6 @@ The table itself is a file beside the database, which hooks read without a daemo
 holds of it is as it was when the last copy was made, or a project got another name.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 
 import apsw
@@ -40,15 +39,6 @@ def read(connection: apsw.Connection) -> list[Project]:
     except (msgspec.MsgspecError, RecursionError):
         return []
     return [project for project in known if _is_sound(project)]
-
-
-def forget(connection: apsw.Connection, is_meant: Callable[[str], bool], *, really: bool = True) -> bool:
-    """Take projects out of the database of whose entry that is true; return whether there are any."""
-    known = read(connection)
-    kept = [project for project in known if not is_meant(msgspec.json.encode(project).decode())]
-    if really:
-        _put(connection, kept)
-    return kept != known
 
 
 def _put(connection: apsw.Connection, known: list[Project]) -> None:

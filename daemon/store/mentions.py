@@ -1,10 +1,10 @@
-"""What an erase is about beside ids: a text that is mentioned, a session, and what is called so.
+"""What an erase is about beside ids: a text that is mentioned, and a session.
 
 Beside memories and turns a session has turns that were skipped, turns that wait to be thought about, and its name in
-the operation log. `Beside` finds and erases these, in the database and in copies of it.
+the operation log. `Beside` finds and erases these, in the database and in copies of it. Names of all else, such as
+namespaces, tokens and folders, stay: they are not what somebody said.
 """
 
-import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,9 +12,9 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import AmbiguousId, NotFound
-from memoryd.client.protocol import Mentioned, StandingName
+from memoryd.client.protocol import Mentioned
 from memoryd.client.wording import Wording
-from memoryd.daemon.store import around, erasing, feedback, known_projects, pauses, rows, thoughts, turns
+from memoryd.daemon.store import around, erasing, feedback, rows, thoughts, turns
 from memoryd.daemon.store.around import Around, ChangedAround
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -23,7 +23,6 @@ from memoryd.daemon.store.turns import StoredTurn
 _AROUND = 60  # characters shown before and after a mention
 LEAST_PREFIX = 4  # characters of a session's name
 _NAMED = 8  # sessions in a message
-_MOST_NAMES = 100
 
 _SESSIONS = (
     "SELECT session FROM turns UNION SELECT metadata ->> '$.session' FROM memories UNION SELECT session FROM skipped"
@@ -32,29 +31,7 @@ _SESSIONS = (
     " UNION SELECT coalesce(before ->> '$.turn.session', (before ->> '$.row.metadata') ->> '$.session') FROM history"
     " WHERE before IS NOT NULL"
 )
-# Names that people gave: what is called so, the table, the name as an SQL expression. An erase lists those that hold a
-# text, and takes the rows whose name is not in use any more out of copies of the database.
-_STANDING = (
-    ("token", "tokens", "name"),
-    ("session", "pauses", "iif(kind = 'session', name, '')"),
-    ("folder", "pauses", "iif(kind = 'folder', name, '')"),
-    ("paused namespace", "pauses", "iif(kind = 'namespace', name, '')"),
-    ("workspace", "workspaces", "namespace"),
-    ("folder of a workspace", "workspaces", "root"),
-    (
-        "file",
-        "files",
-        "(SELECT rtrim(w.root, '/') || '/' FROM workspaces w WHERE w.id = files.workspace) || files.path",
-    ),
-)
-_EMPTY = (
-    "SELECT id, name FROM namespaces n WHERE NOT EXISTS (SELECT 1 FROM memories WHERE namespace = n.id)"
-    " AND NOT EXISTS (SELECT 1 FROM turns WHERE namespace = n.id)"
-    " AND NOT EXISTS (SELECT 1 FROM heard WHERE namespace = n.id)"
-    " AND NOT EXISTS (SELECT 1 FROM tokens WHERE namespace = n.name)"
-)
-_ERASED = "erased-"  # begins what is called so in its place
-_GONE = "erased"  # is in the place of who made an operation
+_GONE = "erased"  # is in the place of the session that made an operation
 _WAITING = ("heard", "thoughts", "skipped")
 
 
@@ -123,41 +100,6 @@ def find_mentions(
     return ids, list(files)
 
 
-def find_names(connection: apsw.Connection, mention: Mention) -> list[StandingName]:
-    """Return what is called so that its name holds a text."""
-    empty = {str(name) for _, name in connection.execute(_EMPTY)}
-    found = [StandingName(kind=kind, name=name) for kind, name in _list_named(connection) if mention.is_in_text(name)]
-    workspaces = {one.name for one in found if one.kind == "workspace"}
-    folders = tuple(f"{one.name}/" for one in found if one.kind == "folder of a workspace")
-    spaces = (str(name) for (name,) in connection.execute("SELECT name FROM namespaces"))
-    names = [
-        StandingName(kind="empty namespace" if name in empty else "namespace", name=name)
-        for name in spaces
-        if mention.is_in_text(name)
-    ]
-    # What goes with a workspace is not listed beside it.
-    names = [one for one in names if one.name not in workspaces]
-    return [*names, *(one for one in found if not (one.kind == "file" and one.name.startswith(folders)))][:_MOST_NAMES]
-
-
-def _list_named(connection: apsw.Connection) -> Iterator[tuple[str, str]]:
-    """Yield what is called somehow beside namespaces: its kind and its name."""
-    for kind, table, name in _STANDING:
-        for found in _read_distinct(connection, table, name):
-            yield kind, found
-
-
-def _read_distinct(connection: apsw.Connection, table: str, column: str) -> list[str]:
-    return [str(value) for (value,) in connection.execute(f"SELECT DISTINCT {column} FROM {table}")]
-
-
-def list_used(connection: apsw.Connection) -> set[str]:
-    """Return the names of namespaces that hold something, and of all else that has one."""
-    empty = {number for number, _ in connection.execute(_EMPTY)}
-    names: Any = connection.execute("SELECT id, name FROM namespaces")
-    return {*(name for number, name in names if number not in empty), *(name for _, name in _list_named(connection))}
-
-
 # Sessions ------------------------------------------------------------------------------------------------------------
 
 
@@ -203,11 +145,6 @@ class Beside(NamedTuple):
     after: float | None = None
     before: float | None = None
 
-    @property
-    def text(self) -> str:
-        """The text, where an erase is about all that mentions it, else nothing."""
-        return self.mention.text if self.mention and self == Beside(None, self.mention) else ""
-
     def sum_up(self, connection: apsw.Connection, ids: Iterable[str]) -> tuple[int, int]:
         """Return how many turns that were skipped, and how many conversations that wait to be thought about.
 
@@ -217,32 +154,46 @@ class Beside(NamedTuple):
         numbers = {number for (number,) in skipped} | erasing.find_skipped(connection, ids)
         return len(numbers), len({(namespace, session) for namespace, session, _ in waiting})
 
-    def is_in(self, connection: apsw.Connection, used: Collection[str] | None = None) -> bool:
-        """Return whether a database holds any of it; of a copy, `used` are the names that are still needed."""
-        is_known = known_projects.forget(connection, lambda entry: self._is_named(entry, ""), really=False)
-        names = is_known or self._find_actors(connection, used) or self._find_unused(connection, used)
-        others = self._find_named(connection, used) or pauses.hide_ended(connection, self._is_called, really=False)
-        is_there = any(self._find(connection, table) for table in _WAITING) or self.find_around(connection, (), ())
-        return bool(names or others or is_there)
+    def is_in(self, connection: apsw.Connection) -> bool:
+        """Return whether a database holds any of it."""
+        return bool(
+            any(self._find(connection, table) for table in _WAITING)
+            or self._find_makers(connection)
+            or self.find_around(connection, (), ())
+            or self.find_ids(connection)
+        )
 
-    def erase(self, connection: apsw.Connection, used: Collection[str] | None = None) -> dict[int, str]:
-        """Erase it; return the namespaces that have another name by now, by number. `used` is as in `is_in`."""
+    def find_ids(self, connection: apsw.Connection) -> list[str]:
+        """Return the ids of what a copy of the database has of it, former texts and parts of files included.
+
+        Nothing where it is bounded by place or time: then a copy loses what the database does.
+        """
+        if self == Beside() or self != Beside(self.session, self.mention):
+            return []
+
+        def is_meant(record: Row | StoredTurn | None) -> bool:
+            is_said_there = self.session is None or _read_session(record) == self.session
+            return is_said_there and (self.mention is None or self.mention.is_in(record))
+
+        return [
+            *(row.id for row in rows.iterate(connection, "TRUE", ()) if is_meant(row)),
+            *(turn.key for turn in turns.read_all(connection) if is_meant(turn)),
+            *(one.id for one in erasing.find_past(connection) if is_meant(one.held)),
+        ]
+
+    def erase(self, connection: apsw.Connection) -> None:
+        """Erase it, but for memories and turns."""
         connection.pragma("secure_delete", True)
         erasing.note_sessions(connection, self._find_sessions(connection))
         for table in _WAITING:
             where = "id = ?" if table != "thoughts" else "(namespace, session, kind) = (?, ?, ?)"
             connection.executemany(f"DELETE FROM {table} WHERE {where}", self._find(connection, table))
         thoughts.drop_empty(connection)
-        known_projects.forget(connection, lambda entry: self._is_named(entry, ""))
-        for table, name, called in self._find_named(connection, used):
-            connection.execute(f"DELETE FROM {table} WHERE {name} = ?", (called,))
-        pauses.hide_ended(connection, self._is_called)
-        for column, name in self._find_actors(connection, used):
-            connection.execute(f"UPDATE operations SET {column} = ? WHERE {column} = ?", (_GONE, name))
+        makers = [(_GONE, name) for name in self._find_makers(connection)]
+        connection.executemany("UPDATE operations SET session = ? WHERE session = ?", makers)
         given = connection.execute("SELECT id, session FROM given").fetchall()
-        about = [(id,) for id, key in given if self._is_named(*str(key).partition("\n")[::2])]
+        about = [(id,) for id, key in given if self._is_session(str(key).partition("\n")[2])]
         connection.executemany("DELETE FROM given WHERE id = ?", about)
-        return self._rename_unused(connection, used)
 
     def find_around(self, connection: apsw.Connection, ids: Collection[str], texts: Sequence[str]) -> dict[str, Around]:
         """Return by id around which memories and turns it was said, but those of some ids, without some texts."""
@@ -266,36 +217,6 @@ class Beside(NamedTuple):
         is_said = self.mention is not None and self.mention.is_in_text(one.text)
         return is_said and self._is_about(one.namespace, one.session, one.text, one.created_at)
 
-    def _rename_unused(self, connection: apsw.Connection, used: Collection[str] | None) -> dict[int, str]:
-        """Take the names of namespaces that are not needed any more out of the database."""
-        renamed = {}
-        for number, name in self._find_unused(connection, used):
-            renamed[number] = new = f"{_ERASED}{number}-{secrets.token_hex(2)}"
-            connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (new, number))
-            for table in ("operations", "history", "tokens"):
-                connection.execute(f"UPDATE {table} SET namespace = ? WHERE namespace = ?", (new, name))
-        return renamed
-
-    def _find_unused(self, connection: apsw.Connection, used: Collection[str] | None) -> list[tuple[int, str]]:
-        """Return number and name of the namespaces that are called so and hold nothing, or are not among `used`."""
-        names: Any = connection.execute(_EMPTY if used is None else "SELECT id, name FROM namespaces")
-        return [
-            (number, name)
-            for number, name in names
-            if name not in (used or ()) and not name.startswith(_ERASED) and self._is_called(name)
-        ]
-
-    def _find_named(self, connection: apsw.Connection, used: Collection[str] | None) -> list[tuple[str, str, str]]:
-        """Return table, SQL of the name and name of what is called so in a copy and is not among `used`."""
-        if used is None:
-            return []
-        return [
-            (table, name, found)
-            for _, table, name in _STANDING
-            for found in _read_distinct(connection, table, name)
-            if found not in used and self._is_called(found)
-        ]
-
     def _find_sessions(self, connection: apsw.Connection) -> list[str]:
         """Return the sessions of which it is."""
         said = [session for table in ("heard", "skipped") for (session,) in self._find(connection, table, "session")]
@@ -315,15 +236,10 @@ class Beside(NamedTuple):
             tuple(keys) for place, session, said, when, *keys in found if self._is_about(place, session, said, when)
         ]
 
-    def _find_actors(self, connection: apsw.Connection, used: Collection[str] | None) -> list[tuple[str, str]]:
-        """Return column and name of who made operations and is meant; tokens that there still are keep their names."""
-        tokens = {str(name) for (name,) in connection.execute("SELECT name FROM tokens")} if used is None else used
-        return [
-            (column, name)
-            for column in ("token", "session", "process")
-            for name in _read_distinct(connection, "operations", column)
-            if name not in ("", _GONE) and self._is_named("", name) and not (column == "token" and name in tokens)
-        ]
+    def _find_makers(self, connection: apsw.Connection) -> list[str]:
+        """Return the sessions that made operations and are meant as a whole."""
+        names = connection.execute("SELECT DISTINCT session FROM operations WHERE session NOT IN ('', ?)", (_GONE,))
+        return [str(name) for (name,) in names if self._is_session(str(name))]
 
     def _is_about(self, namespace: int, session: str, text: str, at: float) -> bool:
         return (
@@ -335,37 +251,11 @@ class Beside(NamedTuple):
             and (self.before is None or at < self.before)
         )
 
-    def _is_called(self, name: str) -> bool:
-        """Return whether something that is no session is meant by its name."""
-        return self._is_named(name, "")
-
-    def _is_named(self, namespace: str, session: str) -> bool:
-        """Return whether a place is meant as a whole, by its name."""
+    def _is_session(self, name: str) -> bool:
+        """Return whether a session is meant as a whole."""
         if self == Beside(self.session):
-            return self.session is not None and session == self.session
-        if self == Beside(None, self.mention):
-            return self.mention is not None and any(map(self.mention.is_in_text, (namespace, session)))
-        return False
-
-
-def find_ids(connection: apsw.Connection, beside: Beside, used: Collection[str]) -> list[str]:
-    """Return the ids of what is meant in a copy of the database, former texts and files included.
-
-    Those of files that are called so too, unless their path is among `used`.
-    """
-
-    def is_meant(record: Row | StoredTurn | None) -> bool:
-        path = record.path if isinstance(record, Row) and record.tier == DOCUMENTS else None
-        if path and beside.mention and path not in used and beside.session is None and beside.mention.is_in_text(path):
-            return True
-        is_said_there = beside.session is None or _read_session(record) == beside.session
-        return is_said_there and (beside.mention is None or beside.mention.is_in(record))
-
-    return [
-        *(row.id for row in rows.iterate(connection, "TRUE", ()) if is_meant(row)),
-        *(turn.key for turn in turns.read_all(connection) if is_meant(turn)),
-        *(one.id for one in erasing.find_past(connection) if is_meant(one.held)),
-    ]
+            return name == self.session
+        return self == Beside(None, self.mention) and self.mention is not None and self.mention.is_in_text(name)
 
 
 def _read_session(record: Row | StoredTurn | None) -> str | None:

@@ -1,6 +1,5 @@
 """Namespaces: names to numbers, and which of them a caller reaches."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import apsw
@@ -78,13 +77,6 @@ class NamespaceTable:
         self._names[number] = name
         transaction.after_commit(lambda: self._numbers.update({name: number}))
         return number
-
-    def rename(self, transaction: Transaction, names: Mapping[int, str]) -> None:
-        """Follow the writer, which gave other names to numbers."""
-        for number, name in names.items():
-            self._numbers.pop(self._names[number], None)  # at once: what is written next does not go there
-            self._names[number] = name
-        transaction.after_commit(lambda: self._numbers.update({name: number for number, name in names.items()}))
 
     def reach(self, name: str, reach: Reach | None) -> frozenset[int] | None:
         """Return the numbers that a caller at `name` reaches, None for all of them."""

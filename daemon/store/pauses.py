@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -37,7 +37,7 @@ class _EndedPause(msgspec.Struct, omit_defaults=True):
     name: str
     since: float
     until: float
-    is_hidden: bool = False  # its name was erased and is a digest
+    is_hidden: bool = False  # a version before erased names of pauses: it is a digest
 
 
 class PauseRecord(NamedTuple):
@@ -57,13 +57,9 @@ def carry_over(connection: apsw.Connection, record: PauseRecord) -> list[str]:
 
     A pause of that database which was resumed since, by the record, is not in force again.
     """
-    hidden = {one.name for one in record.ended if one.is_hidden}
-    hide_ended(connection, lambda name: _digest(name) in hidden)
     copied = read_record(connection)
     sql = "DELETE FROM pauses WHERE kind = ? AND name = ? AND since = ?"
-    names = {_digest(one.name): one.name for one in copied.made}
-    over = [(one.kind, names.get(one.name, one.name) if one.is_hidden else one.name, one.since) for one in record.ended]
-    connection.executemany(sql, over)
+    connection.executemany(sql, [(one.kind, one.name, one.since) for one in record.ended])
     connection.executemany(_KEEP, [(one.kind, one.name, one.since) for one in record.made])
     if new := [one for one in record.ended if one not in copied.ended]:
         _put_ended(connection, [*copied.ended, *new])
@@ -157,19 +153,6 @@ class Pauses:
 
         transaction.after_commit(take_over)
         return [*made, *self._never]
-
-
-def hide_ended(connection: apsw.Connection, is_meant: Callable[[str], bool], *, really: bool = True) -> bool:
-    """Put a digest in the place of the names of ended pauses of which that is true; return whether there are any."""
-    known = _read_ended(connection)
-    meant = {one.name for one in known if not one.is_hidden and is_meant(one.name)}
-    if really and meant:
-        hidden = [
-            msgspec.structs.replace(one, name=_digest(one.name), is_hidden=True) if one.name in meant else one
-            for one in known
-        ]
-        _put_ended(connection, hidden)
-    return bool(meant)
 
 
 def _put_ended(connection: apsw.Connection, ended: Sequence[_EndedPause]) -> None:

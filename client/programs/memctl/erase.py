@@ -1,11 +1,9 @@
 """erase: memories and turns for good, in the database, its copies and what hooks have not sent yet."""
 
 from argparse import ArgumentParser, Namespace
-from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.arguments import Usage, add_filters, add_origin, filters_of, parse_date
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.confirming import confirm
@@ -13,8 +11,7 @@ from memoryd.client.programs.memctl.link import client_for, named_namespace, sen
 from memoryd.client.programs.memctl.memories import read_content
 from memoryd.client.programs.memctl.output import columns, complain, make_printable, show
 from memoryd.client.programs.memctl.table import GAP, count_text, shorten, to_one_line
-from memoryd.client.projects import known as projects
-from memoryd.client.protocol import Erase, Erased, List, Memory, Mentioned, StandingName, Turn, Turns
+from memoryd.client.protocol import Erase, Erased, List, Memory, Mentioned, Turn, Turns
 from memoryd.client.times import iso
 from memoryd.client.wording import Wording
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 _NAMED = 3  # sessions in a line
-_EMPTY = "empty namespace"
 _TURNS = 1000  # of L0, the newest
 _LEAST = 30  # columns of a text
 _ROLES = {"user": "prompt", "assistant": "answer"}
@@ -36,21 +32,6 @@ _PLACES = {
     "metadata": "its metadata",
     "feedback": "a note of feedback on it",
     "neighbours": "what was said around it",
-}
-_ACTS = {
-    "namespace": "memctl share ID --to NEW --move (IDs: memctl list --namespace {name}), or erase all that is there:"
-    " memctl erase --namespace {name} --reach exact",
-    "namespace of a project": "memctl project rename {name} NEW",
-    "workspace": "memctl workspace remove {name}",
-    "folder of a workspace": "rename the folder, or memctl workspace remove {name}",
-    "file": "rename the file",
-    "token": "memctl token revoke {name}",
-    "session": "memctl observe on --session {name}",
-    "folder": "memctl observe on --folder {name}",
-    "paused namespace": "memctl observe on --namespace {name}",
-    "project": "memctl project rename {name} NEW",
-    "folder of a project": "rename the folder, then in it: memctl project move {name} .",
-    "remote of a project": "change the remote of the checkout, then in it: memctl project move NAMESPACE",
 }
 
 
@@ -76,7 +57,6 @@ def _erase(args: Namespace) -> int:
         raise Usage("say what is to be erased: ids, --matching, --session, --since … (see `memctl erase --help`).")
     preview = send(args, Erase(dry_run=True, unsent=_list_unsent_sessions(args.session), **fields))
     unsent = _erase_unsent(args, fields, preview, dry_run=True)
-    preview.names += _find_projects(args.matching)
     places = _find_places(args, preview.derived)
     there = bool(preview.count or preview.skipped or preview.waiting or preview.around or unsent)
     if args.dry_run or not (there or args.matching or args.copies or preview.already):
@@ -95,15 +75,10 @@ def _erase(args: Namespace) -> int:
     unsent = _erase_unsent(args, fields, report)
     if later := sorted({*_sessions_of(unsent)} - {*sessions}):  # hooks had more that they could not send
         send(args, Erase(unsent=later, **fields))
-    if args.matching:
-        with suppress(OSError, MemorydError):  # `memctl doctor` looks at that file
-            projects.forget_gone(Wording(args.matching).is_in)
-    report.names += _find_projects(args.matching)
-    cleared = _select_spaces(preview.names) - _select_spaces(report.names)
-    show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places, cleared))
-    left = {"indexed files": report.notes, "names": report.names, "copies": args.copies and report.copies}
-    places = " and ".join(place for place, held in left.items() if held)
-    return complain(f"It is still in {places}.", 1) if places else 0
+    show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places))
+    left = ["It is still in indexed files."] if report.notes else []
+    left += ["It may still be in copies."] if args.copies and report.copies else []
+    return complain(" ".join(left), 1) if left else 0
 
 
 def _read_fields(args: Namespace) -> dict[str, Any]:
@@ -128,10 +103,6 @@ def _list_unsent_sessions(beginning: str | None) -> list[str]:
 
 def _sessions_of(unsent: "list[Said]") -> list[str]:
     return sorted({said.session for said in unsent if said.session})
-
-
-def _select_spaces(names: list[StandingName]) -> set[str]:
-    return {one.name for one in names if one.kind in ("namespace", _EMPTY)}
 
 
 def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False) -> "list[Said]":
@@ -187,7 +158,7 @@ def _found_text(args: Namespace, preview: Erased, unsent: "list[Said]", places: 
     if unsent:
         said = [shorten(to_one_line(one.text), columns() - 2) for one in unsent]
         lines += ["Of what hooks have not sent yet:", *map("  {}".format, said)]
-    lines += _describe(preview)
+    lines += _describe(args, preview)
     every = _count_all(preview, len(unsent))
     if not every:
         lines.insert(0, _describe_nothing(preview, args.matching))
@@ -304,55 +275,19 @@ def _describe_notes(report: Erased) -> list[str]:
     return [heading, *map("  {}".format, report.notes)]
 
 
-def _describe(report: Erased) -> list[str]:
+def _describe(args: Namespace, report: Erased) -> list[str]:
     lines = []
-    if report.remains:
-        lines += [
-            "Words of it that removed text left are in these files; the command without --dry-run clears them:"
-            if report.dry_run
-            else "Words of it that removed text had left in these files were cleared:",
-            *map("  {}".format, report.remains),
-        ]
     if report.copies:
-        lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, report.copies)]
-    empty = [one for one in report.names if one.kind == _EMPTY and not projects.is_claimed(one.name)]
-    if empty:
-        lines.append(
-            "Nothing is in these namespaces; `memctl erase --matching` without --dry-run and other filters takes their"
-            " names out:"
+        heading = (
+            "These copies could not be rewritten and may hold it; the log of the daemon says why. Delete them:"
+            if args.copies and not report.dry_run
+            else "These copies of the database hold it (--copies rewrites all):"
         )
-        lines += [f"  {make_printable(one.name)}" for one in empty]
-    if others := [one for one in report.names if one not in empty]:
-        lines.append("The word is also in these names, which are not memories; do what is said, then erase again:")
-        lines += map(_advise, others)
+        lines += [heading, *map("  {}".format, report.copies)]
     return lines
 
 
-def _advise(one: StandingName) -> str:
-    """Return the line that says what to do with a name."""
-    is_space = one.kind in ("namespace", _EMPTY)
-    act = _ACTS["namespace of a project" if is_space and projects.is_claimed(one.name) else one.kind]
-    called = f"{'namespace' if is_space else one.kind} {make_printable(one.name)}"
-    return f"  {called}: {act.format(name=make_printable(quote(one.name)))}"
-
-
-def _find_projects(text: str | None) -> list[StandingName]:
-    """Return, of each project that is called so that it holds a text, a folder, else the namespace or the remote."""
-    if text is None:
-        return []
-    try:
-        table = projects.read_table()["projects"]
-    except (OSError, MemorydError):
-        return []
-    wording, found = Wording(text), []
-    for one in table:
-        names = [("folder of a project", folder) for folder in one["folders"]]
-        names += [("project", one["namespace"]), ("remote of a project", one["remote"])]
-        found += [StandingName(kind=kind, name=name) for kind, name in names if wording.is_in(name)][:1]
-    return found
-
-
-def _erased_text(args: Namespace, report: Erased, unsent: int, places: str, cleared: set[str]) -> str:
+def _erased_text(args: Namespace, report: Erased, unsent: int, places: str) -> str:
     erased = _count(report, unsent)
     lines = [
         *_describe_notes(report),
@@ -360,21 +295,11 @@ def _erased_text(args: Namespace, report: Erased, unsent: int, places: str, clea
         if erased
         else _describe_nothing(report, args.matching),
     ]
-    if cleared:
-        lines.append(f"Names of empty namespaces taken out: {', '.join(map(make_printable, sorted(cleared)))}.")
     if report.rewritten:
         lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
     if report.derived:
         lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it{places}.")
-    lines += _describe(report)
-    if report.left:
-        by = [make_printable(one) if one.startswith("/") else one[:8] for one in report.said_by[:_SHOWN]]
-        more = f" and {len(report.said_by) - _SHOWN} more" if len(report.said_by) > _SHOWN else ""
-        said = f", which stands in {', '.join(by)}{more} too," if by else ""
-        is_clear = args.matching and not (report.notes or report.names)
-        part = "The text that you looked for is gone. Another part" if is_clear else "A part"
-        lines += [f"{part} of what was erased{said} is still in these files:"]
-        lines += map("  {}".format, report.left)
+    lines += _describe(args, report)
     if report.recent:
         more = f" and {len(report.recent) - _NAMED} more" if len(report.recent) > _NAMED else ""
         sessions = f"{', '.join(map(make_printable, report.recent[:_NAMED]))}{more}"

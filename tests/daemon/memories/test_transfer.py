@@ -314,13 +314,13 @@ def test_what_was_erased_is_left_out_unless_told_otherwise_and_no_namespace_is_m
     records = [record(1, "The vault is open", namespace="acme"), record(2, "The door is open")]
     put(core, records)
     ask(core, Erase(ids=[records[0].id]))
-    ask(core, Erase(matching="acme"))  # its name too
+    records[0].namespace = "swamp"
     for dry_run in (True, False):
         done = put(core, records, dry_run=dry_run)
         assert (done.created, done.unchanged, done.erased, done.operation) == (0, 1, 1, None)
     done = put(core, [*records, record(3, "The shed is open")])
     assert (done.created, done.unchanged, done.erased) == (1, 1, 1)
-    assert core.store.namespaces.find_number("acme") is None
+    assert core.store.namespaces.find_number("swamp") is None
     done = put(core, records, overwrite=True)
     assert (done.created, done.erased) == (1, 0)
     assert len(exported(core)) == 3
