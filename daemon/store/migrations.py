@@ -19,7 +19,7 @@ from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import DERIVED, FORMER_VERSION, VERSION, build_schema
 
 # From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now. Dreams
-# could be of a namespace, and had a table for the notes that they had seen.
+# could be of a namespace, and had a table for the notes that they had seen; vectors that nothing used had one, too.
 STEP = """
 DROP TRIGGER IF EXISTS shared_added;
 DROP TRIGGER IF EXISTS shared_changed;
@@ -40,6 +40,7 @@ UPDATE dreams
   SET seen = (SELECT json_group_object(lower(hex(note)), date) FROM dreamt d WHERE d.workspace = dreams.workspace)
   WHERE id IN (SELECT max(id) FROM dreams GROUP BY workspace);
 DROP TABLE dreamt;
+DROP TABLE orphans;
 """
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"

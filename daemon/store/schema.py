@@ -8,7 +8,7 @@ from functools import cache
 
 from memoryd.daemon.rooms import list_rooms
 
-VERSION = 14
+VERSION = 15
 FORMER_VERSION = 12  # which `STEP` brings along
 # Tables that can be made again from the others: a rescue does not copy them.
 DERIVED = ("edges", "members", "nodes", "topics", "backlog")
@@ -307,12 +307,6 @@ CREATE TABLE given (
   UNIQUE (session, memory)
 ) STRICT;
 CREATE INDEX given_at ON given (at);
-
--- Since when no memory, no history and no turn has the text of a vector: the cache forgets it after a while.
-CREATE TABLE orphans (
-  vector INTEGER PRIMARY KEY REFERENCES vec_embeddings (id) ON DELETE CASCADE,
-  since REAL NOT NULL
-) STRICT;
 
 -- The scheduler: what each job is told, and how its runs went.
 CREATE TABLE jobs (

@@ -31,14 +31,6 @@ _UNUSED = (
     " AND NOT EXISTS (SELECT 1 FROM contexts c WHERE c.search_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.text_hash = e.text_hash)"
 )
-_NEW_ORPHANS = (
-    f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {_UNUSED}"
-    " AND NOT EXISTS (SELECT 1 FROM orphans o WHERE o.vector = e.id)"
-)
-_OLD_ORPHANS = (
-    f"SELECT e.id, e.text_hash FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE o.since < ? AND {_UNUSED}"
-)
-_USED_AGAIN = f"SELECT o.vector FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE NOT ({_UNUSED})"
 # Nothing is superseded through them any more, and their deletion cannot be undone.
 _UNUSED_SUCCESSORS = (
     "SELECT d.row FROM deleted_successors d WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.memory = d.id)"
@@ -69,21 +61,6 @@ def forget_all_unused(connection: apsw.Connection) -> None:
     connection.executemany("DELETE FROM vec_embeddings WHERE id = ?", ((id,) for id in find_unused(connection)))
 
 
-def find_new_orphans(connection: apsw.Connection) -> list[int]:
-    """Return the unused vectors that were not noted as such before."""
-    return _drop_turns(connection, connection.execute(_NEW_ORPHANS))
-
-
-def find_old_orphans(connection: apsw.Connection, before: float) -> list[int]:
-    """Return the vectors that nothing has used since before a time."""
-    return _drop_turns(connection, connection.execute(_OLD_ORPHANS, (before,)))
-
-
-def select_used_again(connection: apsw.Connection) -> list[int]:
-    """Return the vectors that were noted as unused and are used."""
-    return [number for (number,) in connection.execute(_USED_AGAIN)]
-
-
 def select_unused_successors(connection: apsw.Connection) -> list[int]:
     """Return the row numbers of deleted memories through which nothing is superseded any more."""
     return [row for (row,) in connection.execute(f"{_UNUSED_SUCCESSORS} ORDER BY d.row")]
@@ -94,36 +71,19 @@ def forget(connection: apsw.Connection, table: str, numbers: Iterable[int]) -> i
     return _change(connection, f"DELETE FROM {table} WHERE rowid IN ({_text(numbers)})")
 
 
-def forget_vectors(connection: apsw.Connection, ids: Iterable[int], before: float) -> int:
-    """Delete vectors, except those that are in use again."""
-    still = connection.execute(f"{_OLD_ORPHANS} AND e.id IN ({_text(ids)})", (before,))
-    return forget(connection, "vec_embeddings", _drop_turns(connection, still))
-
-
 def forget_successors(connection: apsw.Connection, rows: Iterable[int]) -> int:
     """Delete entries of deleted memories, except those through which a memory is superseded again."""
     sql = f"DELETE FROM deleted_successors WHERE row IN ({_text(rows)}) AND row IN ({_UNUSED_SUCCESSORS})"
     return _change(connection, sql)
 
 
-def note_orphans(connection: apsw.Connection, ids: Iterable[int], now: float) -> int:
-    """Note since when vectors are unused."""
-    sql = f"INSERT OR IGNORE INTO orphans (vector, since) SELECT id, ? FROM vec_embeddings WHERE id IN ({_text(ids)})"
-    return _change(connection, sql, (now,))
-
-
-def forget_orphans(connection: apsw.Connection, ids: Iterable[int]) -> int:
-    """Note that vectors are used again."""
-    return _change(connection, f"DELETE FROM orphans WHERE vector IN ({_text(ids)})")
-
-
 def _drop_turns(connection: apsw.Connection, keys: Any) -> list[int]:
     """Leave out the vectors of turns in L0, which carry no hash."""
-    orphans = list(keys)
-    if not orphans:
+    unused = list(keys)
+    if not unused:
         return []
     turns = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
-    return [number for number, key in orphans if key not in turns]
+    return [number for number, key in unused if key not in turns]
 
 
 def _change(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> int:

@@ -25,7 +25,6 @@ CONSTANTS = {
     "daemon.jobs.states.FAILURES": 1000,
     "daemon.jobs.trim.KEEP_RUNS": 20,
     "daemon.jobs.trim.KEEP_OPERATIONS": 200,
-    "daemon.jobs.trim.VECTORS_DAYS": 0.0,
 }
 # What would tell of a step that was done by half.
 HALVES = {

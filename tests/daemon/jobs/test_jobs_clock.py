@@ -27,7 +27,6 @@ SETTINGS = {
 
 @pytest.fixture
 def core(folder: Path, clock: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Core]:
-    monkeypatch.setattr(trim, "VECTORS_DAYS", 1.0)
     monkeypatch.setattr(trim, "GIVEN_DAYS", 1.0)
     with running(folder, CountingEmbedder(), clock=clock, config=msgspec.convert(SETTINGS, Config)) as made:
         yield made

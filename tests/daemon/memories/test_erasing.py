@@ -63,7 +63,7 @@ def erase(client: Client, **fields: Any) -> Erased:
 def read_unused_vectors(daemon: "Daemon") -> set[int]:
     """Return the vectors of texts, parts and contexts that nothing has any more."""
     with daemon.core.store.reading() as connection:
-        return set(trimming.find_new_orphans(connection))
+        return set(trimming.find_unused(connection))
 
 
 @pytest.fixture

@@ -105,9 +105,9 @@ def test_the_vector_of_a_context_is_in_use_until_that_is_taken_away(store: Store
     write(store, lambda connection: contexts.put(connection, [(row, "which\nyes"), (99, "nothing has this number")]))
     [(_, context)] = write(store, lambda connection: contexts.read(connection, [row, 99])).items()
     write(store, lambda connection: vectors.put(connection, number, context.search_hash, np.ones(4, np.float32)))
-    assert write(store, trimming.find_new_orphans) == []
+    assert write(store, trimming.find_unused) == []
     write(store, lambda connection: contexts.remove(connection, [row]))
-    assert len(write(store, trimming.find_new_orphans)) == 1
+    assert len(write(store, trimming.find_unused)) == 1
 
 
 def test_a_key_is_unique_in_its_namespace(store: Store) -> None:
