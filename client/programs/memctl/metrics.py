@@ -23,8 +23,7 @@ COMMANDS = {
         declare_nothing,
         _print_metrics,
         "  memctl metrics\n"
-        "For node_exporter, a line of cron; the collector never reads half a file:\n"
-        "  * * * * * memctl metrics > /var/lib/node_exporter/memoryd.new;"
-        " mv /var/lib/node_exporter/memoryd.new /var/lib/node_exporter/memoryd.prom",
+        "  cd /var/lib/node_exporter\n"
+        "  memctl metrics > memoryd.new && mv memoryd.new memoryd.prom  # from cron",
     )
 }
