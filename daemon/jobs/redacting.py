@@ -21,6 +21,7 @@ from memoryd.client.credentials import describe_kinds, redact, redact_tree
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import LOOK, Step, StopCheck, Work
 from memoryd.daemon.memories import erasing
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import redacting, turns
 from memoryd.daemon.store.redacting import TABLES, StoredText
 from memoryd.daemon.store.writer import Transaction
@@ -106,6 +107,10 @@ def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool
     texts = text and _redact(core, text, Counter())
     if text is None or texts is None or texts == text.texts:
         return False
+    if table == "memories" and not text.is_file:
+        for room in list_rooms():  # what was made of the text, such as the label of a topic, may have its words
+            room.erase(transaction.connection, [], [key])
+            transaction.after_commit(partial(room.forget, core))
     redacting.replace(transaction.connection, text, texts)
     if table == "memories":
         transaction.after_commit(lambda: core.embedding.refresh([key]))

@@ -90,6 +90,26 @@ def test_of_no_kind_of_credential_is_anything_left_in_conversations_history_and_
     assert [text for text, key in stored if vectors.text_hash(text) != key] == []
 
 
+def test_labels_of_the_graph_that_have_the_credential_go_with_it(core: Core, jobs: Runner, folder: Path) -> None:
+    observe(core, SAID, f"{TOKEN} is what the mirror takes, and nothing else.", session="s")
+    consolidate(core)
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    core.store.write(lambda transaction: transaction.connection.execute("UPDATE memories SET tier = 'L2'")).result(30)
+    assert run(jobs, "cluster").outcome == "done"
+    labels = "SELECT label FROM nodes UNION ALL SELECT label FROM topics"
+    with core.store.reading() as connection:
+        assert any(TOKEN in label for (label,) in connection.execute(labels))
+    assert run(jobs, "redact").outcome == "done"
+    core.effects.flush()
+    assert holding(folder) == []
+    assert core.store.find_problems() == []
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    run(jobs, "cluster")
+    with core.store.reading() as connection:
+        assert connection.execute(labels).fetchall() != []
+    assert holding(folder) == []
+
+
 def test_it_runs_once_for_each_change_of_the_rules(core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     observe(core, SAID, *FACTS[:3])
     assert run(jobs, "redact").counts["redacted"] >= 1
