@@ -32,10 +32,12 @@ _HOLDS = compile_late(r"[^。！，、；没都\d]{0,24}(?:什么|哪|多少|几
 _CLAUSE = compile_late(r"[.!?…;:,。！，；、\n]+(?=\s|$)|(?<=[。！，；、])|\s+[–—-]+\s+")
 # A clause which says that somebody does not know, or that something does not say it.
 _UNKNOWN = compile_late(
-    r"(?:(?:sorry|unfortunately|honestly|leider|hm+|no|non) )*(?:"
+    r"(?:(?:sorry|unfortunately|honestly|so|and|leider|hm+|no|non) )*(?:"
     r"(?:i|we) (?:really |still )?(?:(?:do not|don['’]?t) (?:really |actually )?(?:know|remember|recall)"
     r"|(?:cannot|can ?not|can['’]?t|could not|couldn['’]?t) (?:tell|say|find|know)|(?:did not|didn['’]?t) find)"
     r"(?: (?:that|this|it|them|either|yet|anything|the answer|if|whether|wh\w+|how)\b(?:(?! but ).){0,40})?"
+    r"|(?:i|we) (?:(?:do not|don['’]?t) have any|have no) information\b(?: (?:on|about) (?:that|this|it))?"
+    r"|(?:i|we) (?:found nothing|have not found anything|haven['’]?t found anything)(?: (?:on|about) (?:that|this|it))?"
     r"|(?:i have )?no (?:idea|clue)(?: (?:if|whether|wh\w+|how)\b(?:(?! but ).){0,40})?|no mention of .+"
     r"|nothing (?:in|on|about|of|here|there)\b.* (?:says?|tells?|mentions?|documents?)\b.*"
     r"|(?:it|that|this)(?: is|['’]s) (?:not|nowhere) (?:known|documented|mentioned|written|recorded)\b.{0,40}"

@@ -84,6 +84,9 @@ def test_a_text_may_ask_before_its_end() -> None:
     "text",
     [
         "I do not know that; nothing in the repository says it.",
+        "I could not find that anywhere in the code, so I cannot say.",
+        "I have no information about this.",
+        "I don't have any information on that, and I found nothing about it.",
         "I don't know.",
         "Ada: I don't know where it is",
         "Sorry, I can't find it.",
