@@ -12,7 +12,7 @@ FOREIGN_NAMES: list[str] = FILE["names"]["foreign"]
 _KINDS = ("secret", "credential", "token", "key")
 # What a key is a key to, and what a `pass` is of: they are names with that before them alone.
 _BEFORE_KEY = compile_late(
-    r"(?:api|app|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?\Z"
+    r"(?:api|app|access|auth|private|signing|encryption|master|account|service|subscription|secret|pre-?shared)[ _-]?\Z"
 )
 _BEFORE_PASS = compile_late(
     r"(?:db|database|mysql|pg|postgres|redis|smtp|mail|ssh|sudo|become|root|user|admin|ldap|ftp|proxy)_\Z"
