@@ -48,8 +48,6 @@ BUILT: dict[str, list[str]] = {
     "daemon.config._check": [],  # settings
     "client.programs.memctl.snippet._find_marks": [re.escape("a.b*")],
     "client.programs.systemd.units._replace": ["(?m)^ExecStart=.*$"],
-    "daemon.store.fulltext.keeps_dropped": [r".*plonk.*"],  # of one term each
-    "daemon.store.leftovers.find_removed": [r"(?:[\s_-]|\\\\+[bfnrt]|[\x80-\xff])+".join(["aa", "bb"])],
     "daemon.workspaces.documents.globs.__init__": [globs.Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
     "daemon.workspaces.documents.globs._matches": [],  # of the same patterns
     "client.wording.__init__": [Wording(" a a-a  b ", is_json=quoted)._pattern.pattern for quoted in (False, True)],
