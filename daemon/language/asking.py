@@ -49,6 +49,12 @@ _UNKNOWN = compile_late(
 _FILLER = compile_late(
     r"(?:sorry|unfortunately|honestly|well|hm+|no|leider|tut mir leid|nein|désolée?|non)?", re.IGNORECASE
 )
+# What such a text begins with: most texts are told by it in a microsecond.
+_OPENING = compile_late(
+    r"\W*(?:sorry|unfortunately|honestly|well|so|and|no|hm|(?:i|we|it)\b|that|this|leider|tut mir|nein|das|es|wei(?:ß|ss)"
+    r"|ich|keine|steht|désol|je|aucune|我|也|还|不)",
+    re.IGNORECASE,
+)
 MOST_UNKNOWN_CHARS = 200  # of a text that says it knows nothing
 
 
@@ -84,7 +90,12 @@ def knows_nothing(text: str) -> bool:
     """Return whether a short text says that somebody does not know, and nothing else."""
     if len(text) > MOST_UNKNOWN_CHARS:
         return False
-    clauses = [clause.strip() for clause in _CLAUSE.split(_SPEAKER.sub("", text.strip(), count=1))]
+    text = text.strip()
+    if label := _SPEAKER.match(text):
+        text = text[label.end() :]
+    if not _OPENING.match(text):
+        return False
+    clauses = [clause.strip() for clause in _CLAUSE.split(text)]
     said = [clause for clause in clauses if not _FILLER.fullmatch(clause)]
     return bool(said) and all(_UNKNOWN.fullmatch(clause) for clause in said)
 
