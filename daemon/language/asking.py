@@ -51,8 +51,8 @@ _FILLER = compile_late(
 )
 # What such a text begins with: most texts are told by it in a microsecond.
 _OPENING = compile_late(
-    r"\W*(?:sorry|unfortunately|honestly|well|so|and|no|hm|(?:i|we|it)\b|that|this|leider|tut mir|nein|das|es|wei(?:ß|ss)"
-    r"|ich|keine|steht|désol|je|aucune|我|也|还|不)",
+    r"\W*(?:sorry|unfortunately|honestly|well|so|and|no|hm|(?:i|we|it)\b|that|this|leider|tut mir|nein|das|es"
+    r"|wei(?:ß|ss)|ich|keine|steht|désol|je|aucune|我|也|还|不)",
     re.IGNORECASE,
 )
 MOST_UNKNOWN_CHARS = 200  # of a text that says it knows nothing
