@@ -134,7 +134,7 @@ def list_events():
 
 
 def list_agents():
-    return list(import_module("memoryd.client.programs.backfill.agents").AGENTS)
+    return list(import_module("memoryd.client.programs.sessions.agents").AGENTS)
 
 
 def list_systems():

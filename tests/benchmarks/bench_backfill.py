@@ -31,7 +31,7 @@ import itertools
 from harness import NO_MODEL, Daemon, Report, model_dir, percentile, prepared, progress, timed
 
 from memoryd.client import Client, linux
-from memoryd.client.programs.backfill.building import BETWEEN, HOST, THINKING, TOOLS
+from memoryd.client.programs.sessions.building import BETWEEN, HOST, THINKING, TOOLS
 from memoryd.models.catalog import DEFAULT
 from memoryd.models.embedder import load
 from past_sessions import MadeHome, SaidPair, make_home

@@ -40,7 +40,7 @@ def test_only_the_store_the_tables_of_rooms_and_readers_of_other_programs_import
     found = importers("apsw", "sqlite_vec", "sqlite3")
     assert {path for path in found if not speaks_sql(path)} <= {
         "client/programs/importing/database.py",
-        "client/programs/backfill/opencode.py",
+        "client/programs/sessions/opencode.py",
     }
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.programs.backfill.agents import AGENTS
-from memoryd.client.programs.backfill.building import PastSession
 from memoryd.client.programs.hooks import spool
+from memoryd.client.programs.sessions.agents import AGENTS
+from memoryd.client.programs.sessions.building import Session
 from memoryd.client.protocol.backfill import Backfill, PastTurn
 from past_sessions import make_home
 from waiting import wait_until
@@ -51,7 +51,7 @@ def put_sample(home: Path, agent: str) -> None:
         connection.close()
 
 
-def read_sample(home: Path, agent: str) -> PastSession:
+def read_sample(home: Path, agent: str) -> Session:
     put_sample(home, agent)
     (path,) = AGENTS[agent].list_files()
     (session,) = AGENTS[agent].read(path)
@@ -70,13 +70,13 @@ def contents(daemon: "Daemon") -> list[str]:
 def test_of_a_session_that_the_program_wrote_prompts_and_last_answers_are_read(agent: str, home: Path) -> None:
     session = read_sample(home, agent)
     expected = [("user", FIRST), ("assistant", DONE), ("user", SECOND), ("assistant", ANSWER)]
-    assert [(turn.role, turn.text.strip('"')) for turn in session.turns] == expected[: TURNS[agent]]
-    assert {turn.folder for turn in session.turns} == {"/home/me/billing"}
-    assert [turn.files for turn in session.turns] == [[], ["/home/me/billing/notes.md"], [], []][: TURNS[agent]]
-    times = [turn.at for turn in session.turns]
+    assert [(turn.role, turn.text.strip('"')) for turn in session.utterances] == expected[: TURNS[agent]]
+    assert {turn.folder for turn in session.utterances} == {"/home/me/billing"}
+    assert [turn.files for turn in session.utterances] == [[], ["/home/me/billing/notes.md"], [], []][: TURNS[agent]]
+    times = [turn.at for turn in session.utterances]
     assert times == sorted(times)
     assert times[0] > 1_790_000_000
-    assert len({turn.id for turn in session.turns}) == TURNS[agent]
+    assert len({turn.id for turn in session.utterances}) == TURNS[agent]
     assert session.left_out["said between tools"] == 1
     assert session.left_out["output of tools"] >= 1
 
@@ -89,7 +89,7 @@ def test_a_damaged_file_of_a_session_gives_no_turns_and_no_error(agent: str, dam
     put_sample(home, agent)
     (path,) = AGENTS[agent].list_files()
     path.write_bytes(damage)
-    assert [turn for session in AGENTS[agent].read(path) for turn in session.turns] == []
+    assert [turn for session in AGENTS[agent].read(path) for turn in session.utterances] == []
 
 
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent not in ("cline", "opencode")])
@@ -99,7 +99,7 @@ def test_a_session_that_was_cut_off_keeps_what_is_whole(agent: str, home: Path) 
     data = path.read_bytes()
     path.write_bytes(data[: data.rindex(SECOND.encode()) - 40])
     (session,) = AGENTS[agent].read(path)
-    assert [turn.text for turn in session.turns][:2] == [FIRST, DONE]
+    assert [turn.text for turn in session.utterances][:2] == [FIRST, DONE]
 
 
 # The command ---------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_an_answer_that_was_given_in_another_folder_of_the_project_is_paired(
 def test_what_hooks_have_observed_is_not_taken_in(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
     session = read_sample(home, "codex")
     with daemon.client("billing") as client:
-        client.observe([{"role": turn.role, "content": turn.text} for turn in session.turns], session=session.name)
+        client.observe([{"role": turn.role, "content": turn.text} for turn in session.utterances], session=session.name)
         done = memctl("backfill", "--json").json
         assert (done["taken"], done["known"]) == (0, 4)
         assert client.stats().memories == 0

@@ -1,9 +1,7 @@
 """Backfill: what was said in the past sessions of coding agents, taken in from the files that they left.
 
-`agents` is the table of agents. Each has a module with `read(path, home)`, which yields a `PastSession` for each
-session that a file holds and reads only. Of a session it takes what hooks would have observed (`building`): each prompt
-without what hosts put before it, and the agent's last words before the next one, with the names of the files that its
-tools wrote. Tools, thinking, what is said between tools, subagents and commands are left out and counted.
+The readers of `client/programs/sessions` say what is in these files: of each session the words of the person and the
+agent's answers are taken, as hooks would have observed them; what is left out is counted.
 
 `finding` reads all files once; the turns wait in a file without a name until `sending` has them in their order. A turn
 goes where its hook would have put it: into the namespace of the folder that it was said in, under the name of its

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.client.programs.backfill.agents import AGENTS
 from memoryd.client.programs.backfill.finding import FoundSession, FoundSessions, SessionQuery, find, name_place
 from memoryd.client.programs.backfill.sending import AgentPlace, BackfillOutcome, send
 from memoryd.client.programs.memctl.arguments import add_secrets, parse_date
@@ -16,6 +15,7 @@ from memoryd.client.programs.memctl.output import paint, print_note, show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.sending import SHOWN, open_spool
 from memoryd.client.programs.memctl.table import count_text, format_table
+from memoryd.client.programs.sessions.agents import AGENTS
 from memoryd.client.projects.project import project_root
 from memoryd.client.protocol.backfill import Backfilled
 from memoryd.client.times import iso

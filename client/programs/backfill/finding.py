@@ -8,8 +8,8 @@ from typing import IO, NamedTuple
 import msgspec
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.programs.backfill.agents import AGENTS
-from memoryd.client.programs.backfill.building import PastSession, SaidTurn
+from memoryd.client.programs.sessions.agents import AGENTS
+from memoryd.client.programs.sessions.building import Session, Utterance
 from memoryd.client.projects.project import project_namespace, project_root
 
 UNPLACED = "turns of sessions whose folder is not known (--namespace takes them in)"
@@ -60,7 +60,7 @@ def find(wanted: SessionQuery, spool: IO[bytes]) -> FoundSessions:
     return found
 
 
-def _note(found: FoundSessions, wanted: SessionQuery, agent: str, session: PastSession, spool: IO[bytes]) -> None:
+def _note(found: FoundSessions, wanted: SessionQuery, agent: str, session: Session, spool: IO[bytes]) -> None:
     turns = select(session, wanted)
     if not turns:
         found.left_out[agent].update(session.left_out)
@@ -72,9 +72,9 @@ def _note(found: FoundSessions, wanted: SessionQuery, agent: str, session: PastS
     found.sessions.append(FoundSession(*figures, session.left_out, place))
 
 
-def select(session: PastSession, wanted: SessionQuery) -> list[SaidTurn]:
+def select(session: Session, wanted: SessionQuery) -> list[Utterance]:
     """Return the turns of a session that are wanted; those of a project that is not meant are not counted either."""
-    turns = session.turns
+    turns = session.utterances
     if wanted.project:
         turns = [turn for turn in turns if turn.folder and find_root(turn.folder) == wanted.project]
         if not turns:
@@ -101,8 +101,8 @@ def name_place(folder: str, note: bool) -> str:
     return project_namespace(folder, note)
 
 
-def read_turns(spool: IO[bytes], found: FoundSession) -> list[SaidTurn]:
+def read_turns(spool: IO[bytes], found: FoundSession) -> list[Utterance]:
     """Return the turns of a session that was found."""
     at, size = found.place
     spool.seek(at)
-    return msgspec.msgpack.decode(spool.read(size), type=list[SaidTurn])
+    return msgspec.msgpack.decode(spool.read(size), type=list[Utterance])

@@ -10,11 +10,11 @@ from typing import IO
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.programs.backfill.building import SaidTurn
 from memoryd.client.programs.backfill.finding import FoundSession, SessionQuery, find_root, name_place, read_turns
 from memoryd.client.programs.hooks.answering import find_speaker
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.progress import ProgressBar
+from memoryd.client.programs.sessions.building import Utterance
 from memoryd.client.projects import known as projects
 from memoryd.client.protocol.backfill import AROUND, Backfill, Backfilled, PastTurn
 from memoryd.client.protocol.tiers import MAX_TURNS
@@ -66,9 +66,9 @@ def _leave_out_idle(
     args: Namespace,
     wanted: SessionQuery,
     session: FoundSession,
-    turns: list[SaidTurn],
+    turns: list[Utterance],
     done: BackfillOutcome,
-) -> list[SaidTurn]:
+) -> list[Utterance]:
     """Count and leave out the turns of new projects into which nothing would be taken: no such project is noted."""
     new = {turn.folder for turn in turns if not projects.is_known(find_root(turn.folder))}
     if not new:
@@ -100,7 +100,7 @@ def _running_path() -> Path:
 
 
 def _build_calls(
-    args: Namespace, wanted: SessionQuery, session: FoundSession, turns: Iterable[SaidTurn], dry_run: bool
+    args: Namespace, wanted: SessionQuery, session: FoundSession, turns: Iterable[Utterance], dry_run: bool
 ) -> Iterator[Backfill]:
     """Yield the calls that send a session: for each namespace one, or more with some turns of those around them."""
     speaker = find_speaker()
@@ -125,7 +125,7 @@ def _build_calls(
             begin = end
 
 
-def _build_turn(turn: SaidTurn, speaker: str) -> PastTurn:
+def _build_turn(turn: Utterance, speaker: str) -> PastTurn:
     return PastTurn(
         role=turn.role,
         content=turn.text,

@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.programs.backfill.building import (
+from memoryd.client.programs.sessions.building import (
     HOST,
     SUBAGENT,
     THINKING,
     TOOLS,
-    PastSession,
+    Session,
     get_object,
     get_text,
     list_objects,
@@ -29,9 +29,9 @@ _WRITES = ("write_file", "replace", "edit")
 _MAX_FOLDER_BYTES = 4096
 
 
-def read(path: Path, home: Path) -> Iterator[PastSession]:
+def read(path: Path, home: Path) -> Iterator[Session]:
     """Yield the one session of a file."""
-    session = PastSession("gemini", path.stem)
+    session = Session("gemini", path.stem)
     if path.suffix == ".json":
         lines: Iterable[dict[str, Any]] = [read_object(path, session.left_out)]
     else:
@@ -74,7 +74,7 @@ def _rewind(messages: dict[str, dict[str, Any]], id: str) -> None:
         del messages[later]
 
 
-def _read_message(session: PastSession, message: dict[str, Any]) -> None:
+def _read_message(session: Session, message: dict[str, Any]) -> None:
     at, key = parse_time(message.get("timestamp")), get_text(message, "id")
     parts = list_objects(message, "content")
     text = get_text(message, "content") or "\n".join(
@@ -85,13 +85,13 @@ def _read_message(session: PastSession, message: dict[str, Any]) -> None:
     elif text.startswith("<session_context>"):
         session.left_out[HOST] += 1
     elif message.get("type") == "user":
-        session.ask(text, at, key)
+        session.person(text, at, key)
     elif message.get("type") == "gemini":
         session.left_out[THINKING] += len(list_objects(message, "thoughts"))
         for call in list_objects(message, "toolCalls"):
             if call.get("name") in _WRITES and call.get("status") in (None, "success"):
                 session.write(get_object(call, "args").get("file_path"))
-        session.answer(text, at, key)
+        session.agent_says(text, at, key)
     else:
         session.left_out[HOST] += 1
 
@@ -102,7 +102,7 @@ def _find_folder(project: Path, digest: str, home: Path) -> str:
         return file.read(_MAX_FOLDER_BYTES).strip()
     for file_name in ("projects.json", "trustedFolders.json"):
         with suppress(OSError):
-            known = read_object(home / file_name, PastSession("gemini", "").left_out)
+            known = read_object(home / file_name, Session("gemini", "").left_out)
             for folder in {**known, **get_object(known, "projects")}:
                 if hashlib.sha256(folder.encode(errors="replace")).hexdigest() == digest:
                     return folder

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.programs.backfill.building import (
+from memoryd.client.programs.hooks.answering import PATCHED
+from memoryd.client.programs.sessions.building import (
     HOST,
     SUBAGENT,
     THINKING,
     TOOLS,
-    PastSession,
+    Session,
     get_object,
     get_text,
     list_objects,
     parse_time,
     read_objects,
 )
-from memoryd.client.programs.hooks.answering import PATCHED
 
 # What the program puts beside prompts, in messages of the user.
 _ADDED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "<subagent_", "# AGENTS.md instructions")
@@ -27,9 +27,9 @@ _DONE = "Updated the following files"  # what a patch says that was applied
 _ID_CHARS = 36  # at the end of a file's name
 
 
-def read(path: Path, home: Path) -> Iterator[PastSession]:
+def read(path: Path, home: Path) -> Iterator[Session]:
     """Yield the one session of a file."""
-    session, is_subagent = PastSession("codex", path.stem[-_ID_CHARS:]), False
+    session, is_subagent = Session("codex", path.stem[-_ID_CHARS:]), False
     patches: dict[str, list[str]] = {}
     for number, line in enumerate(read_objects(path, session.left_out)):
         item = get_object(line, "payload") or line
@@ -47,7 +47,7 @@ def read(path: Path, home: Path) -> Iterator[PastSession]:
 
 
 def _read_item(
-    session: PastSession, item: dict[str, Any], at: float | None, key: str, patches: dict[str, list[str]]
+    session: Session, item: dict[str, Any], at: float | None, key: str, patches: dict[str, list[str]]
 ) -> None:
     match item.get("type"), item.get("role"):
         case "message", "user":
@@ -55,9 +55,9 @@ def _read_item(
             said = [text for text in texts if not text.lstrip().startswith(_ADDED)]
             session.left_out[HOST] += not said
             if said:
-                session.ask("\n".join(said), at, key)
+                session.person("\n".join(said), at, key)
         case "message", "assistant":
-            session.answer("\n".join(get_text(part, "text") for part in list_objects(item, "content")), at, key)
+            session.agent_says("\n".join(get_text(part, "text") for part in list_objects(item, "content")), at, key)
         case "message", _:
             session.left_out[HOST] += 1
         case "reasoning", _:

@@ -12,18 +12,18 @@ import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.client.extras import advise
-from memoryd.client.programs.backfill.building import (
+from memoryd.client.programs.hooks.answering import PATCHED
+from memoryd.client.programs.sessions.building import (
     HOST,
     SUBAGENT,
     THINKING,
     TOOLS,
     UNREADABLE,
-    PastSession,
+    Session,
     get_object,
     get_text,
     parse_time,
 )
-from memoryd.client.programs.hooks.answering import PATCHED
 
 if TYPE_CHECKING:
     import apsw
@@ -36,11 +36,11 @@ _PARTS = (
 )
 
 
-def read(path: Path, home: Path) -> Iterator[PastSession]:
+def read(path: Path, home: Path) -> Iterator[Session]:
     """Yield the sessions of a database."""
     with _open(path) as connection:
         for id, folder, parent in connection.execute(_SESSIONS).fetchall():
-            session = PastSession("opencode", str(id), str(folder))
+            session = Session("opencode", str(id), str(folder))
             for key, at, message, part in connection.execute(_PARTS, (id,)):
                 try:
                     role = get_text(msgspec.json.decode(message), "role")
@@ -76,14 +76,14 @@ def _open(path: Path) -> "Iterator[apsw.Connection]":
             connection.close()
 
 
-def _read_part(session: PastSession, part: dict[str, Any], role: str, at: float | None, key: str) -> None:
+def _read_part(session: Session, part: dict[str, Any], role: str, at: float | None, key: str) -> None:
     match part.get("type"):
         case "text" if part.get("synthetic") or part.get("ignored"):
             session.left_out[HOST] += 1
         case "text" if role == "user":
-            session.ask(get_text(part, "text"), at, f"{key}\0{len(session.turns)}")
+            session.person(get_text(part, "text"), at, f"{key}\0{len(session.utterances)}")
         case "text" if role == "assistant":
-            session.answer(get_text(part, "text"), at, key)
+            session.agent_says(get_text(part, "text"), at, key)
         case "reasoning":
             session.left_out[THINKING] += 1
         case "tool":

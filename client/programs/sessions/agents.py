@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from memoryd.client.programs.backfill.building import PastSession
+from memoryd.client.programs.sessions.building import Session
 
-ReadSessions = Callable[[Path, Path], Iterator[PastSession]]
+ReadSessions = Callable[[Path, Path], Iterator[Session]]
 
 
 class PastAgent(NamedTuple):
@@ -40,9 +40,9 @@ class PastAgent(NamedTuple):
         found = {path for pattern in self.files for path in home.glob(pattern)}
         return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
-    def read(self, path: Path) -> Iterator[PastSession]:
+    def read(self, path: Path) -> Iterator[Session]:
         """Yield the sessions of a file."""
-        read: ReadSessions = import_module(f"memoryd.client.programs.backfill.{self.module}").read
+        read: ReadSessions = import_module(f"memoryd.client.programs.sessions.{self.module}").read
         return read(path, self.find_home())
 
 

@@ -1,4 +1,10 @@
-"""What modules of agents share: a session as it is made of what was said, and reading their files line by line."""
+"""What the readers share: a session as it is made of utterances, and reading files line by line.
+
+An **utterance** is what somebody said: the person (typed, queued while the agent worked, a reply to a question, the
+reason of a refusal, the argument of a command), the agent (an answer: its last words before the person or a program
+speaks next; a plan that was accepted), or a program (notices, peers, output of tools …). Only words of the person and
+the agent's answers and plans are kept; everything else is counted by kind.
+"""
 
 import hashlib
 import os
@@ -33,48 +39,87 @@ _UUID = compile_late(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ADDED = compile_late(r"\s*<([a-z][\w-]*)(?:\s[^>]*)?>.*</\1>\s*", re.DOTALL)
 
 
-class SaidTurn(NamedTuple):
-    """A turn: who said what when and in which folder (empty: that of the session), and the files written for it."""
+PERSON, AGENT = "person", "agent"
+TYPED, QUEUED, REPLY, REASON, ARGUMENT = "typed", "queued", "reply", "reason", "argument"
+ANSWER, PLAN = "answer", "plan"
+
+
+class Utterance(NamedTuple):
+    """Who said what, when (UTC seconds) and in which folder (empty: that of the session).
+
+    `kind` is one of those above. `files` were written by the agent's tools for this answer. `question` is what a reply
+    replies to. `to_program`: the answer follows what a program said, not the person. `taken_back`: the person rewound
+    the session to before it.
+    """
 
     id: str
-    role: str
+    who: str
+    kind: str
     text: str
     at: float
     folder: str
     files: list[str]
+    question: str = ""
+    to_program: bool = False
+    taken_back: bool = False
+
+    @property
+    def role(self) -> str:
+        """Return the role of the turn that it becomes."""
+        return "user" if self.who == PERSON else "assistant"
 
 
-class PastSession:
-    """A session while it is read, and then: its turns, and how much was left out, by reason."""
+class Session:
+    """A session while it is read, and then: its utterances that are kept, and how much was left out, by reason.
+
+    `automated` says by what it is seen that a program ran the session, empty where a person did. `unknown` counts the
+    kinds of entries that the reader does not know; `version` is that of the host which wrote the last entry.
+    """
 
     def __init__(self, agent: str, name: str, folder: str = "") -> None:
         self.agent, self.folder = agent, folder
         self.name = name[:MAX_SESSION_CHARS]
-        self.turns: list[SaidTurn] = []
+        self.automated = self.version = ""
+        self.utterances: list[Utterance] = []
         self.left_out: Counter[str] = Counter()
-        self._answer: SaidTurn | None = None
+        self.unknown: Counter[str] = Counter()
+        self._answer: Utterance | None = None
         self._files: list[str] = []
+        self._to_program = False
 
-    def ask(self, text: str, at: float | None, key: str, folder: str = "") -> None:
-        """Take in a prompt of the user; `key` is what its program calls it."""
+    def person(
+        self, text: str, at: float | None, key: str, folder: str = "", kind: str = TYPED, question: str = ""
+    ) -> None:
+        """Take in what the person said; `key` is what the host calls it."""
         if _ADDED.fullmatch(text):
             self.left_out[HOST] += 1
             return
         self.close()
-        prompt = clean_prompt(_clean(text))
-        if not prompt:  # a command, which may be answered too
+        said = clean_prompt(_clean(text))
+        if not said:  # a command, which may be answered too
             self.left_out[HOST] += 1
             return
-        self.turns.append(self._make("user", prompt, at, key, folder))
+        self._to_program = False
+        self.utterances.append(self._make(PERSON, kind, said, at, key, folder)._replace(question=question))
 
-    def answer(self, text: str, at: float | None, key: str, folder: str = "") -> None:
-        """Take in what the agent said; only the last of it before the next prompt stays."""
+    def agent_says(self, text: str, at: float | None, key: str, folder: str = "") -> None:
+        """Take in what the agent said; only the last of it before the person or a program speaks is an answer."""
         text = _clean(text)
         if not text.strip():
             return
         if self._answer:
             self.left_out[BETWEEN] += 1
-        self._answer = self._make("assistant", text, at, key, folder)
+        self._answer = self._make(AGENT, ANSWER, text, at, key, folder)
+
+    def agent_plans(self, text: str, at: float | None, key: str, folder: str = "") -> None:
+        """Take in a plan of the agent that the person accepted."""
+        self.utterances.append(self._make(AGENT, PLAN, _clean(text), at, key, folder))
+
+    def program_says(self, reason: str = HOST) -> None:
+        """Count what a program said to the agent, which ends the agent's answer to what was said before."""
+        self.close()
+        self._to_program = True
+        self.left_out[reason] += 1
 
     def write(self, path: Any, folder: str = "") -> None:
         """Note a file that a tool of the agent wrote."""
@@ -84,16 +129,17 @@ class PastSession:
                 self._files.append(path)
 
     def close(self) -> None:
-        """End what was answered to the last prompt."""
+        """End what was answered to what was said last."""
         if self._answer:
-            self.turns.append(self._answer._replace(files=_limit_files(self._files)))
+            files = _limit_files(self._files)
+            self.utterances.append(self._answer._replace(files=files, to_program=self._to_program))
             self._answer, self._files = None, []
 
-    def _make(self, role: str, text: str, at: float | None, key: str, folder: str) -> SaidTurn:
-        known = at if at is not None else self._answer.at if self._answer else self.turns[-1].at if self.turns else 0.0
-        return SaidTurn(
-            _make_id(self.agent, self.name, key), role, text[:MAX_TEXT_CHARS], known, folder or self.folder, []
-        )
+    def _make(self, who: str, kind: str, text: str, at: float | None, key: str, folder: str) -> Utterance:
+        before = self._answer or (self.utterances[-1] if self.utterances else None)
+        known = at if at is not None else before.at if before else 0.0
+        id = _make_id(self.agent, self.name, key)
+        return Utterance(id, who, kind, text[:MAX_TEXT_CHARS], known, folder or self.folder, [])
 
 
 def _limit_files(files: list[str]) -> list[str]:

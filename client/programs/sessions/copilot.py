@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.programs.backfill.building import (
+from memoryd.client.programs.sessions.building import (
     HOST,
     SUBAGENT,
     TOOLS,
-    PastSession,
+    Session,
     get_object,
     get_text,
     list_objects,
@@ -19,9 +19,9 @@ from memoryd.client.programs.backfill.building import (
 _WRITES = ("create", "edit")
 
 
-def read(path: Path, home: Path) -> Iterator[PastSession]:
+def read(path: Path, home: Path) -> Iterator[Session]:
     """Yield the one session of a file."""
-    session = PastSession("copilot", path.parent.name)
+    session = Session("copilot", path.parent.name)
     writes: dict[str, Any] = {}  # by call: the file that a tool is to write
     for event in read_objects(path, session.left_out):
         _read_event(session, get_text(event, "type"), event, writes)
@@ -29,7 +29,7 @@ def read(path: Path, home: Path) -> Iterator[PastSession]:
     yield session
 
 
-def _read_event(session: PastSession, kind: str, event: dict[str, Any], writes: dict[str, Any]) -> None:
+def _read_event(session: Session, kind: str, event: dict[str, Any], writes: dict[str, Any]) -> None:
     data, at = get_object(event, "data"), parse_time(event.get("timestamp"))
     call = get_text(data, "toolCallId")
     if kind in ("session.start", "session.resume"):
@@ -37,9 +37,9 @@ def _read_event(session: PastSession, kind: str, event: dict[str, Any], writes: 
     elif data.get("parentToolCallId"):
         session.left_out[SUBAGENT] += kind.endswith(".message")
     elif kind == "user.message" and not get_text(data, "source").startswith("skill"):
-        session.ask(get_text(data, "content"), at, get_text(event, "id"))
+        session.person(get_text(data, "content"), at, get_text(event, "id"))
     elif kind == "assistant.message":
-        session.answer(get_text(data, "content"), at, get_text(event, "id"))
+        session.agent_says(get_text(data, "content"), at, get_text(event, "id"))
     elif kind.endswith(".message"):
         session.left_out[HOST] += 1
     elif kind == "tool.execution_start" and data.get("toolName") in _WRITES:

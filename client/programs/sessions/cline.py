@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client.patterns import compile_late
-from memoryd.client.programs.backfill.building import (
+from memoryd.client.programs.sessions.building import (
     SUBAGENT,
     THINKING,
     TOOLS,
-    PastSession,
+    Session,
     get_object,
     get_text,
     list_objects,
@@ -23,9 +23,9 @@ _LEAD = "lead"  # the agent that the user talks to
 _TYPED = compile_late(r"<user_input[^<>]*>(.*?)(?:</user_input>|\Z)", re.DOTALL)
 
 
-def read(path: Path, home: Path) -> Iterator[PastSession]:
+def read(path: Path, home: Path) -> Iterator[Session]:
     """Yield the one session of a file."""
-    session = PastSession("cline", path.name.removesuffix(_ENDING))
+    session = Session("cline", path.name.removesuffix(_ENDING))
     held = read_object(path, session.left_out)
     beside = path.with_name(f"{session.name}.json")
     described = read_object(beside, session.left_out) if beside.exists() else {}
@@ -41,7 +41,7 @@ def read(path: Path, home: Path) -> Iterator[PastSession]:
     yield session
 
 
-def _read_message(session: PastSession, message: dict[str, Any], edits: dict[str, Any]) -> None:
+def _read_message(session: Session, message: dict[str, Any], edits: dict[str, Any]) -> None:
     at, key, texts = parse_time(message.get("ts")), get_text(message, "id"), []
     for block in list_objects(message, "content"):
         match block.get("type"):
@@ -57,6 +57,6 @@ def _read_message(session: PastSession, message: dict[str, Any], edits: dict[str
                 session.write(None if block.get("is_error") else written)
     text = "\n".join(texts) or get_text(message, "content")
     if message.get("role") == "assistant":
-        session.answer(text, at, key)
+        session.agent_says(text, at, key)
     elif text:
-        session.ask("\n".join(_TYPED.findall(text)) or text, at, key)
+        session.person("\n".join(_TYPED.findall(text)) or text, at, key)

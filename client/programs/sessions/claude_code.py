@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.programs.backfill.building import (
+from memoryd.client.programs.sessions.building import (
     HOST,
     SUBAGENT,
     THINKING,
     TOOLS,
-    PastSession,
+    Session,
     get_object,
     get_text,
     list_objects,
@@ -31,9 +31,9 @@ _ADDED = (  # what begins so was typed by nobody
 )
 
 
-def read(path: Path, home: Path) -> Iterator[PastSession]:
+def read(path: Path, home: Path) -> Iterator[Session]:
     """Yield the one session of a file."""
-    session = PastSession("claude-code", path.stem)
+    session = Session("claude-code", path.stem)
     for entry in read_objects(path, session.left_out):
         if entry.get("type") not in ("user", "assistant"):
             continue
@@ -49,7 +49,7 @@ def read(path: Path, home: Path) -> Iterator[PastSession]:
     yield session
 
 
-def _read_user(session: PastSession, entry: dict[str, Any]) -> None:
+def _read_user(session: Session, entry: dict[str, Any]) -> None:
     message = get_object(entry, "message")
     blocks = list_objects(message, "content")
     if any(block.get("type") == "tool_result" for block in blocks):
@@ -61,10 +61,10 @@ def _read_user(session: PastSession, entry: dict[str, Any]) -> None:
     if entry.get("isMeta") or entry.get("isCompactSummary") or text.lstrip().startswith(_ADDED):
         session.left_out[HOST] += 1
     elif text.strip():
-        session.ask(text, parse_time(entry.get("timestamp")), get_text(entry, "uuid"), get_text(entry, "cwd"))
+        session.person(text, parse_time(entry.get("timestamp")), get_text(entry, "uuid"), get_text(entry, "cwd"))
 
 
-def _read_answer(session: PastSession, entry: dict[str, Any]) -> None:
+def _read_answer(session: Session, entry: dict[str, Any]) -> None:
     message, folder = get_object(entry, "message"), get_text(entry, "cwd")
     blocks = list_objects(message, "content")
     for block in blocks:
@@ -76,7 +76,7 @@ def _read_answer(session: PastSession, entry: dict[str, Any]) -> None:
     if entry.get("isApiErrorMessage"):
         session.left_out[HOST] += 1
     else:
-        session.answer(text, parse_time(entry.get("timestamp")), get_text(entry, "uuid"), folder)
+        session.agent_says(text, parse_time(entry.get("timestamp")), get_text(entry, "uuid"), folder)
 
 
 def _join_text(blocks: list[dict[str, Any]]) -> str:

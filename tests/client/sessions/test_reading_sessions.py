@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.programs.backfill import claude_code, codex, gemini
-from memoryd.client.programs.backfill.building import PastSession, parse_time
+from memoryd.client.programs.sessions import claude_code, codex, gemini
+from memoryd.client.programs.sessions.building import Session, parse_time
 
 ID = "0b6cf8a4-3c1e-4d1f-9a7e-5f0d2c4b6a81"
 AT = "2026-03-01T12:00:00.000Z"
@@ -20,8 +20,8 @@ def lines(path: Path, *entries: dict[str, Any]) -> Path:
     return path
 
 
-def said(session: PastSession) -> list[tuple[str, str]]:
-    return [(turn.role, turn.text) for turn in session.turns]
+def said(session: Session) -> list[tuple[str, str]]:
+    return [(turn.role, turn.text) for turn in session.utterances]
 
 
 def claude(role: str, content: Any, **fields: Any) -> dict[str, Any]:
@@ -74,8 +74,8 @@ def test_of_answers_before_the_next_prompt_the_last_one_stays(folder: Path) -> N
         ("assistant", "It passes now"),
         ("user", "Thanks, and the other one?"),
     ]
-    assert session.turns[2].files == ["/w/a.py", "/w/b.py"]
-    assert session.turns[2].id == ID.replace("-", "")
+    assert session.utterances[2].files == ["/w/a.py", "/w/b.py"]
+    assert session.utterances[2].id == ID.replace("-", "")
     assert session.left_out["said between tools"] == 1
 
 
@@ -95,7 +95,7 @@ def test_a_prompt_that_was_typed_twice_is_two_turns(folder: Path) -> None:
     (session,) = codex.read(
         lines(folder / f"rollout-x-{ID}.jsonl", *[codex_message("user", "Go on with that")] * 2), folder
     )
-    assert len({turn.id for turn in session.turns}) == 2
+    assert len({turn.id for turn in session.utterances}) == 2
 
 
 def codex_message(role: str, text: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_a_patch_of_codex_names_its_files_once_it_is_applied(output: str, files:
     with path.open("a") as file:
         file.write(json.dumps(codex_message("assistant", "I did what I could")) + "\n")
     (session,) = codex.read(path, folder)
-    assert session.turns[1].files == files
+    assert session.utterances[1].files == files
 
 
 def test_a_session_of_a_former_gemini_is_one_object_and_its_folder_a_digest(folder: Path) -> None:
