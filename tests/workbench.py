@@ -27,9 +27,9 @@ from memoryd.client.protocol import (
     Undo,
     Update,
 )
+from memoryd.daemon.arrays.vector_index import VectorIndex
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.index.vector_index import VectorIndex
 from memoryd.daemon.registry import HANDLERS, finish
 from memoryd.daemon.search.fuse import score_of
 from memoryd.daemon.search.profiles import PROFILES

@@ -23,6 +23,7 @@ import numpy as np
 
 from memoryd.client.errors import ModelUnavailable, Unavailable
 from memoryd.client.protocol import ModelState, Progress
+from memoryd.daemon.arrays.vector_index import RowKey
 from memoryd.daemon.config import ModelConfig
 from memoryd.daemon.embedding import parts as long_texts
 from memoryd.daemon.embedding.api import is_api
@@ -30,7 +31,6 @@ from memoryd.daemon.embedding.backlog import work_off, work_off_contexts
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.queries import QueryVectors
-from memoryd.daemon.index.vector_index import RowKey
 from memoryd.daemon.store import codes, parts, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector

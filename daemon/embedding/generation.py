@@ -12,9 +12,9 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.arrays.scan import AlikeQuery
+from memoryd.daemon.arrays.vector_index import RowKey, VectorIndex
 from memoryd.daemon.embedding.parts import PartVectors
-from memoryd.daemon.index.scan import AlikeQuery
-from memoryd.daemon.index.vector_index import RowKey, VectorIndex
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import Connection

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from memoryd.daemon.arrays.vector_index import VectorIndex
 from memoryd.daemon.embedding.api import is_trouble
 from memoryd.daemon.embedding.bulk import BulkPool
-from memoryd.daemon.index.vector_index import VectorIndex
 from memoryd.daemon.store import parts, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import Mask

@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.arrays.vector_index import RESCORE
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.index.vector_index import RESCORE
 from memoryd.daemon.search.hints import read_hints
 from memoryd.daemon.search.retrieval import NearRows, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import fulltext, parts, vectors

@@ -6,7 +6,7 @@ joins them. A function is named by what it reads or writes, and takes the connec
 `memories` holds the rows. `memories_fts` (kept in step by triggers), `vec_embeddings` and the index in RAM are derived
 from it. A vector belongs to (model, SHA-256 of the text), so `vec_embeddings` is the durable copy and the embedding
 cache in one. It is a plain table of float32 blobs in sqlite-vec's format: vec0 takes 180 µs to read one vector by key,
-this takes 1 µs, and each search rescores its best 40. `codes` keeps the index in RAM (`daemon/index`) on disk from the
+this takes 1 µs, and each search rescores its best 40. `codes` keeps the index in RAM (`daemon/arrays`) on disk from the
 end of one daemon to the start of the next. All arrays in RAM are by position (`positions`), not by row number. Postings
 of words that were asked for are kept in RAM (`postings`) and ranked there with FTS5's own scores (`fulltext`); for a
 bound caller words are weighed among what it may see, since FTS5's scores would reveal which words others' memories

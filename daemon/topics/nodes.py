@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.index.vector_index import VectorIndex
+from memoryd.daemon.arrays.vector_index import VectorIndex
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.topics.clusters import unit

@@ -10,9 +10,9 @@ import pytest
 
 from memoryd.client.errors import Busy, Conflict, Internal, Invalid, MemorydError, NotFound, StorageFull, Unavailable
 from memoryd.client.protocol import AddedMany, AddMany, Get, History, List, NewMemory, Operations, Progress, Share
+from memoryd.daemon.arrays import vector_index as index
+from memoryd.daemon.arrays.scan import AlikeQuery
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.index import vector_index as index
-from memoryd.daemon.index.scan import AlikeQuery
 from memoryd.daemon.memories import adding_many, duplicates, parts, reading
 from memoryd.daemon.store import writer
 from memoryd.daemon.store.caller import Caller

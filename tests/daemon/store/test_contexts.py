@@ -7,9 +7,9 @@ import pytest
 
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import WhyNot
+from memoryd.daemon.arrays.scan import AlikeQuery
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.index.scan import AlikeQuery
 from memoryd.daemon.store import contexts, rows, trimming, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector

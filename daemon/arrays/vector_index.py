@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.index import basis
-from memoryd.daemon.index.basis import ArrayReader, Blocks, Coded
-from memoryd.daemon.index.scan import AlikeQuery, ScanView, compute_scores, find_best, search_above
+from memoryd.daemon.arrays import basis
+from memoryd.daemon.arrays.basis import ArrayReader, Blocks, Coded
+from memoryd.daemon.arrays.scan import AlikeQuery, ScanView, compute_scores, find_best, search_above
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.vectors import Vector

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.index.basis import Basis, Blocks, ScanQuery
+from memoryd.daemon.arrays.basis import Basis, Blocks, ScanQuery
 from memoryd.daemon.store.positions import Places, find_top
 from memoryd.daemon.store.vectors import Vector
 
