@@ -18,7 +18,7 @@ import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.positions import Places, find_distinct
+from memoryd.daemon.arrays.positions import Places, find_distinct
 from memoryd.daemon.store.vectors import Vector
 
 _SIGMAS = 7.0

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.arrays.basis import Basis, Blocks, ScanQuery
-from memoryd.daemon.store.positions import Places, find_top
+from memoryd.daemon.arrays.positions import Places, find_top
 from memoryd.daemon.store.vectors import Vector
 
 DEEP = 16_384  # positions scored at most, beside those asked for

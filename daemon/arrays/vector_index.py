@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from memoryd.daemon.arrays import basis
 from memoryd.daemon.arrays.basis import ArrayReader, Blocks, Coded
+from memoryd.daemon.arrays.columns import Mask
+from memoryd.daemon.arrays.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.arrays.scan import AlikeQuery, ScanView, compute_scores, find_best, search_above
-from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.vectors import Vector
 
 RowKey = tuple[int, int, str]  # row, namespace, type

@@ -12,14 +12,14 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.arrays.columns import Mask
+from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.arrays.scan import AlikeQuery
 from memoryd.daemon.arrays.vector_index import RowKey, VectorIndex
 from memoryd.daemon.embedding.parts import PartVectors
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from memoryd.daemon.arrays.columns import Mask
+from memoryd.daemon.arrays.positions import Positions, find_distinct
 from memoryd.daemon.arrays.vector_index import VectorIndex
 from memoryd.daemon.embedding.api import is_trouble
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.store import parts, vectors
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.parts import Long, TextSpan
-from memoryd.daemon.store.positions import Positions, find_distinct
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder

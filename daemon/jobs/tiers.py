@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memoryd.client import protocol
+from memoryd.daemon.arrays.columns import TierCount
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.facts import TierCount
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.tiers import HOT, L0, TIERS

@@ -11,6 +11,7 @@ from typing import Any
 
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
+from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.registry import handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.active import active
@@ -30,7 +31,6 @@ from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.replaced import replaced
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.traces import StoredTrace, build_whole
-from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.present import convert_to

@@ -6,12 +6,12 @@ count for its successor, which keeps it as one of its `formers`.
 
 import numpy as np
 
+from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate, Origin
 from memoryd.daemon.store import fulltext, rows, successors
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.facts import Mask
 
 _MOST = 10  # of each arm
 

@@ -6,11 +6,10 @@ joins them. A function is named by what it reads or writes, and takes the connec
 `memories` holds the rows. `memories_fts` (kept in step by triggers), `vec_embeddings` and the index in RAM are derived
 from it. A vector belongs to (model, SHA-256 of the text), so `vec_embeddings` is the durable copy and the embedding
 cache in one. It is a plain table of float32 blobs in sqlite-vec's format: vec0 takes 180 µs to read one vector by key,
-this takes 1 µs, and each search rescores its best 40. `codes` keeps the index in RAM (`daemon/arrays`) on disk from the
-end of one daemon to the start of the next. All arrays in RAM are by position (`positions`), not by row number. Postings
-of words that were asked for are kept in RAM (`postings`) and ranked there with FTS5's own scores (`fulltext`); for a
-bound caller words are weighed among what it may see, since FTS5's scores would reveal which words others' memories
-hold. `facts` holds columns of all rows in RAM, so that filters cost no SQL.
+this takes 1 µs, and each search rescores its best 40. `codes` keeps the index in RAM on disk from the end of one daemon
+to the start of the next. What is kept in RAM by position is in `daemon/arrays`: the index, columns, postings.
+`fulltext` ranks the postings with FTS5's own scores; for a bound caller words are weighed among what it may see, since
+FTS5's scores would reveal which words others' memories hold.
 
 A short text may have a second vector, made of the text between its neighbours (`contexts`): searches use it, while
 duplicates are found by the text's own. A long text has vectors of its parts (`parts`).
@@ -27,5 +26,5 @@ its own (`rescue`), checked, and renamed to `next`. A process that holds the loc
 place, the daemon before it opens anything (`swap`). Copies (`copies`) get their name once they are checked.
 
 A memory is **superseded** as long as a successor of it exists and has not expired (`successors`). `filters.ALIVE` and
-the masks of `facts` alone decide that; a deleted successor is kept in `deleted_successors` as a link.
+the masks of `arrays/columns` alone decide that; a deleted successor is kept in `deleted_successors` as a link.
 """

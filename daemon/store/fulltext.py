@@ -24,10 +24,10 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.arrays.columns import Mask
+from memoryd.daemon.arrays.positions import find_top
+from memoryd.daemon.arrays.postings import UNITS, Counts, Posting, Postings
 from memoryd.daemon.store.connection import open_reader
-from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.positions import find_top
-from memoryd.daemon.store.postings import UNITS, Counts, Posting, Postings
 from memoryd.daemon.store.tokenizer import split_words, stem_words
 
 MAX_TERMS = 64

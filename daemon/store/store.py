@@ -19,6 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
+from memoryd.daemon.arrays.columns import FilterColumns, Mask
+from memoryd.daemon.arrays.positions import Positions
+from memoryd.daemon.arrays.postings import Postings, read_common_stems
 from memoryd.daemon.store import codes, damage, fulltext, hashes, logged, reserve, settings, turns, vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import (
@@ -31,12 +34,9 @@ from memoryd.daemon.store.connection import (
     open_writer,
     read_pragma,
 )
-from memoryd.daemon.store.facts import FilterColumns, Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import NamespaceTable
-from memoryd.daemon.store.positions import Positions
-from memoryd.daemon.store.postings import Postings, read_common_stems
 from memoryd.daemon.store.readers import Readers
 from memoryd.daemon.store.reserve import Reserve, is_disk_full
 from memoryd.daemon.store.writer import Follower, Transaction, Writer

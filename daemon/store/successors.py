@@ -6,7 +6,7 @@ the memory is back; when one is restored or lives longer, it is superseded again
 follows from the rows. Triggers keep a deleted successor in `deleted_successors`: the memories before it are then
 superseded by the one after it. They also break circles, in which every memory would hide another.
 
-`SUPERSEDED` answers in SQL, at one time; `find_nearest` returns what `facts` needs to answer in RAM.
+`SUPERSEDED` answers in SQL, at one time; `find_nearest` returns what `arrays/columns` needs to answer in RAM.
 """
 
 from collections.abc import Iterable, Sequence

@@ -37,10 +37,10 @@ from harness import (
 from memoryd import models
 from memoryd.client import Client
 from memoryd.client.protocol import Hits, Trace
+from memoryd.daemon.arrays.columns import Mask
+from memoryd.daemon.arrays.postings import UNITS
 from memoryd.daemon.store import fulltext
-from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.postings import UNITS
 from memoryd.daemon.store.store import Store
 from memoryd.models.catalog import DEFAULT
 

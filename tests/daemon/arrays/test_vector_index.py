@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.daemon.arrays import scan
+from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.scan import AlikeQuery
 from memoryd.daemon.arrays.vector_index import RESCORE, VectorIndex
-from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.vectors import Vector
 from workbench import read_codes
 

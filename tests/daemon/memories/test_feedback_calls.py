@@ -19,12 +19,12 @@ from memoryd.client.protocol import (
     Share,
 )
 from memoryd.client.transport.sync import Client
+from memoryd.daemon.arrays.columns import FilterColumns
+from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, feedback, reading
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.store.facts import FilterColumns
-from memoryd.daemon.store.positions import Positions
 from workbench import LIMIT_S, add, ask, delete, found, search, trace, undo, update
 
 ALPHA, BETA = (Caller("agent", f"acme/{name}", name, name.encode()) for name in ("alpha", "beta"))

@@ -10,15 +10,15 @@ import pytest
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Get as GetCall
 from memoryd.client.protocol import GetContext, ImportMemories, List, NewMemory, Record, Search, Share, WhyNot
+from memoryd.daemon.arrays.columns import FilterColumns
+from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.memories import reading
 from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import history, rows, successors
-from memoryd.daemon.store.facts import FilterColumns
 from memoryd.daemon.store.filters import Filter, select_living
-from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.store import Store
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, add_many, ask, delete, insert, running, undo, update
 

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.transport.batches import split_evenly
+from memoryd.daemon.arrays.positions import Epoch, Places, Positions, grow
 from memoryd.daemon.store import successors
 from memoryd.daemon.store.feedback import factor
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.positions import Epoch, Places, Positions, grow
 from memoryd.daemon.store.tiers import build_searched
 
 _NOWHERE = 0  # the namespace of a position without a memory

@@ -10,10 +10,11 @@ import apsw
 import numpy as np
 import pytest
 
-from memoryd.daemon.store import fulltext, postings, rows
-from memoryd.daemon.store.facts import Mask
+from memoryd.daemon.arrays import postings
+from memoryd.daemon.arrays.columns import Mask
+from memoryd.daemon.arrays.postings import _sum_of_varints
+from memoryd.daemon.store import fulltext, rows
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.postings import _sum_of_varints
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokenizer import stem_words
 from workbench import draw_text, insert

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.positions import Places, Positions, find_distinct, grow
+from memoryd.daemon.arrays.columns import Mask
+from memoryd.daemon.arrays.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.stopwords import STOP_WORDS
 from memoryd.daemon.store.tokenizer import is_part, stem_words
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from memoryd.client.protocol import List
+from memoryd.daemon.arrays.columns import FilterColumns
+from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.store import fulltext, namespaces, rows
-from memoryd.daemon.store.facts import FilterColumns
 from memoryd.daemon.store.filters import Filter, compile_filter
-from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.store import Store
 from workbench import insert, make_row
 

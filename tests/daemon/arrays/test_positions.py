@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from memoryd.daemon.store.positions import Positions
+from memoryd.daemon.arrays.positions import Positions
 
 
 def test_rows_far_apart_take_as_many_positions_as_there_are_rows() -> None:
