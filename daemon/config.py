@@ -169,6 +169,10 @@ class ObserveConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What is taken note of."""
 
     never: Annotated[list[str], "folders (from `/` or `~`) and namespaces in which no turn is ever taken note of"] = []
+    only: Annotated[
+        list[str],
+        "folders (from `/` or `~`) and namespaces; turns of all other places are not taken note of; []: no limit",
+    ] = []
 
 
 class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -41,7 +41,7 @@ def put_entries(client: Client, entries: Sequence[KeyedEntry], allow_secrets: bo
         raise ValueError(_name_item(error, entries)) from None
     if done.redacted:
         kinds = ", ".join(sorted(done.redacted))  # without their numbers: a text is in the content and the metadata
-        log.warning("credentials were taken out of what was stored: %s; `allow_secrets=True` keeps them", kinds)
+        log.warning("taken out of what was stored: %s; `allow_secrets=True` keeps credentials", kinds)
 
 
 def _name_item(error: Invalid | BadFrame, entries: Sequence[KeyedEntry]) -> str:

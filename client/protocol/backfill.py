@@ -31,7 +31,7 @@ class Backfilled(Struct, kw_only=True):
     dry_run: bool = False
     """nothing was changed"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 @rpc("owner", grows=True, lane="bulk", page=False)

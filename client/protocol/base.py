@@ -152,7 +152,7 @@ def rpc(
     return declare
 
 
-Redacted = dict[str, int]  # how many credentials of which kind were taken out of what a call gave to be stored
+Redacted = dict[str, int]  # how much of which kind was taken out of what a call gave to be stored
 
 
 class Scoped(Call[R], kw_only=True, frozen=True):

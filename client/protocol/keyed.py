@@ -23,7 +23,7 @@ class WasPut(Struct, kw_only=True):
     operation: str | None = None
     """its id, for `undo`; null where nothing changed"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 @rpc("within", grows=True, page=False)
@@ -84,7 +84,7 @@ class WerePut(Listed[KeyedOutcome], kw_only=True):
     operation: str | None = None
     """its id, for `undo`; null where nothing changed"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 @rpc("within", page=False)

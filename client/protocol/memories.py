@@ -149,7 +149,7 @@ class Added(Struct, kw_only=True):
     operation: str
     """its id, for `undo`"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
     namespace: str | None = None
     """where it is; null from a daemon that does not say"""
 
@@ -166,7 +166,7 @@ class AddedMany(Listed[Added], kw_only=True):
     operations: list[str]
     """the id of the operation, for `undo`, in a list of one"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 class Changed(Struct, kw_only=True):
@@ -177,7 +177,7 @@ class Changed(Struct, kw_only=True):
     operation: str
     """its id, for `undo`"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 class Deleted(Struct, kw_only=True):

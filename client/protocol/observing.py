@@ -10,7 +10,9 @@ class Observing(Struct, kw_only=True):
     """All pauses, those of the settings last."""
 
     pauses: list[Pause]
-    """none: everything is observed"""
+    """none: everything is observed, as far as `only` says"""
+    only: list[str] = []
+    """folders and namespaces outside of which nothing is observed (`[observe] only`); none: there is no such limit"""
 
 
 class MovedNamespace(Struct, kw_only=True):

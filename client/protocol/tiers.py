@@ -56,7 +56,7 @@ class Observed(Listed[ObservedTurn], kw_only=True):
     skipped: int
     """how many were not kept"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
     @property
     def ids(self) -> list[str]:
@@ -214,7 +214,7 @@ class Seeded(Struct, kw_only=True):
     skipped: int = 0
     """turns that are there already"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 @rpc("outward", grows=True, page=False)

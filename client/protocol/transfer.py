@@ -86,7 +86,7 @@ class Imported(Struct, kw_only=True):
     dry_run: bool = False
     """nothing was changed"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
     def add(self, part: "Imported") -> None:
         """Add what another part of the same import did, credentials excepted."""

@@ -235,7 +235,7 @@ class Remembered(Struct, kw_only=True):
     id: str | None
     """the memory that holds it"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 class Flushed(Struct, kw_only=True):
@@ -248,7 +248,7 @@ class Flushed(Struct, kw_only=True):
     note: Remembered | None
     """where it was written"""
     redacted: Redacted = {}
-    """credentials that were taken out before anything was stored, by kind"""
+    """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 class RemovedLines(Struct, kw_only=True):

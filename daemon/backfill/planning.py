@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from memoryd.client.credentials.private import WHOLE
 from memoryd.client.protocol.backfill import PastTurn
 from memoryd.daemon.conversations import gate, pairing
-from memoryd.daemon.conversations.observing import PAUSED
+from memoryd.daemon.conversations.observing import PAUSED, PRIVATE
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.language import rating
 from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
@@ -38,12 +39,12 @@ def plan(turns: Iterable[PastTurn], is_paused: Callable[[str, float], bool]) -> 
     """
     planned: list[PlannedTurn] = []
     said = _SaidBefore()
-    is_unheard = False  # the last prompt fell into a pause, so its answer is left out, too
+    unheard: str | None = None  # why the last prompt was not heard: its answer is left out, too
     for turn in turns:
         at = turn.created_at or 0.0
-        if turn.role == "user":
-            is_unheard = is_paused(turn.folder, at)
-        refused = PAUSED if is_unheard or is_paused(turn.folder, at) else gate.check(turn.content)
+        own = PAUSED if is_paused(turn.folder, at) else PRIVATE if turn.content == WHOLE else None
+        unheard = own if turn.role == "user" else unheard
+        refused = own or unheard or gate.check(turn.content)
         asked = pairing.find_asked(said.turns[-1] if said.turns else None, turn, at)
         if asked and refused in gate.QUIET:
             refused = None

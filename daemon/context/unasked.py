@@ -11,6 +11,7 @@ from concurrent.futures import Future
 
 import msgspec
 
+from memoryd.client.credentials.private import WHOLE
 from memoryd.client.protocol import GetUnasked, Unasked, UnaskedLine
 from memoryd.daemon.context import given, prompting, starting
 from memoryd.daemon.context.counting import Counter, build_counter
@@ -38,8 +39,10 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     had, by = _read_had(core, ids), build_counter(core)
     degraded: list[str] = []
     trace, refused = "", None
-    if call.prompt.strip():
-        is_paused = core.pauses.find(TurnPlace(call.namespace, call.session, call.folder)) is not None
+    if call.prompt == WHOLE:
+        fitted = fit((), ("",), PROMPT_TOKENS, by)
+    elif call.prompt.strip():
+        is_paused = core.pauses.is_paused(TurnPlace(call.namespace, call.session, call.folder))
         if is_paused:  # of what is said then nothing is kept, no trace either
             sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)

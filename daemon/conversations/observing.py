@@ -6,11 +6,11 @@ Acknowledged means journaled. One call is one transaction: its turns are all tak
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
 
+from memoryd.client.credentials.private import WHOLE
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
 from memoryd.daemon.conversations import citing, gate, pairing, promoting, thinking
@@ -29,7 +29,8 @@ from memoryd.daemon.store.turns import RecentTurn, Skip, StoredTurn
 from memoryd.daemon.store.writer import Transaction
 
 REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
-PAUSED = "observing is paused"
+PAUSED, PRIVATE = "observing is paused", "marked as private, or the answer to it"
+_UNHEARD = (PAUSED, PRIVATE)  # reasons for which it is not noted either that there was anything
 FIRST_GUESS = 0.5  # the importance of a turn until it is judged
 _MAX_SESSION_BYTES = 256
 
@@ -66,28 +67,31 @@ def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observe
     check(call.namespace, call.session, call.turns, caller)
     place, now = pauses.TurnPlace(call.namespace, call.session, call.folder), core.clock()
     said = (now if turn.created_at is None else turn.created_at for turn in call.turns)  # hooks may send it later
-    is_silenced = any(core.pauses.silences(place, at) for at in said)
-    # What follows a prompt that fell into a pause answers it, and is left out as well.
-    answers = list(takewhile(lambda turn: turn.role != "user", call.turns)) if core.pauses.is_unheard(place) else []
-    if any(turn.role == "user" for turn in call.turns):
-        core.pauses.note_prompt(place, is_silenced)
-    if is_silenced or len(answers) == len(call.turns):
-        return _leave_out(call.turns)
-    call = msgspec.structs.replace(call, turns=call.turns[len(answers) :])
-    citing.note(core, call, caller)
-    taken = [Taken(turn, gate.check(turn.content)) for turn in call.turns]
-    return take(core, call.namespace, call.session, taken, answers)
+    paused = PAUSED if any(core.pauses.silences(place, at) for at in said) else None
+    unheard = core.pauses.find_unheard(place)
+    reasons = []
+    for turn in call.turns:  # what follows a prompt that is not heard answers it, and is left out as well
+        own = paused or (PRIVATE if turn.content == WHOLE else None)
+        unheard = own if turn.role == "user" else unheard
+        reasons.append(own or unheard)
+    core.pauses.note_prompt(place, unheard)
+    taken = [Taken(turn, reason or gate.check(turn.content)) for turn, reason in zip(call.turns, reasons, strict=True)]
+    if all(reasons):
+        return _leave_out(taken)
+    heard = [turn for turn, reason in zip(call.turns, reasons, strict=True) if reason is None]
+    citing.note(core, msgspec.structs.replace(call, turns=heard), caller)
+    return take(core, call.namespace, call.session, taken)
 
 
-def _leave_out(new_turns: Sequence[NewTurn]) -> "Future[Observed]":
+def _leave_out(taken: Sequence[Taken]) -> "Future[Observed]":
     """Take note of nothing, also not that there was anything."""
     done: Future[Observed] = Future()
-    done.set_result(Observed(turns=_list_paused(new_turns), accepted=0, skipped=len(new_turns)))
+    done.set_result(Observed(turns=[_name_left_out(one) for one in taken], accepted=0, skipped=len(taken)))
     return done
 
 
-def _list_paused(left_out: Sequence[NewTurn]) -> list[ObservedTurn]:
-    return [ObservedTurn(outcome="skipped", id=turn.id, reason=PAUSED) for turn in left_out]
+def _name_left_out(one: Taken) -> ObservedTurn:
+    return ObservedTurn(outcome="skipped", id=one.turn.id, reason=one.refused or "")
 
 
 def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Caller) -> None:
@@ -100,7 +104,8 @@ def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Ca
         raise Invalid(f"The session's name is longer than {_MAX_SESSION_BYTES} bytes.")
     for number, turn in enumerate(new_turns):
         try:
-            checks.check_content(turn.content)
+            if turn.content != WHOLE:
+                checks.check_content(turn.content)
             checks.check_word("role", turn.role)
             if turn.speaker:
                 checks.check_word("speaker", turn.speaker)
@@ -113,10 +118,8 @@ def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Ca
             raise Forbidden("Only the machine's user may choose the id of a turn; leave it out.")
 
 
-def take(
-    core: Core, namespace: str, session: str, taken: Sequence[Taken], left_out: Sequence[NewTurn] = ()
-) -> "Future[Observed]":
-    """Write turns that were checked; the oldest leave L0 when it is full. The reply begins with those `left_out`."""
+def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "Future[Observed]":
+    """Write turns that were checked; the oldest leave L0 when it is full."""
 
     def write(transaction: Transaction) -> Observed:
         number = core.store.namespaces.ensure(transaction, namespace)
@@ -126,15 +129,15 @@ def take(
             results.append(_take_turn(place, one))
             if one.turn.role == "user":
                 place = place._replace(heard=results[-1].outcome == "accepted")
-        turns.count(place.connection, number, "observed", len(results))
+        noted = sum(one.refused not in _UNHEARD for one in taken)
+        turns.count(place.connection, number, "observed", noted)
         accepted = sum(result.outcome == "accepted" for result in results)
         _queue_accepted(place, taken, results)
         core.active.note_writer([result.id for result in results if result.outcome == "accepted"], PRESENT.get().token)
         _make_room(place)
         core.active.follow(transaction, [number])
         transaction.after_commit(core.cognition.wake.set)
-        skipped = len(left_out) + len(results) - accepted
-        return Observed(turns=[*_list_paused(left_out), *results], accepted=accepted, skipped=skipped)
+        return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
 
     return core.store.write(write)
 
@@ -152,6 +155,8 @@ def _queue_accepted(place: TurnTarget, taken: Sequence[Taken], results: Sequence
 
 def _take_turn(place: TurnTarget, taken: Taken) -> ObservedTurn:
     turn = taken.turn
+    if taken.refused in _UNHEARD:
+        return _name_left_out(taken)
     asked = _find_asked(place, turn)
     if taken.refused and not (asked and taken.refused in gate.QUIET):
         return _skip(place, turn, taken.refused)

@@ -4,7 +4,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.protocol import GetObserving, Observing, PauseObserving, ResumeObserving
+from memoryd.client.protocol import GetObserving, Observing, Pause, PauseObserving, ResumeObserving
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
@@ -17,7 +17,7 @@ _WHOLE_CHARS = 32  # of the name of a session: agents give them such names
 @handles(GetObserving)
 def read_pauses(core: Core, call: GetObserving) -> Observing:
     """Return where observing is paused."""
-    return Observing(pauses=core.pauses.list_all())
+    return _list(core, core.pauses.list_all())
 
 
 @handles(PauseObserving)
@@ -25,7 +25,7 @@ def pause(core: Core, call: PauseObserving) -> "Future[Observing]":
     """Pause observing in a place."""
     _check(call)
     now, name = core.clock(), _resolve(core, call)
-    return core.store.write(lambda transaction: Observing(pauses=core.pauses.put(transaction, call.kind, name, now)))
+    return core.store.write(lambda transaction: _list(core, core.pauses.put(transaction, call.kind, name, now)))
 
 
 @handles(ResumeObserving)
@@ -33,7 +33,11 @@ def resume(core: Core, call: ResumeObserving) -> "Future[Observing]":
     """Observe in a place again."""
     _check(call)
     now, name = core.clock(), _resolve(core, call)
-    return core.store.write(lambda transaction: Observing(pauses=core.pauses.remove(transaction, call.kind, name, now)))
+    return core.store.write(lambda transaction: _list(core, core.pauses.remove(transaction, call.kind, name, now)))
+
+
+def _list(core: Core, pauses: list[Pause]) -> Observing:
+    return Observing(pauses=pauses, only=core.pauses.list_only())
 
 
 def _resolve(core: Core, call: PauseObserving | ResumeObserving) -> str:

@@ -6,6 +6,7 @@ Each batch is durable by itself: what was reported as progress stays after a cra
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from memoryd.client.credentials.private import WHOLE
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Progress, Seed, Seeded
 from memoryd.client.transport.batches import split_evenly
@@ -48,7 +49,10 @@ def _turns(core: Core, call: Seed, done: Seeded) -> Iterator[Take]:
     def take(batch: Sequence[NewTurn]) -> None:
         # By the rules whatever the provider: somebody waits.
         rated = RULES.rate([(turn.role, turn.content) for turn in batch])
-        taken = [Taken(turn, None, importance) for turn, importance in zip(batch, rated, strict=True)]
+        taken = [
+            Taken(turn, observing.PRIVATE if turn.content == WHOLE else None, importance)
+            for turn, importance in zip(batch, rated, strict=True)
+        ]
         observed = observing.take(core, call.namespace, call.session, taken).result()
         done.turns += observed.accepted
         done.skipped += observed.skipped

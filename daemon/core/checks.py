@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from memoryd.client.credentials.private import WHOLE
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_METADATA_DEPTH, Metadata, NewMemory
 from memoryd.daemon.store.hashes import content_hash as content_hash
@@ -63,9 +64,11 @@ def check_place(memory: NewMemory) -> None:
 
 
 def check_content(content: str) -> None:
-    """Content is some text of at most 1 MiB without NUL bytes."""
+    """Content is some text of at most 1 MiB without NUL bytes, not private as a whole."""
     if not content.strip():
         raise Invalid("The content is empty.")
+    if content == WHOLE:
+        raise Invalid("All of it is marked <private>, so nothing was stored.")
     check_text("content", content)
 
 

@@ -72,7 +72,7 @@ class Core:
         traces = TraceStore()
         with self.store.reading() as connection:
             self.active = Active(connection)
-            self.pauses = Pauses(connection, config.observe.never)
+            self.pauses = Pauses(connection, config.observe.never, config.observe.only)
         self.languages = UnreadSample(self.store, self.active)
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))

@@ -1,11 +1,12 @@
-"""Credentials are taken out of what calls give to be stored, before anything else sees it.
+"""Credentials and private passages are taken out of what calls give to be stored, before anything else sees it.
 
 `dispatch` hands every call through here, so there is no way in that leaves a credential: not in a row, its history, the
 journal, full text, the list of skipped turns, a trace or a file that a call writes. Which calls store text follows from
 their field `allow_secrets`; queries and tasks are kept in traces and redacted too, but never refused. Names by which
 things are found (ids, namespaces, paths of workspaces) stay as they are; a key that holds a credential is refused.
 Files of workspaces are their owner's: what is in them stays, and the index holds them redacted
-(`workspaces/documents/files.py`). What was taken out is kept nowhere.
+(`workspaces/documents/files.py`). What was taken out is kept nowhere. What is between `<private>` and `</private>` is
+cut out of queries too, whatever the settings and the call say of credentials, and is never refused.
 """
 
 from collections import Counter
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from memoryd.client.credentials import allow_list, describe_kinds, redact, redact_tree
+from memoryd.client.credentials.private import KIND, cut_private, cut_private_tree
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Call, Redacted
 from memoryd.daemon.config import PrivacyConfig
@@ -38,62 +40,71 @@ V = TypeVar("V", bound=msgspec.Struct | dict[str, Any])
 
 
 class Privacy:
-    """How one daemon treats credentials."""
+    """How one daemon treats credentials and private passages."""
 
     def __init__(self, config: PrivacyConfig) -> None:
         self.mode = config.secrets
         self.allowed = allow_list(config.allow)
 
     def clean(self, call: C) -> tuple[C, Redacted]:
-        """Return a call without credentials and what was taken out of it; raise `Invalid` if they are refused."""
-        if self.mode == "allow":
-            return call, {}
+        """Return a call without private passages and credentials and what was taken out of it.
+
+        Raise `Invalid` if it holds credentials and they are refused.
+        """
         kinds: Counter[str] = Counter()
         allows: bool | None = getattr(call, "allow_secrets", None)
         if allows is None:
             return self._clean_query(call), {}
-        if allows:
-            return call, {}
-        clean: C = self._clean(call, kinds)
-        if kinds and self.mode == "refuse":
-            raise _refuse("It", "Remove it", kinds)
+        clean: C = self._clean(call, kinds, allows or self.mode == "allow")
+        if self.mode == "refuse" and (found := Counter({kind: n for kind, n in kinds.items() if kind != KIND})):
+            raise _refuse("It", "Remove it", found)
         return clean, dict(kinds)
 
     def _clean_query(self, call: C) -> C:
-        """Return a call that stores nothing without the credentials in what it asks."""
+        """Return a call that stores nothing without the private passages and the credentials in what it asks."""
         changes = {}
         for name in ASKING:
             value = getattr(call, name, None)
-            if isinstance(value, str) and value and (redacted := redact(value, allowed=self.allowed)) is not value:
-                changes[name] = redacted
+            if isinstance(value, str) and (cleaned := self._clean_text(value, None, self.mode == "allow")) is not value:
+                changes[name] = cleaned
         return msgspec.structs.replace(call, **changes) if changes else call
 
     def text(self, text: str) -> str:
         """Return the text of a file as the index has it: without credentials, with the same lines."""
         return text if self.mode == "allow" else redact(text, allowed=self.allowed, keep_lines=True)
 
-    def _clean(self, value: Any, kinds: Counter[str]) -> Any:
-        """Return a value without credentials; if there are none it is the very same."""
+    def _clean_text(self, text: str, kinds: Counter[str] | None, allows: bool) -> str:
+        text = cut_private(text, kinds)
+        return text if allows else redact(text, kinds, self.allowed)
+
+    def _clean(self, value: Any, kinds: Counter[str], allows: bool) -> Any:
+        """Return a value without private passages and, unless they are allowed, without credentials.
+
+        If there are none it is the very same.
+        """
         if isinstance(value, str):
-            return redact(value, kinds, self.allowed)
+            return self._clean_text(value, kinds, allows)
         if isinstance(value, msgspec.Struct):
             changes = {}
             for name in value.__struct_fields__:
                 old = getattr(value, name)
-                if name == "key" and old:
-                    self._check_key(old)
+                if name == "key":
+                    if old and not allows:
+                        self._check_key(old)
                 elif name not in NAMES and isinstance(old, str | list | dict | msgspec.Struct) and old:
-                    new = self._clean(old, kinds)
+                    new = self._clean(old, kinds, allows)
                     if new is not old:
                         changes[name] = new
             return msgspec.structs.replace(value, **changes) if changes else value
         if isinstance(value, list):
-            entries = [self._redact_entry(number, item, kinds) for number, item in enumerate(value)]
+            entries = [self._clean_entry(number, item, kinds, allows) for number, item in enumerate(value)]
             return entries if any(new is not old for new, old in zip(entries, value, strict=True)) else value
         if isinstance(value, dict):
             check_depth(value)
             before = kinds.total()
-            tree = redact_tree(value, kinds, self.allowed)
+            tree = cut_private_tree(value, kinds)
+            if not allows:
+                tree = redact_tree(tree, kinds, self.allowed)
             return value if kinds.total() == before else tree
         return value
 
@@ -104,9 +115,9 @@ class Privacy:
         if kinds:
             raise _refuse("The key", "Choose another key", kinds)
 
-    def _redact_entry(self, number: int, entry: Any, kinds: Counter[str]) -> Any:
+    def _clean_entry(self, number: int, entry: Any, kinds: Counter[str], allows: bool) -> Any:
         try:
-            return self._clean(entry, kinds)
+            return self._clean(entry, kinds, allows)
         except Invalid as error:
             raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
 

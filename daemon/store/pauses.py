@@ -68,42 +68,54 @@ def carry_over(connection: apsw.Connection, record: PauseRecord) -> list[str]:
 
 
 class Pauses:
-    """The pauses that were made, and those of the settings, which begin with `/` or `~` where they name a folder."""
+    """The pauses that were made, and those of the settings, which begin with `/` or `~` where they name a folder.
 
-    def __init__(self, connection: apsw.Connection, never: Sequence[str]) -> None:
-        places = ((_kind_of(name), name) for name in never)
-        self._never = [Pause(kind=kind, name=_normalise(kind, name)) for kind, name in places]
+    With `only`, everywhere outside of the places that it names is paused.
+    """
+
+    def __init__(self, connection: apsw.Connection, never: Sequence[str], only: Sequence[str] = ()) -> None:
+        self._never = [_read_place(name) for name in never]
+        self._only = [_read_place(name) for name in only]
         self._made = _read(connection)
         self._ended = _read_ended(connection)
-        self._unheard: dict[tuple[str, str], None] = {}
+        self._unheard: dict[tuple[str, str], str] = {}
 
-    def note_prompt(self, place: TurnPlace, is_silenced: bool) -> None:
-        """Note, in RAM alone, whether the last prompt of a session fell into a pause: its answer is left out, too."""
+    def note_prompt(self, place: TurnPlace, unheard: str | None) -> None:
+        """Note, in RAM alone, why the last prompt of a session was not heard, if so: its answer is left out, too."""
         key = (place.namespace, place.session)
         self._unheard.pop(key, None)
-        if is_silenced:
-            self._unheard[key] = None
+        if unheard:
+            self._unheard[key] = unheard
             for oldest in list(self._unheard)[:-_MOST_UNHEARD]:
                 self._unheard.pop(oldest, None)
 
-    def is_unheard(self, place: TurnPlace) -> bool:
-        """Return whether the last prompt of a session fell into a pause."""
-        return (place.namespace, place.session) in self._unheard
+    def find_unheard(self, place: TurnPlace) -> str | None:
+        """Return why the last prompt of a session was not heard, None if it was."""
+        return self._unheard.get((place.namespace, place.session))
 
     def list_all(self) -> list[Pause]:
         """Return all of them, those of the settings last."""
         return [*self._made, *self._never]
 
-    def find(self, place: TurnPlace) -> Pause | None:
-        """Return what keeps turns from being observed, None if nothing does."""
-        return next((pause for pause in self.list_all() if _is_within(place, pause)), None)
+    def list_only(self) -> list[str]:
+        """Return the places outside of which nothing is observed; none: there is no such limit."""
+        return [place.name or "/" for place in self._only]
+
+    def is_paused(self, place: TurnPlace) -> bool:
+        """Return whether turns are not observed at a place now."""
+        return self._is_outside(place) or any(_is_within(place, pause) for pause in self.list_all())
 
     def hides(self, place: TurnPlace, at: float) -> bool:
         """Return whether what was said at a time is not to be taken in now: it is paused there, or was then."""
-        return self.find(place) is not None or self.silences(place, at)
+        return self.is_paused(place) or self.silences(place, at)
+
+    def _is_outside(self, place: TurnPlace) -> bool:
+        return bool(self._only) and not any(_is_within(place, one) for one in self._only)
 
     def silences(self, place: TurnPlace, at: float) -> bool:
         """Return whether something was said in a pause, one that is over too."""
+        if self._is_outside(place):
+            return True
         if any((one.since is None or one.since <= at) and _is_within(place, one) for one in self.list_all()):
             return True
         return any(one.since <= at < one.until and _is_within(place, one) for one in self._ended)
@@ -172,8 +184,10 @@ def _read_ended(connection: apsw.Connection) -> list[_EndedPause]:
     return msgspec.json.decode(settings.read(connection, _ENDED) or "[]", type=list[_EndedPause])
 
 
-def _kind_of(name: str) -> PauseKind:
-    return "folder" if name.startswith(("/", "~")) else "namespace"
+def _read_place(name: str) -> Pause:
+    """Return a folder or namespace of the settings."""
+    kind: PauseKind = "folder" if name.startswith(("/", "~")) else "namespace"
+    return Pause(kind=kind, name=_normalise(kind, name))
 
 
 def _normalise(kind: str, name: str) -> str:

@@ -38,6 +38,11 @@ WISHES = (
         "nothing said there is kept; `memctl observe status` lists it",
     ),
     (
+        "one project alone is kept",
+        '[observe] only = ["~/code/api"]',
+        "nothing said elsewhere is kept; `memctl observe status` says so",
+    ),
+    (
         "old turns go",
         "[tiers] turn_days = 365",
         "turns of more than a year ago are not found any more; pinned ones are",

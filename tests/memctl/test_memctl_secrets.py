@@ -71,3 +71,11 @@ def test_an_expression_of_the_allow_list_that_is_none_is_refused_with_its_place(
 
 def test_the_settings_are_shown_with_their_meaning(memctl: Memctl, daemon: "Daemon") -> None:
     assert '"redact"' in memctl("config").out
+
+
+@pytest.mark.usefixtures("daemon")
+def test_private_passages_are_said_too_and_no_option_keeps_them(memctl: Memctl) -> None:
+    added = memctl("add", "We deploy at six <private>as Kim asked</private>", "--allow-secrets")
+    assert added.err == "memctl: removed before storing: 1 private passage.\n"
+    assert "Kim" not in memctl("export").out
+    assert "All of it is marked <private>" in memctl("add", "<private>Kim leaves").err

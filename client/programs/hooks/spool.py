@@ -43,16 +43,17 @@ def dropped_path() -> str:
 
 
 def append(call: dict[str, Any]) -> bool:
-    """Keep a call for later, without credentials; say whether there was room. It is on disk when this returns.
+    """Keep a call for later, without private passages and credentials; say whether there was room.
 
-    Raise `Untrusted` where the folder or the spool belongs to another user.
+    It is on disk when this returns. Raise `Untrusted` where the folder or the spool belongs to another user.
     """
     from memoryd.client.credentials import redact_tree  # its rules take 10 ms to read
+    from memoryd.client.credentials.private import cut_private_tree
 
     folder = os.path.dirname(path())
     os.makedirs(folder, mode=0o700, exist_ok=True)
     trust.check_data_folder(folder)
-    has_room = _add(path(), msgspec.json.encode(redact_tree(call, Counter())) + b"\n")
+    has_room = _add(path(), msgspec.json.encode(redact_tree(cut_private_tree(call, Counter()), Counter())) + b"\n")
     if not has_room:
         _note_dropped(call["method"], "the spool is full")
     return has_room

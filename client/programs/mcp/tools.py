@@ -81,7 +81,7 @@ async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
 
 
 def _removed_text(kinds: Redacted) -> str:
-    return f" Removed before storing, as credentials: {describe_credentials(kinds)}." if kinds else ""
+    return f" Removed before storing: {describe_credentials(kinds)}." if kinds else ""
 
 
 async def _search(session: ProjectSession, arguments: schemas.SearchArguments) -> ToolResult:

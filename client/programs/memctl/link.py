@@ -114,7 +114,9 @@ def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
 def say_redacted(kinds: Redacted, can_allow: bool = True) -> None:
     """Say on stderr what was removed before it was stored, and how to keep it if the command has the option."""
     if kinds:
-        instead = " --allow-secrets stores texts as they are." if can_allow else ""
+        from memoryd.client.credentials.private import KIND
+
+        instead = " --allow-secrets stores texts as they are." if can_allow and KIND not in kinds else ""
         print_note(f"memctl: removed before storing: {describe_credentials(kinds)}.{instead}")
 
 

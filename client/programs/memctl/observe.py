@@ -92,12 +92,14 @@ def _change_pauses(args: Namespace) -> None:
 
 
 def _pauses_text(pauses: protocol.Observing) -> str:
+    only = f"Only {', '.join(pauses.only)} is observed; the settings say so ([observe] only)." if pauses.only else ""
     if not pauses.pauses:
-        return "Everything is observed."
+        return make_printable(only) or "Everything is observed."
     is_all = any(pause.kind == "namespace" and not pause.name for pause in pauses.pauses)
-    rest = "" if is_all else "Everything else is observed. "
+    rest = "" if is_all or only else "Everything else is observed. "
     earlier = [pause for pause in pauses.pauses if pause.kind == "session"][:-SESSIONS]
-    lines = [_pause_text(pause) for pause in pauses.pauses if pause not in earlier]
+    lines = [make_printable(only)] if only else []
+    lines += [_pause_text(pause) for pause in pauses.pauses if pause not in earlier]
     if earlier:
         be = "is" if len(earlier) == 1 else "are"
         lines.append(

@@ -66,6 +66,22 @@ def test_nothing_of_a_paused_place_is_kept(start_daemon: Start) -> None:
         assert daemon.core.store.find_problems() == []
 
 
+def test_with_only_nothing_outside_of_its_places_is_kept(start_daemon: Start) -> None:
+    daemon = start_daemon(observe={"only": ["/projects/shop", "acme/api"], "never": ["/projects/shop/diary"]})
+    with daemon.client() as client:
+        kept: list[dict[str, str]] = [
+            {"folder": "/projects/shop/deep"},
+            {"namespace": "acme/api/inner"},
+            {"namespace": "acme/api", "folder": "/elsewhere"},
+        ]
+        out = [{"folder": "/projects/shopping"}, {"namespace": "acme"}, {"folder": "/projects/shop/diary"}, {}]
+        assert [say(client, number, **place) for number, place in enumerate([*kept, *out])] == [1, 1, 1, 0, 0, 0, 0]
+        observing = client.call(PauseObserving(kind="session", name="s1"))
+        assert (observing.only, len(observing.pauses)) == (["/projects/shop", "acme/api"], 2)
+        assert say(client, 8, namespace="acme/api", session="s1") == 0
+        assert client.call(GetUnasked(prompt="where is the vault?", namespace="other")).trace == ""
+
+
 def test_a_pause_of_everything_survives_a_restart(start_daemon: Start) -> None:
     daemon = start_daemon()
     with daemon.client() as client:
@@ -73,7 +89,7 @@ def test_a_pause_of_everything_survives_a_restart(start_daemon: Start) -> None:
         assert say(client, 1, namespace="acme") == 0
     with daemon.core.store.reading() as connection:
         again = Pauses(connection, [])
-    assert again.find(TurnPlace("any/where", "", "")) is not None
+    assert again.is_paused(TurnPlace("any/where", "", ""))
 
 
 def test_what_arrives_late_is_judged_by_the_time_at_which_it_was_said(start_daemon: Start, clock: Any) -> None:

@@ -184,7 +184,7 @@ def test_a_warning_says_what_was_taken_out(make: Make, caplog: pytest.LogCapture
     make(allow_secrets=True).put(HERE, "k", {"token": TOKEN})
     assert caplog.text == ""
     make().put(HERE, "k", {"token": TOKEN})
-    assert "credentials were taken out of what was stored: GitHub token;" in caplog.text
+    assert "taken out of what was stored: GitHub token;" in caplog.text
     assert TOKEN not in caplog.text
 
 

@@ -182,6 +182,23 @@ def test_a_prompt_and_an_answer_are_noted_in_the_namespace_of_the_project(proces
         ]
 
 
+def test_a_private_prompt_is_nowhere_on_disk_while_no_daemon_runs_and_not_kept_later(
+    folder: Path, agent: Agent
+) -> None:
+    agent.hook("prompt", prompt="<private>the merger with zanzibar")
+    agent.hook("stop", last_assistant_message="The merger is announced on Friday.")
+    agent.hook("prompt", prompt=f"{SAYING} <private>as zanzibar wants</private>")
+    assert len(spooled(folder)) == 3
+    assert b"zanzibar" not in (folder / "data" / "hooks.spool").read_bytes()
+    process = Process(folder, NO_MODEL).start()
+    try:
+        send_spooled(agent, folder)
+        with process.client() as client:
+            assert [turn[3].strip() for turn in turns(client)] == [SAYING]
+    finally:
+        process.stop()
+
+
 def test_the_first_session_in_a_folder_that_moved_names_the_project_that_it_may_be(folder: Path) -> None:
     old, new = folder / "old/api", folder / "new/api"
     old.mkdir(parents=True)

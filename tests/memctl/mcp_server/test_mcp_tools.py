@@ -268,7 +268,7 @@ async def test_a_credential_is_taken_out_and_the_agent_is_told(memory: Client) -
     assert token not in memory.get(id).content
     for reply in (saved, changed):
         assert sum(reply.structured_content["redacted"].values()) == 1
-        assert "Removed before storing, as credentials: " in text_of(reply)
+        assert "Removed before storing: " in text_of(reply)
         assert token not in text_of(reply)
 
 

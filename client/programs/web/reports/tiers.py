@@ -39,6 +39,8 @@ async def read_tiers(client: AsyncClient, query: Mapping[str, str]) -> Part:
 def _show_pauses(observing: protocol.Observing, namespace: str) -> list[Part]:
     own = protocol.Pause(kind="namespace", name=namespace)
     shown: list[Part] = [_show_pause(pause) for pause in observing.pauses]
+    if observing.only:
+        shown.append(["p.panel.about", f"Only {', '.join(observing.only)} is observed: the settings, [observe] only."])
     if not any((pause.kind, pause.name) == (own.kind, own.name) for pause in observing.pauses):
         shown.append(["p.acts", _make_switch(own, f"Pause observing {namespace or 'everywhere'}", "pause")])
     return shown
