@@ -28,7 +28,7 @@ from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.writer import Transaction
 
 KIND = "extract"
-SOURCE = "extraction"
+SOURCE = queries.EXTRACTION
 _NEIGHBOURS = 8
 _LONGEST = 1_000  # characters; what is longer is no fact
 

@@ -8,7 +8,6 @@ importance; so are facts, corrections last. Pinned memories count, but are never
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from memoryd.daemon.conversations.learning import SOURCE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs import sweeping
@@ -18,11 +17,12 @@ from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import aging, rows
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.queries import EXTRACTION
 from memoryd.daemon.store.tiers import L1, L2, TIERS
 from memoryd.daemon.store.writer import Transaction
 
 _L1, _L2 = Group("tier", L1), Group("tier", L2)
-_FACTS = Group("source", SOURCE, last_type=CORRECTION)
+_FACTS = Group("source", EXTRACTION, last_type=CORRECTION)
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
@@ -55,7 +55,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     counts = sweeping.apply(core, transaction, [step for step in planned if step.action != "delete"], operation)
     weak = [step.data for step in planned if step.action == "delete"]
     present = rows.read_rows(transaction.connection, weak)
-    going = [row for row in present.values() if (row.tier == L2 or row.source == SOURCE) and not row.pinned]
+    going = [row for row in present.values() if (row.tier == L2 or row.source == EXTRACTION) and not row.pinned]
     remove(core, transaction, going, operation)
     counts.update(deleted=len(going), skipped=len(weak) - len(going))
     return +counts

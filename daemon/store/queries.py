@@ -31,7 +31,8 @@ _LATEST_OF_SESSION = (
 
 
 # Sources of what was drawn out of conversations; what has another one and is no turn was saved on purpose.
-DRAWN = ("extraction", "session_summary", "task_completion")
+EXTRACTION = "extraction"  # the source of facts that are drawn out of a conversation
+DRAWN = (EXTRACTION, "session_summary", "task_completion")
 
 
 Provenance = Literal["saved", "said"]
