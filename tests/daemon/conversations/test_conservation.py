@@ -13,11 +13,11 @@ from conversing import DAY_S, FACTS, HOUR_S, judge, memories, observe, problems,
 from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.client.protocol import Consolidate, NewTurn, Share
 from memoryd.daemon.config import Config, LifetimeConfig, TiersConfig
+from memoryd.daemon.conversations import consolidating
+from memoryd.daemon.conversations.consolidating import Tools
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.jobs.caps import CAPS
-from memoryd.daemon.jobs.consolidating import Tools
 from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.jobs.sweeping import SWEEP
 from memoryd.daemon.store import turns

@@ -12,10 +12,9 @@ import pytest
 from conversing import observe
 from memoryd.client.errors import MemorydError
 from memoryd.client.protocol import Consolidate, EndSession, List, NewTurn
-from memoryd.daemon.conversations import judging, thinking
+from memoryd.daemon.conversations import consolidating, judging, thinking
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.jobs import consolidating
 from workbench import (
     LIMIT_S,
     CountingEmbedder,

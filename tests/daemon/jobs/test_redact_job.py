@@ -9,8 +9,9 @@ import pytest
 
 from conversing import FACTS, observe, talk
 from memoryd.client.protocol import Consolidate, Get
+from memoryd.daemon.conversations import consolidating
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import consolidating, redacting
+from memoryd.daemon.jobs import redacting
 from memoryd.daemon.jobs import run as job_run
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading

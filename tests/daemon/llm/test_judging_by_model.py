@@ -8,10 +8,9 @@ import pytest
 
 from memoryd.client.protocol import Consolidate, GetStats, NewTurn, Observe
 from memoryd.daemon.config import Config, LlmConfig
-from memoryd.daemon.conversations import judging
+from memoryd.daemon.conversations import consolidating, judging
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.memories import reading
 from model_server import ModelServer, after, fails, says
 from workbench import CountingEmbedder, ask, running
