@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from memoryd.client.errors import Invalid
 from memoryd.daemon.config import JobsConfig
-from memoryd.daemon.conversations import promoting
 from memoryd.daemon.core.work import Work
 from memoryd.daemon.jobs import caps, expiring, redacting, sweeping, trim, upkeep
 from memoryd.daemon.rooms import list_rooms
@@ -27,7 +26,6 @@ class JobRow(NamedTuple):
 
 
 _KERNEL: dict[str, JobRow] = {
-    "promote": JobRow(HOUR, 2 * MIN, "Empty L0 of the namespaces that have been quiet for long.", promoting.PROMOTE),
     "sweep": JobRow(5 * MIN, 5 * MIN, "Move memories that were not used for long from L1 to L2.", sweeping.SWEEP),
     "caps": JobRow(5 * MIN, 5 * MIN, "Bring L1 and L2 of each namespace below their limits.", caps.CAPS),
     "expire": JobRow(HOUR, 5 * MIN, "Delete memories whose time was over long ago.", expiring.EXPIRE),

@@ -1,17 +1,6 @@
 """Importing this module imports every module that registers handlers."""
 
 from memoryd.daemon.context import counting, given, preparing, unasked
-from memoryd.daemon.conversations import (
-    consolidating,
-    log,
-    moving,
-    observing,
-    pausing,
-    running_summary,
-    seeding,
-    tasks,
-    thinking,
-)
 from memoryd.daemon.jobs import calls as jobs_calls
 from memoryd.daemon.jobs import database, tiers
 from memoryd.daemon.memories import (

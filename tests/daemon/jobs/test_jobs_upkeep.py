@@ -51,9 +51,7 @@ def test_each_work_of_the_daemon_is_a_job() -> None:
 
 def test_settings_of_a_job_that_there_is_not_are_refused() -> None:
     table.check(JobsConfig(every_s={"sweep": 60.0}))
-    with pytest.raises(
-        Invalid, match=r"^There is no job 'sweeep' - at `\$\.jobs\.every_s`; there are promote, sweep, "
-    ):
+    with pytest.raises(Invalid, match=r"^There is no job 'sweeep' - at `\$\.jobs\.every_s`; there are sweep, caps, "):
         table.check(JobsConfig(every_s={"sweep": 60.0, "sweeep": 60.0}))
 
 

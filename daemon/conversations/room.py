@@ -1,0 +1,23 @@
+"""What conversations bring to the kernel: calls on turns and sessions, and the job that empties a quiet L0."""
+
+from memoryd.daemon.conversations import (
+    consolidating,
+    log,
+    moving,
+    observing,
+    pausing,
+    promoting,
+    running_summary,
+    seeding,
+    tasks,
+    thinking,
+)
+from memoryd.daemon.jobs.table import HOUR, MIN, JobRow
+from memoryd.daemon.rooms import Room
+
+_PROMOTE = "Empty L0 of the namespaces that have been quiet for long."
+
+ROOM = Room(
+    handlers=(consolidating, log, moving, observing, pausing, running_summary, seeding, tasks, thinking),
+    jobs={"promote": JobRow(HOUR, 2 * MIN, _PROMOTE, promoting.PROMOTE)},
+)
