@@ -1,6 +1,5 @@
 """Importing this module imports every module that registers handlers."""
 
-from memoryd.daemon.context import counting, given, preparing, unasked
 from memoryd.daemon.jobs import calls as jobs_calls
 from memoryd.daemon.jobs import database, tiers
 from memoryd.daemon.memories import (
