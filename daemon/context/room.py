@@ -1,6 +1,6 @@
 """What context brings to the kernel: its calls."""
 
-from memoryd.daemon.context import counting, given, preparing, unasked
+from memoryd.daemon.context import counting, given, preparing
 from memoryd.daemon.rooms import Room
 
-ROOM = Room(handlers=(counting, given, preparing, unasked))
+ROOM = Room(handlers=(counting, given, preparing))

@@ -1,4 +1,4 @@
-"""Fit how sure it is that a memory is about a prompt (`daemon/context/sureness.py`), and show what the fit is worth.
+"""Fit how sure it is that a memory is about a prompt (`daemon/unasked/sureness.py`), and show what the fit is worth.
 
 python tests/quality/fit_sureness.py [PATH ...]: replays data as `timeline` describes it, by default what may be read,
 and reads from the traces what was measured of everything that might have come up at each prompt. It prints what each
@@ -18,8 +18,8 @@ from replaying import make_id, replay
 from timeline import MemoryEvent, Prompt, TurnEvent, read_rows
 
 from memoryd.client.protocol import GetTrace, Trace, Traces
-from memoryd.daemon.context.prompting import MORE
-from memoryd.daemon.context.sureness import Measured
+from memoryd.daemon.unasked.prompting import MORE
+from memoryd.daemon.unasked.sureness import Measured
 
 DATA = Path(__file__).parents[1] / "data" / "unasked"
 READ = ("seen.jsonl", "practice-2.jsonl")  # nobody reads the unseen half

@@ -7,9 +7,9 @@ import pytest
 
 from conversing import observe, settle
 from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Trace, Unasked
-from memoryd.daemon.context import prompting, sureness, unasked
 from memoryd.daemon.context.lines import MOST_CHARS, choose_sentences
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.unasked import prompting, sureness, unasked
 from workbench import LIMIT_S, Clock, add, add_many, ask
 
 PLACE = "acme/api"

@@ -13,7 +13,7 @@ import msgspec
 
 from memoryd.client.credentials.private import WHOLE
 from memoryd.client.protocol import GetUnasked, Unasked, UnaskedLine
-from memoryd.daemon.context import given, prompting, starting
+from memoryd.daemon.context import given
 from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.context.lines import ContextLine, FittedLines, Had, fit
 from memoryd.daemon.core.checks import check_text
@@ -24,6 +24,7 @@ from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import TraceStore
 from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.pauses import TurnPlace
+from memoryd.daemon.unasked import prompting, starting
 
 PROMPT_TOKENS = 250
 

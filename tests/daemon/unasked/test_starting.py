@@ -7,8 +7,8 @@ import pytest
 
 from conversing import observe, settle
 from memoryd.client.protocol import GetUnasked, NewTurn, Unasked
-from memoryd.daemon.context import unasked
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.unasked import unasked
 from workbench import LIMIT_S, add, update
 
 PLACE = "acme/api"

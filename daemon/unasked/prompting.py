@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from memoryd.client.inert import make_inert
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
-from memoryd.daemon.context import sureness
 from memoryd.daemon.context.lines import (
     MOST_CHARS,
     CandidateTurn,
@@ -21,8 +20,6 @@ from memoryd.daemon.context.lines import (
     find_outdated,
     show_saved,
 )
-from memoryd.daemon.context.starting import PREFERENCE, describe_saved, is_for_project
-from memoryd.daemon.context.sureness import Measured
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import claims
 from memoryd.daemon.language.tongues import find_language, is_telling
@@ -36,6 +33,9 @@ from memoryd.daemon.store.queries import DRAWN, Provenance
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stem_words
+from memoryd.daemon.unasked import sureness
+from memoryd.daemon.unasked.starting import PREFERENCE, describe_saved, is_for_project
+from memoryd.daemon.unasked.sureness import Measured
 
 _CONSIDERED = 40  # hits of the search
 # The confidence of an answer is seldom above half: of a prompt that asks it counts as if this many hits had it.

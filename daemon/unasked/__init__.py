@@ -1,0 +1,4 @@
+"""Unasked: the memories that an agent is shown automatically, at the start of a session and beside a prompt.
+
+`starting` chooses the former, `prompting` the latter, as sure as `sureness` says; `unasked` answers the call.
+"""
