@@ -7,13 +7,14 @@ import msgspec
 
 from memoryd.client.protocol import Conversation, GetAround, GetLog, LoggedOutcome, LoggedSession, SessionLog
 from memoryd.daemon.conversations import summarising, tasks
+from memoryd.daemon.conversations.tables import sessions
+from memoryd.daemon.conversations.tables.sessions import SessionEntry, SessionSpan
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import namespaces, present, sessions, turns
+from memoryd.daemon.store import namespaces, present, turns
 from memoryd.daemon.store.mentions import LEAST_PREFIX
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.sessions import SessionEntry, SessionSpan
 from memoryd.daemon.store.turns import resolve_row
 
 _FOR_EVER = 1e15

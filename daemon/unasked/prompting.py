@@ -20,13 +20,14 @@ from memoryd.daemon.context.lines import (
     find_outdated,
     show_saved,
 )
+from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import claims
 from memoryd.daemon.language.tongues import find_language, is_telling
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.related import links_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
-from memoryd.daemon.store import queries, sessions, turns
+from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.queries import DRAWN, Provenance

@@ -21,9 +21,10 @@ from memoryd.daemon.context.lines import (
     show_saved,
     show_turn,
 )
+from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import claims, rating
-from memoryd.daemon.store import queries, sessions, turns
+from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.namespaces import check

@@ -1,0 +1,1 @@
+"""SQL on turns and what they became, as conversations ask."""

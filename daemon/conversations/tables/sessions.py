@@ -1,0 +1,76 @@
+"""What sessions hold: the turns, summaries and outcomes of tasks that name them in their metadata."""
+
+from typing import NamedTuple
+
+import apsw
+
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.filters import ALIVE, alive_values
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.successors import SUPERSEDED, UNEXPIRED
+
+WINDOW_S = 7 * 86_400.0  # how far from a turn others of its conversation are looked for
+_MOST_ENTRIES = 20_000
+_BEGINNING = 1_000  # characters of an entry
+# By time: the plus keeps the planner from walking through the whole namespace. A turn that was corrected was said.
+_ENTRIES = (
+    "SELECT m.namespace, m.metadata ->> '$.session', m.created_at, m.turns, m.id, m.source, m.metadata,"
+    f" substr(m.content, 1, {_BEGINNING}) FROM memories m WHERE m.created_at >= ? AND m.created_at < ?"
+    " AND m.metadata ->> '$.session' IS NOT NULL"
+    " AND (?3 IS NULL OR substr(m.metadata ->> '$.session', 1, length(?3)) = ?3)"
+    f" AND (m.turns > 0 OR m.source IN (?4, ?5) AND NOT {SUPERSEDED}) AND {UNEXPIRED.format(m='m')} AND {{reached}}"
+    f" ORDER BY m.created_at DESC, m.row DESC LIMIT {_MOST_ENTRIES}"
+)
+_NEAR = (
+    "+m.namespace = ?1 AND +m.turns = 1 AND m.metadata ->> '$.session' IS ?2 AND m.created_at BETWEEN ?3 AND ?4"
+    " AND (m.created_at, m.row) {side} (?5, ?6) ORDER BY m.created_at {order}, m.row {order} LIMIT ?7"
+)
+_LAST = (
+    f"m.namespace = ? AND +m.turns = 1 AND m.metadata ->> '$.session' IS NOT NULL AND {ALIVE}"
+    " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
+)
+
+
+class SessionEntry(NamedTuple):
+    """One thing that a session holds; `turns` is 0 for a summary or an outcome."""
+
+    namespace: int
+    session: str
+    created_at: float
+    turns: int
+    id: str
+    source: str
+    metadata: str
+    content: str
+
+
+class SessionSpan(NamedTuple):
+    """What is asked for: created from `since` until before `until`, of sessions that begin so or all."""
+
+    since: float
+    until: float
+    session: str | None
+
+
+def find_entries(
+    connection: apsw.Connection, span: SessionSpan, sources: tuple[str, str], reached: str, now: float
+) -> list[SessionEntry]:
+    """Return the latest entries of sessions, newest first; `sources` are those of summaries and of outcomes."""
+    sql = _ENTRIES.format(reached=reached.replace("m.namespace", "+m.namespace"))
+    return [SessionEntry(*values) for values in connection.execute(sql, (*span, *sources, *alive_values(now)))]
+
+
+def find_around(connection: apsw.Connection, row: Row, session: str | None, count: int) -> tuple[list[Row], list[Row]]:
+    """Return the stored turns of a conversation before and after a place, each in the order of time."""
+    bounds = row.namespace, session, row.created_at - WINDOW_S, row.created_at + WINDOW_S
+    number = row.row if row.row > 0 else 2**62  # a turn of L0 is later than those that left it
+    before, after = (
+        rows.select(connection, _NEAR.format(side=side, order=order), (*bounds, row.created_at, number, count))
+        for side, order in (("<", "DESC"), (">", "ASC"))
+    )
+    return before[::-1], after
+
+
+def find_last_turns(connection: apsw.Connection, namespace: int, now: float, limit: int) -> list[Row]:
+    """Return the latest turns of a namespace that have left L0 and belong to a session, newest first."""
+    return rows.select(connection, _LAST, (namespace, *alive_values(now), limit))
