@@ -18,10 +18,11 @@ from memoryd.client.protocol import (
     ListGiven,
     ResetSession,
 )
+from memoryd.daemon.context.tables import given
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import namespaces, rows, sessions, turns
+from memoryd.daemon.store import namespaces, rows, turns
 from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
@@ -38,7 +39,7 @@ def reset(core: Core, call: ResetSession) -> "Future[Done]":
     check_text("session", call.session)
 
     def write(transaction: Transaction) -> Done:
-        sessions.forget_given(transaction.connection, _key(call))
+        given.forget_given(transaction.connection, _key(call))
         return Done(message="Contexts of this session start again.")
 
     return core.store.write(write, over_limit=True)
@@ -70,7 +71,7 @@ def list_given(core: Core, call: ListGiven) -> GivenList:
     places = None if reached is None else {names.name(number) for number in reached}
     times: dict[str, dict[str, float]] = {}
     with core.store.reading() as connection:
-        for key, memory, at in sessions.list_given(connection, call.since or 0.0):
+        for key, memory, at in given.list_given(connection, call.since or 0.0):
             if places is not None and key.partition("\n")[0] not in places:
                 continue
             if key not in times and len(times) == call.limit:
@@ -111,7 +112,7 @@ def read(core: Core, call: GetContext | GetUnasked) -> dict[str, bytes]:
     if not call.session:
         return {}
     with core.store.reading() as connection:
-        return sessions.read_given(connection, _key(call))
+        return given.read_given(connection, _key(call))
 
 
 def keep(core: Core, call: GetContext | GetUnasked, memories: Sequence[tuple[str, bytes]], result: R) -> "Future[R]":
@@ -126,8 +127,8 @@ def keep(core: Core, call: GetContext | GetUnasked, memories: Sequence[tuple[str
 
     def write(transaction: Transaction) -> R:
         if call.fresh:
-            sessions.forget_given(transaction.connection, _key(call))
-        sessions.keep_given(transaction.connection, _key(call), memories, now)
+            given.forget_given(transaction.connection, _key(call))
+        given.keep_given(transaction.connection, _key(call), memories, now)
         return result
 
     return core.store.write(write)

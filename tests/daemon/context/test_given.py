@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from memoryd.client.protocol import GetContext, GetUnasked, GivenList, ListGiven, NewTurn, Observe, ResetSession
+from memoryd.daemon.context.tables.given import keep_given
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import sessions
 from workbench import add, ask, delete
 
 
@@ -51,8 +51,6 @@ def test_a_turn_that_was_given_is_listed_while_it_is_in_l0(core: Core) -> None:
     said = NewTurn(role="user", content="The second office opens in March, near the harbour")
     [turn] = ask(core, Observe(namespace="acme", session="before", turns=[said])).ids
     key = "acme\nlater"
-    core.store.write(
-        lambda transaction: sessions.keep_given(transaction.connection, key, [(turn, b"")], core.clock())
-    ).result()
+    core.store.write(lambda transaction: keep_given(transaction.connection, key, [(turn, b"")], core.clock())).result()
     [session] = ask(core, ListGiven())
     assert [(line.tier, line.type) for line in session.lines] == [("L0", "turn")]
