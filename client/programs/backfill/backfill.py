@@ -30,6 +30,8 @@ def _declare(parser: ArgumentParser) -> None:
     add("--project", metavar="DIR", help="what was said in this project only")
     add("--since", type=parse_date, metavar="DATE", help="what was said on this date or later")
     add("--dry-run", action="store_true", help="show what is there and would be left out; change nothing")
+    add("--automated", action="store_true", help="sessions that a program ran, too")
+    add("--temporary", action="store_true", help="sessions in temporary folders, too")
     add_secrets(parser)
 
 
@@ -43,7 +45,14 @@ class BackfillReport(NamedTuple):
 
 
 def _backfill(args: Namespace) -> None:
-    wanted = SessionQuery(args.agent or list(AGENTS), args.since, _find_project(args.project), named_namespace(args))
+    wanted = SessionQuery(
+        args.agent or list(AGENTS),
+        args.since,
+        _find_project(args.project),
+        named_namespace(args),
+        args.automated,
+        args.temporary,
+    )
     made = take(args, wanted)
     value = {
         "projects": made.projects,

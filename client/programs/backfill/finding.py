@@ -1,5 +1,6 @@
 """Which past sessions there are: all files are read once; of each session figures stay, its turns are on disk."""
 
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,15 +15,23 @@ from memoryd.client.projects.project import project_namespace, project_root
 
 UNPLACED = "turns of sessions whose folder is not known (--namespace takes them in)"
 EARLIER = "turns before --since"
+TEMPORARY = "turns of temporary folders (--temporary takes them in)"
+TAKEN_BACK = "taken back"
+AUTOMATED = "turns of automated sessions (--automated takes them in)"
 
 
 class SessionQuery(NamedTuple):
-    """What is wanted: of which agents, since when, of which project (its top folder), where to (None: by folder)."""
+    """What is wanted: of which agents, since when, of which project (its top folder), where to (None: by folder).
+
+    `automated`: sessions that a program ran, too; `temporary`: those of temporary folders.
+    """
 
     agents: Sequence[str]
     since: float | None = None
     project: str = ""
     namespace: str | None = None
+    automated: bool = False
+    temporary: bool = False
 
 
 class FoundSession(NamedTuple):
@@ -66,7 +75,7 @@ def _note(found: FoundSessions, wanted: SessionQuery, agent: str, session: Sessi
         found.left_out[agent].update(session.left_out)
         return
     times = [turn.at for turn in turns]
-    size = sum(len(turn.text.encode()) for turn in turns)
+    size = sum(len(turn.content.encode()) for turn in turns)
     place = spool.tell(), spool.write(msgspec.msgpack.encode(turns))
     figures = agent, session.name, turns[0].folder, len(turns), size, min(times), max(times)
     found.sessions.append(FoundSession(*figures, session.left_out, place))
@@ -74,7 +83,15 @@ def _note(found: FoundSessions, wanted: SessionQuery, agent: str, session: Sessi
 
 def select(session: Session, wanted: SessionQuery) -> list[Utterance]:
     """Return the turns of a session that are wanted; those of a project that is not meant are not counted either."""
-    turns = session.utterances
+    turns = [turn for turn in session.utterances if not turn.taken_back]
+    session.left_out[TAKEN_BACK] += len(session.utterances) - len(turns)
+    if session.automated and not wanted.automated:
+        session.left_out[AUTOMATED] += len(turns)
+        turns = []
+    if not wanted.temporary and wanted.namespace is None:
+        lasting = [turn for turn in turns if not is_temporary(turn.folder)]
+        session.left_out[TEMPORARY] += len(turns) - len(lasting)
+        turns = lasting
     if wanted.project:
         turns = [turn for turn in turns if turn.folder and find_root(turn.folder) == wanted.project]
         if not turns:
@@ -87,6 +104,13 @@ def select(session: Session, wanted: SessionQuery) -> list[Utterance]:
         session.left_out[UNPLACED] += lost
         turns = [turn for turn in turns if turn.folder]
     return turns
+
+
+@lru_cache(1000)
+def is_temporary(folder: str) -> bool:
+    """Return whether a folder is below one for temporary files."""
+    places = {"/tmp", "/var/tmp", "/private/tmp", "/var/folders", "/private/var/folders", tempfile.gettempdir()}
+    return any(folder == place or folder.startswith(f"{place}/") for place in places)
 
 
 @lru_cache(1000)

@@ -128,7 +128,7 @@ def _build_calls(
 def _build_turn(turn: Utterance, speaker: str) -> PastTurn:
     return PastTurn(
         role=turn.role,
-        content=turn.text,
+        content=turn.content,
         created_at=turn.at,
         id=turn.id,
         speaker=speaker if turn.role == "user" else "",

@@ -1,18 +1,23 @@
 """The table of agents whose past sessions can be taken in.
 
 To add one: a module with `read(path, home)`, which yields the sessions of a file, and a row here; a test wants a
-sample.
+sample. A reader of files that grow line by line takes `start` too, the `settled` of a session that was read before.
+One may have `judge(text)`: what a prompt is, as a hook gets it.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
-from memoryd.client.programs.sessions.building import Session
+from memoryd.client.programs.hooks.answering import clean_prompt
+from memoryd.client.programs.sessions.building import TYPED, Judged, Session
 
-ReadSessions = Callable[[Path, Path], Iterator[Session]]
+ReadSessions = Callable[..., Iterator[Session]]
+JudgePrompt = Callable[[str], Judged]
 
 
 class PastAgent(NamedTuple):
@@ -40,10 +45,20 @@ class PastAgent(NamedTuple):
         found = {path for pattern in self.files for path in home.glob(pattern)}
         return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
-    def read(self, path: Path) -> Iterator[Session]:
-        """Yield the sessions of a file."""
-        read: ReadSessions = import_module(f"memoryd.client.programs.sessions.{self.module}").read
-        return read(path, self.find_home())
+    def read(self, path: Path, start: int = 0) -> Iterator[Session]:
+        """Yield the sessions of a file, or what was said from an offset on in a file that grows line by line."""
+        read: ReadSessions = self._find_module().read
+        for session in read(path, self.find_home(), start) if start else read(path, self.find_home()):
+            session.date(session.began or path.stat().st_mtime, time.time())
+            yield session
+
+    def judge(self, text: str) -> Judged:
+        """Return what a prompt is that a hook was given, and what of it the person said."""
+        judge: JudgePrompt | None = getattr(self._find_module(), "judge", None)
+        return judge(text) if judge else Judged(TYPED, clean_prompt(text))
+
+    def _find_module(self) -> ModuleType:
+        return import_module(f"memoryd.client.programs.sessions.{self.module}")
 
 
 AGENTS: dict[str, PastAgent] = {

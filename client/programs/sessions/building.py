@@ -6,13 +6,16 @@ speaks next; a plan that was accepted), or a program (notices, peers, output of 
 the agent's answers and plans are kept; everything else is counted by kind.
 """
 
+import errno
 import hashlib
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -32,16 +35,42 @@ TOOLS, THINKING, BETWEEN = "output of tools", "thinking", "said between tools"
 HOST, SUBAGENT, UNREADABLE = "commands, and what the agent's program added", "turns of subagents", "unreadable lines"
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_FILE_BYTES = 256 * 1024 * 1024  # of one that is read as a whole
+BIG_LINE_BYTES = 1024 * 1024  # beyond it a line is judged by its ends
+_END_BYTES = 2048
+_CLOCKS_DIFFER_S = 300.0
+UNKNOWN_TIME = 0.0  # until `date` gives a better one
 _LATEST = 253402300799.0  # the year 9999
 _MILLISECONDS_FROM = 1e11
 _UUID = compile_late(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # A text that is one element, as programs put beside prompts: <environment_context>, <session_context>.
 _ADDED = compile_late(r"\s*<([a-z][\w-]*)(?:\s[^>]*)?>.*</\1>\s*", re.DOTALL)
+# Of a long line: plain fields at its end, and what is left of a character at a cut.
+_LAST_FIELDS = compile_late(r'[}\]"],((?:"\w+":(?:"[^"\\]*"|true|false|null|-?\d[\d.]*),?)+)\}\s*\Z')
+_CUT_CHARACTER = compile_late(r"\\u[0-9a-fA-F]{0,3}\Z")
 
 
 PERSON, AGENT = "person", "agent"
 TYPED, QUEUED, REPLY, REASON, ARGUMENT = "typed", "queued", "reply", "reason", "argument"
 ANSWER, PLAN = "answer", "plan"
+# What a program says to the agent, by kind; counted, never kept.
+NOTICE, PEER, CONTEXT = "notices of background work", "messages of other agents", "context that an editor added"
+COMMAND, FEEDBACK, COMPACTION = "commands to the host and their output", "what hooks said", "summaries of compactions"
+HANDED_PLAN, SYNTHETIC = "plans that were handed over", "lines that the host wrote for the agent"
+
+
+class Judged(NamedTuple):
+    """What one text is that a host presents as a prompt: its kind, and what of it the person said.
+
+    `kind` is one of the person's, or one of a program's; then `text` is empty.
+    """
+
+    kind: str
+    text: str = ""
+
+    @property
+    def is_person(self) -> bool:
+        """Return whether the person said something with it."""
+        return bool(self.text)
 
 
 class Utterance(NamedTuple):
@@ -68,18 +97,31 @@ class Utterance(NamedTuple):
         """Return the role of the turn that it becomes."""
         return "user" if self.who == PERSON else "assistant"
 
+    @property
+    def content(self) -> str:
+        """Return the text as it is kept: a reply with its question, without which "Harbor" says nothing."""
+        return f"{self.question}\n{self.text}" if self.question else self.text
+
 
 class Session:
     """A session while it is read, and then: its utterances that are kept, and how much was left out, by reason.
 
     `automated` says by what it is seen that a program ran the session, empty where a person did. `unknown` counts the
     kinds of entries that the reader does not know; `version` is that of the host which wrote the last entry.
+    `forked_from` names the session whose beginning this one repeats; `began` is when the file says that it began.
+
+    Of a file that grows, the reader sets `offset` to where each line begins. `settled` is where to read on the next
+    time: nothing before it changes any more what was said there. `is_torn` says that what was read since goes on from
+    an entry before it, so only reading the whole file shows what was taken back.
     """
 
     def __init__(self, agent: str, name: str, folder: str = "") -> None:
         self.agent, self.folder = agent, folder
         self.name = name[:MAX_SESSION_CHARS]
-        self.automated = self.version = ""
+        self.automated = self.version = self.forked_from = ""
+        self.offset = self.settled = 0
+        self.is_torn = False
+        self.began: float | None = None
         self.utterances: list[Utterance] = []
         self.left_out: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
@@ -94,13 +136,28 @@ class Session:
         if _ADDED.fullmatch(text):
             self.left_out[HOST] += 1
             return
-        self.close()
         said = clean_prompt(_clean(text))
-        if not said:  # a command, which may be answered too
-            self.left_out[HOST] += 1
+        if not said:
+            self.command(HOST)
             return
-        self._to_program = False
-        self.utterances.append(self._make(PERSON, kind, said, at, key, folder)._replace(question=question))
+        self.says(kind, said, at, key, folder, question)
+
+    def says(self, kind: str, text: str, at: float | None, key: str, folder: str = "", question: str = "") -> Utterance:
+        """Take in what the person said, as the reader judged it: nothing more is taken out of it."""
+        self._open()
+        said = self._make(PERSON, kind, _clean(text), at, key, folder)._replace(question=_clean(question))
+        self.utterances.append(said)
+        return said
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether the agent has said something to what was said last."""
+        return self._answer is not None
+
+    def command(self, reason: str = COMMAND) -> None:
+        """Count what the person had the host do without words for the agent, which may answer it."""
+        self._open()
+        self.left_out[reason] += 1
 
     def agent_says(self, text: str, at: float | None, key: str, folder: str = "") -> None:
         """Take in what the agent said; only the last of it before the person or a program speaks is an answer."""
@@ -113,13 +170,20 @@ class Session:
 
     def agent_plans(self, text: str, at: float | None, key: str, folder: str = "") -> None:
         """Take in a plan of the agent that the person accepted."""
+        self._open()
         self.utterances.append(self._make(AGENT, PLAN, _clean(text), at, key, folder))
 
     def program_says(self, reason: str = HOST) -> None:
         """Count what a program said to the agent, which ends the agent's answer to what was said before."""
-        self.close()
+        self._open()
         self._to_program = True
         self.left_out[reason] += 1
+
+    def _open(self) -> None:
+        """End the answer to what was said before: somebody speaks to the agent."""
+        self.close()
+        self._to_program = False
+        self.settled = self.offset
 
     def write(self, path: Any, folder: str = "") -> None:
         """Note a file that a tool of the agent wrote."""
@@ -128,6 +192,12 @@ class Session:
             if is_path(path) and path not in self._files:
                 self._files.append(path)
 
+    def drop_interim(self) -> None:
+        """Count what the agent said last as said between tools: it goes on working when the person speaks."""
+        if self._answer:
+            self.left_out[BETWEEN] += 1
+            self._answer = None
+
     def close(self) -> None:
         """End what was answered to what was said last."""
         if self._answer:
@@ -135,10 +205,20 @@ class Session:
             self.utterances.append(self._answer._replace(files=files, to_program=self._to_program))
             self._answer, self._files = None, []
 
+    def date(self, began: float | None, now: float) -> None:
+        """Give utterances without a time, or with one in the future, that of a neighbour, else when the file began."""
+        times = [said.at if UNKNOWN_TIME < said.at <= now + _CLOCKS_DIFFER_S else None for said in self.utterances]
+        if late := sum(said.at > now + _CLOCKS_DIFFER_S for said in self.utterances):
+            self.unknown["times in the future"] += late
+        known = next((at for at in times if at is not None), min(began or now, now))
+        for number, at in enumerate(times):
+            known = at if at is not None else known
+            self.utterances[number] = self.utterances[number]._replace(at=known)
+
     def _make(self, who: str, kind: str, text: str, at: float | None, key: str, folder: str) -> Utterance:
         before = self._answer or (self.utterances[-1] if self.utterances else None)
-        known = at if at is not None else before.at if before else 0.0
-        id = _make_id(self.agent, self.name, key)
+        known = at if at is not None else before.at if before else UNKNOWN_TIME
+        id = make_id(self.agent, self.name, key)
         return Utterance(id, who, kind, text[:MAX_TEXT_CHARS], known, folder or self.folder, [])
 
 
@@ -151,7 +231,7 @@ def _limit_files(files: list[str]) -> list[str]:
     return found
 
 
-def _make_id(agent: str, session: str, key: str) -> str:
+def make_id(agent: str, session: str, key: str) -> str:
     """Return the id of a turn: what its program calls it where that is an UUID, as hooks do, else one made of it."""
     if _UUID.fullmatch(key):
         return key.replace("-", "")
@@ -168,20 +248,92 @@ def _clean(text: str) -> str:
 
 def read_objects(path: Path, left_out: Counter[str]) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a file of lines; what is none, or is cut off, is counted."""
-    with path.open("rb") as file:
-        while line := file.readline(MAX_LINE_BYTES):
-            if line.strip():
+    for _, entry in read_lines(path, left_out):
+        yield entry
+
+
+def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the JSON objects of a file of lines from an offset on, each with the offset of its line.
+
+    What is none, or is cut off, is counted. Of a line of more than 1 MB only both ends are decoded, and no more of it
+    is held: see `read_ends`.
+    """
+    with open_file(path) as file:
+        file.seek(start)
+        while line := file.readline(BIG_LINE_BYTES):
+            offset = start
+            start += len(line)
+            if not line.endswith(b"\n") and len(line) == BIG_LINE_BYTES:
+                head, tail = line[:_END_BYTES], b""
+                while not line.endswith(b"\n") and (line := file.readline(BIG_LINE_BYTES)):
+                    start += len(line)
+                    tail = (tail + line)[-_END_BYTES:]
+                yield offset, read_ends(head, tail)
+            elif line.strip():
                 try:
-                    yield msgspec.json.decode(line, type=dict[str, Any])
+                    yield offset, msgspec.json.decode(line, type=dict[str, Any])
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                     left_out[UNREADABLE] += 1
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file for reading; raise OSError for anything else, such as a FIFO, without waiting for it."""
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(number, "rb")
+
+
+def read_ends(head: bytes, tail: bytes) -> dict[str, Any]:
+    """Return what both ends of a long JSON object say: the beginning as far as it goes, plain fields at the end.
+
+    A text that goes on beyond the beginning is cut; what stands in the middle is not there.
+    """
+    text = head.decode(errors="ignore")
+    found: dict[str, Any] = {}
+    for cut in _list_cuts(text):
+        with suppress(msgspec.MsgspecError, RecursionError):
+            found = msgspec.json.decode(cut, type=dict[str, Any])
+            break
+    if fields := _LAST_FIELDS.search(tail.decode(errors="ignore")):
+        with suppress(msgspec.MsgspecError):
+            found |= msgspec.json.decode("{" + fields[1] + "}", type=dict[str, Any])
+    return found
+
+
+def _list_cuts(text: str) -> Iterator[str]:
+    """Yield a beginning of a JSON object made whole: as it is, else without what stands after its last commas."""
+    closing: list[str] = []
+    commas: list[tuple[int, str]] = []  # where a value ended, and what closes the rest there
+    in_text = escaped = False
+    for at, character in enumerate(text):
+        if in_text:
+            in_text = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            in_text = True
+        elif character in "{[":
+            closing.append("}" if character == "{" else "]")
+        elif character in "}]" and closing:
+            closing.pop()
+        elif character == ",":
+            commas.append((at, "".join(reversed(closing))))
+    rest = "".join(reversed(closing))
+    if in_text:
+        whole = text[:-1] if escaped else _CUT_CHARACTER.sub("", text)
+        yield whole + '"' + rest
+    yield text + rest
+    for at, rest in reversed(commas[-4:]):
+        yield text[:at] + rest
 
 
 def read_object(path: Path, left_out: Counter[str]) -> dict[str, Any]:
     """Return the JSON object that a file is, empty and counted where it is none."""
     try:
-        if path.stat().st_size <= MAX_FILE_BYTES:
-            return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        with open_file(path) as file:
+            if os.fstat(file.fileno()).st_size <= MAX_FILE_BYTES:
+                return msgspec.json.decode(file.read(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     left_out[UNREADABLE] += 1

@@ -79,7 +79,7 @@ def test_of_answers_before_the_next_prompt_the_last_one_stays(folder: Path) -> N
     assert session.left_out["said between tools"] == 1
 
 
-@pytest.mark.parametrize("command", ["/review now", "<command-message>review</command-message>"])
+@pytest.mark.parametrize("command", ["/review", "<command-name>/review</command-name>"])
 def test_what_a_command_is_answered_takes_the_place_of_no_other_answer(command: str, folder: Path) -> None:
     said_ = [
         ("user", "Why is it slow?"),
