@@ -74,7 +74,7 @@ def find_named(text: str, lowered: str) -> Iterator[CredentialMatch]:
                 if lowered.find(name, at, found.start) < 0:
                     at = max(at, found.end - len(name))
             at = lowered.find(name, at)
-    yield from find_in_tables(text, ends)
+    yield from find_in_tables(text, lowered, ends)
 
 
 def _find_connected(name: TellingName, text: str) -> CredentialMatch | None:

@@ -24,10 +24,12 @@ _DRAWN = _LINES | frozenset("|+: \t\r>│├┼┤╞╪╡╟╫╢")
 _LONGEST_HEAD = 2_000  # characters of a table's first line
 
 
-def find_in_tables(text: str, names: Sequence[int]) -> Iterator[CredentialMatch]:
+def find_in_tables(text: str, lowered: str, names: Sequence[int]) -> Iterator[CredentialMatch]:
     """Yield the credentials in tables whose first line has a telling name that ends at one of these places."""
-    done = 0
-    for place in sorted({*names, *(match.start() for match in _PAIRS.finditer(text))}):
+    done, places = 0, {*names}
+    if "value" in lowered or "-[ record" in lowered:
+        places.update(match.start() for match in _PAIRS.finditer(text))
+    for place in sorted(places):
         if place >= done:
             begin, end = text.rfind("\n", 0, place) + 1, _find_line_end(text, place)
             done = end

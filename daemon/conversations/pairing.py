@@ -16,7 +16,7 @@ _FEW_CHARS = 20  # of a reply that says little without what it replies to
 
 def find_asked(last: RecentTurn | None, turn: NewTurn, at: float) -> RecentTurn | None:
     """Return the question of somebody else that a short turn follows directly; users without a name are one person."""
-    if last is None or not can_answer(turn) or not gate.is_short_answer(turn.content):
+    if last is None or not gate.is_short_answer(turn.content) or not can_answer(turn):
         return None
     if not (asking.is_question(last.end) and is_recent(last, at)):
         return None

@@ -9,7 +9,8 @@ import re
 from memoryd.client.patterns import compile_late
 
 _MOST_CHARS = 400  # of a text that only asks
-_ENDS = compile_late(r"(?:[?？]|(?:[か吗呢嗎]|っけ)[。.]?)[\s\"'”’»)\]*_`]*$")
+# Alternatives that begin with a character each: `search` skips to these.
+_ENDS = compile_late(r"(?:\?|？|か[。.]?|吗[。.]?|呢[。.]?|嗎[。.]?|っけ[。.]?)[\s\"'”’»)\]*_`]*$")
 _SPEAKER = compile_late(r"[^\W\d_][^\n:?？]{0,39}: ")
 _SENTENCE = compile_late(r".+?(?:[.!?…](?=\s|$)|[。！？]|\n|$)", re.DOTALL)
 _STATED = compile_late(r"\d|\w[/_]\w|\w\.\w")  # a number, a path, the name of a file
@@ -64,6 +65,12 @@ def find_label(text: str) -> str:
     return match[0][:-2].casefold() if match else ""
 
 
+def _drop_label(text: str) -> str:
+    """Return a text without the speaker's name with which it begins."""
+    match = _SPEAKER.match(text)
+    return text[match.end() :] if match else text
+
+
 def is_question(text: str) -> bool:
     """Return whether a text ends with a question."""
     return bool(_ENDS.search(text[-40:]))
@@ -73,9 +80,9 @@ def only_asks(text: str) -> bool:
     """Return whether a text asks and states nothing: what is said beside the question is shorter, and no number."""
     if len(text) > _MOST_CHARS:
         return False
-    text = _SPEAKER.sub("", text.strip(), count=1)
+    text = _drop_label(text.strip())
     if not is_question(text):
-        return bool(_BEGINS.fullmatch(text) or _HOLDS.fullmatch(text))
+        return bool(_BEGINS.fullmatch(text) or (not text.isascii() and _HOLDS.fullmatch(text)))
     sentences = [match[0].strip() for match in _SENTENCE.finditer(text)]
     stated = "".join(sentence for sentence in sentences if not is_question(sentence))
     return 2 * len(stated) < len(text) and not _STATED.search(stated)
@@ -90,14 +97,17 @@ def knows_nothing(text: str) -> bool:
     """Return whether a short text says that somebody does not know, and nothing else."""
     if len(text) > MOST_UNKNOWN_CHARS:
         return False
-    text = text.strip()
-    if label := _SPEAKER.match(text):
-        text = text[label.end() :]
+    text = _drop_label(text.strip())
     if not _OPENING.match(text):
         return False
-    clauses = [clause.strip() for clause in _CLAUSE.split(text)]
-    said = [clause for clause in clauses if not _FILLER.fullmatch(clause)]
-    return bool(said) and all(_UNKNOWN.fullmatch(clause) for clause in said)
+    is_said = False
+    for clause in map(str.strip, _CLAUSE.split(text)):
+        if _FILLER.fullmatch(clause):
+            continue
+        if not _UNKNOWN.fullmatch(clause):
+            return False
+        is_said = True
+    return is_said
 
 
 def answers_nothing(text: str) -> bool:

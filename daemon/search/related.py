@@ -82,7 +82,7 @@ class Shown:
             return False
         for one in (row, *candidate.related):  # also what was to be shown with it
             attach(head, one)
-        kind = _kind(head.record, row)
+        kind = _kind(head.record, links_of(head.record), row)
         candidate.shown_with = head.record.id
         candidate.lost = f"it is shown {_SHOWN_AS[kind]} {head.record.id[:8]}"
         if kind in ("question", "prompt", "answer"):
@@ -153,29 +153,32 @@ def attach(head: Candidate, row: Row) -> None:
 def find_shown(candidate: Candidate) -> list[Related]:
     """Return what is shown with a hit: what it replies to, then the latest of its answers, then facts or turns."""
     head = candidate.record
-    assert head is not None
+    if head is None or not candidate.related:
+        return []
+    links = links_of(head)
     by_kind: dict[_Kind, list[Row]] = {kind: [] for kind in _SHOWN_AS}
     for row in sorted(candidate.related, key=lambda row: row.created_at):
-        by_kind[_kind(head, row)].append(row)
+        by_kind[_kind(head, links, row)].append(row)
     by_kind["answer"] = by_kind["answer"][-_MOST_ANSWERS:]
-    question = links_of(head).question
     return [
         # Facts and turns are only named, and what was asked in other words.
         Related(
-            id=one.id, kind=kind, content=one.content[:_MOST_CHARS] if kind == "answer" or one.id == question else ""
+            id=one.id,
+            kind=kind,
+            content=one.content[:_MOST_CHARS] if kind == "answer" or one.id == links.question else "",
         )
         for kind in by_kind
         for one in by_kind[kind]
     ]
 
 
-def _kind(head: Row, row: Row) -> _Kind:
-    """Return what a memory is to the one that it is shown with."""
-    if row.id in (linked := links_of(head)).said:
+def _kind(head: Row, links: RelatedLinks, row: Row) -> _Kind:
+    """Return what a memory is to the one that it is shown with, whose links are `links`."""
+    if row.id in links.said:
         return "turn"
-    if row.id == linked.question:
+    if row.id == links.question:
         return "question" if asks(row.content) else "prompt"
-    if head.id in links_of(row).said:
+    if row.turns == 0 and head.id in links_of(row).said:
         return "fact"
     return "question" if only_asks(row.content) else "answer"
 

@@ -49,6 +49,7 @@ def test_a_text_may_do_nothing_but_ask(text: str) -> None:
         "which is why we left",
         "was fixed yesterday",
         "How nice",
+        "Since yesterday the new address of staging is a longer name: see below. Can you all reach it from the office?",
         "I mean it",
         "what is it for. It is for the build",
         "没什么",
