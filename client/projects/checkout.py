@@ -13,7 +13,7 @@ def remote_of(top: str) -> str | None:
     by its folder.
     """
     try:
-        folder, is_linked = _git_folder(top)
+        folder, is_linked = find_repository(top)
         url = _url(_read(os.path.join(folder, "config"))) if folder else ""
     except FileNotFoundError:
         return ""
@@ -22,7 +22,7 @@ def remote_of(top: str) -> str | None:
     return _normalise(url, top) if url else folder if is_linked else ""
 
 
-def _git_folder(top: str) -> tuple[str, bool]:
+def find_repository(top: str) -> tuple[str, bool]:
     """Return the folder of a checkout's repository, empty if there is none, and whether it is shared by worktrees."""
     folder = os.path.join(top, ".git")
     try:

@@ -77,7 +77,7 @@ class WorkspaceStatus(Struct, kw_only=True):
     problems: list[FileProblem] = []
     """files and folders of which nothing, or not all, is indexed"""
     left_out: list[FileProblem] = []
-    """the first 200 files and folders that are not meant to be indexed, and why: patterns, .gitignore, hidden"""
+    """the first 200 files and folders that are not meant to be indexed, and why: patterns, ignored by git, hidden"""
     dreams_write: bool = False
     """dreams may write its MEMORY.md: somebody allowed it"""
     reason: str = ""

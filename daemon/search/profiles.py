@@ -16,7 +16,7 @@ from memoryd.daemon.store.tiers import L2
 
 DAY_S = 86_400.0
 _MOST_HALVES = 1000.0
-_DATED = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)\.md$")
+_DATED = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d|\d{8})\.md$")
 
 # Formulas ------------------------------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Facet(NamedTuple):
 
 
 def date_in(path: str | None) -> float | None:
-    """Return the date in the name of a daily file (YYYY-MM-DD.md) as UTC seconds, None for any other path."""
+    """Return the date in the name of a daily file (YYYY-MM-DD.md, YYYYMMDD.md) in UTC seconds, None for other paths."""
     match = _DATED.search(path or "")
     try:
         return datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp() if match else None

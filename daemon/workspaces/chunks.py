@@ -1,7 +1,8 @@
 """What the index holds of one file: its chunks as rows of `memories`, put in place of those that are there.
 
 A row that is the same as a chunk stays, with its id and its vector, and gets new lines; so an edit embeds only what it
-changed. Everything about a row comes from its file, so an index rebuilt is the same, ids included.
+changed. Everything about a row comes from its file, so an index rebuilt is the same, ids included; but chunks of a file
+that was moved have the ids that they had at its former place.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ SOURCE = "file"
 _HEADING, _TAGS = "heading", "tags"
 _MEMORY = "memory"  # the folder whose sub-folders are namespaces
 _FOLLOWS = ("start_line", "end_line", "expires_at", "pinned", "created_at", "updated_at")  # a row that stays gets these
-_DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
+_DATED = re.compile(r"(\d{4}-\d\d-\d\d(?!\d)|\d{8}(?=(?:\d{4}|\d{6})?(?!\d)))")  # 2026-03-15, 20260315, 202603151230
 _Key = tuple[Any, ...]
 
 
@@ -80,7 +81,7 @@ def build_file(workspace: StoredWorkspace, relative: str, document: Document) ->
     front = document.front
     check_word("type", front.type)
     changed_at = document.mtime_ns / 1e9
-    date = document.front.created_at or find_date(relative)
+    date = document.front.created_at or find_date(relative) or document.front.changed_at
     taken: dict[bytes, int] = {}
     wanted = []
     for chunk in document.chunks:

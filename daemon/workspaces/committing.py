@@ -35,6 +35,7 @@ class FileCommit(NamedTuple):
     known: Stat | None  # what the index knew of it when it was read
     stat: Stat | None
     file: File | None = None
+    former: tuple[str, Stat | None] | None = None  # where its file was before, and what was known of it there
 
     def is_larger(self) -> bool:
         """Return whether the index will take more room: the file is new there, or longer than it was."""
@@ -106,6 +107,8 @@ def _apply(
         rows.delete(connection, gone)
         return gone
     done.read += 1
+    moved = _move(core, transaction, workspace, change, path)
+    done.removed += bool(moved)
     workspaces.put_file(connection, workspace.id, change.relative, change.stat)
     if change.file is None:
         done.unchanged += 1
@@ -115,7 +118,19 @@ def _apply(
     done.indexed += 1
     done.chunks_new += len(difference.new)
     done.chunks_kept += difference.kept
-    return difference.new + difference.gone
+    return [*moved, *difference.new, *difference.gone]
+
+
+def _move(core: Core, transaction: Transaction, workspace: StoredWorkspace, change: FileCommit, path: str) -> list[int]:
+    """Give a file the chunks of the one that it was before; return their rows, none where that was read since."""
+    connection, (former, known) = transaction.connection, change.former or ("", None)
+    if change.file is None or known is None or workspaces.read_stat(connection, workspace.id, former) != known:
+        return []
+    workspaces.drop_file(connection, workspace.id, former)
+    moved = workspaces.find_rows(connection, chunks.absolute_path(workspace, former))
+    namespace = core.store.namespaces.ensure(transaction, change.file.namespace) if moved else 0
+    rows.change_many(connection, ("path", "namespace"), [(path, namespace, row) for row in moved])
+    return moved
 
 
 def add_counts(counts: Counts, other: Counts) -> None:

@@ -82,9 +82,8 @@ def append(text: str, note: str) -> Edit:
 
 def _front_lines(lines: Sequence[str]) -> int:
     """Return how many lines front matter takes."""
-    if not lines or lines[0].rstrip() != "---":
-        return 0
-    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ("---", "...")), 0)
+    ends = {"---": ("---", "..."), "+++": ("+++",)}.get(lines[0].rstrip() if lines else "", ())
+    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ends), 0)
 
 
 def _place(lines: Sequence[str], body: int) -> tuple[int, list[_Block], bool]:

@@ -60,16 +60,19 @@ def index(core: Core, workspace: StoredWorkspace, force: bool = False, tell: Tel
         live.folders = frozenset(scanned.folders)
         live.left_out = {**scanned.left_out, **({"*": scanned.others} if scanned.others else {})}
         counts = Counts(namespace=workspace.namespace, scanned=len(scanned.files), unchanged=len(scanned.files))
-        committing.write(core, workspace, _find_left_out(known, scanned), counts)
+        gone, moved = _find_left_out(known, scanned)
+        held = set(moved.values())
+        committing.write(core, workspace, (one for one in gone if one.relative not in held), counts)
         todo = [file.path for file in scanned.files if force or _is_different(file, known.get(file.path))]
         counts.unchanged -= len(todo)
         live.progress = (0, len(todo))
         tell(0, len(todo))
         for documents in _read_ahead(core, live, workspace, todo):
-            if late := _write(core, workspace, known, documents, force, counts):
+            if late := _write(core, workspace, known, documents, force, counts, moved):
                 committing.add_counts(counts, reindex(core, workspace, late, force))
             live.progress = (live.progress[0] + len(documents), len(todo))
             tell(*live.progress)
+        committing.write(core, workspace, (one for one in gone if one.relative in held), counts)  # unless it was moved
         counts.scanned = len(scanned.files)
         live.scanned_at = core.clock()
         return counts
@@ -78,10 +81,13 @@ def index(core: Core, workspace: StoredWorkspace, force: bool = False, tell: Tel
         live.passing.release()
 
 
-def _find_left_out(known: dict[str, Stat], scanned: Scan) -> Iterator[FileCommit]:
-    """Yield the files that are not there any more, or that the patterns or a .gitignore leave out."""
+def _find_left_out(known: dict[str, Stat], scanned: Scan) -> tuple[list[FileCommit], dict[bytes, str]]:
+    """Return the files that are no longer there, or are left out now, and by hash those that may have been moved."""
     there = {file.path for file in scanned.files}
-    return (FileCommit(path, last, None) for path, last in known.items() if path not in there)
+    gone = [FileCommit(path, last, None) for path, last in known.items() if path not in there]
+    sizes = {file.size for file in scanned.files if file.path not in known}
+    moved = {one.known.hash: one.relative for one in gone if one.known and one.known.hash and one.known.size in sizes}
+    return gone, moved
 
 
 def _read_ahead(core: Core, live: Live, workspace: StoredWorkspace, relatives: Sequence[str]) -> Iterator[Documents]:
@@ -189,10 +195,23 @@ def _write(
     documents: Documents,
     force: bool,
     counts: Counts,
+    moved: dict[bytes, str] | None = None,
 ) -> list[str]:
-    """Write what differs from what is `known`; return the files that somebody else has read since."""
+    """Write what differs from what is `known`; return the files that somebody else has read since.
+
+    New files that hold what one of the `moved` did take its chunks over, and it is taken out of these.
+    """
     changes = (_change(core, workspace, known.get(path), path, document, force) for path, document in documents)
+    if moved:
+        changes = (_take_over(known, moved, change) for change in changes)
     return committing.write(core, workspace, (change for change in changes if change.stat or change.known), counts)
+
+
+def _take_over(known: Mapping[str, Stat | None], moved: dict[bytes, str], change: FileCommit) -> FileCommit:
+    if change.known is not None or change.stat is None or change.stat.hash not in moved:
+        return change
+    former = moved.pop(change.stat.hash)
+    return change._replace(former=(former, known[former]))
 
 
 def _change(

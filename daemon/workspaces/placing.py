@@ -61,7 +61,7 @@ def relative_path(workspace: StoredWorkspace, file: str, now: float, is_local: b
         )
     chosen = next((path for path in named if os.path.lexists(workspace.root / path)), named[0])
     if _is_left_out(workspace, chosen):
-        raise Invalid(f"{workspace.root}/{chosen} is left out by a .gitignore, so it would not be found.")
+        raise Invalid(f"{workspace.root}/{chosen} is ignored by git, so it would not be found.")
     return chosen
 
 
@@ -106,11 +106,11 @@ def _is_named(workspace: StoredWorkspace, path: str) -> bool:
 
 
 def _is_left_out(workspace: StoredWorkspace, path: str) -> bool:
-    """Return whether a .gitignore leaves a file, or a folder that it is in, out."""
+    """Return whether git ignores a file, or a folder that it is in."""
     chain = ignore.read_enclosing(workspace.root)
     below = ""
     for part in path.split("/"):
-        chain = [*chain, ignore.read(workspace.root / below / ignore.NAME, below=below)]
+        chain = [*chain, *ignore.read_folder(workspace.root / below, below=below)]
         inner = f"{below}{part}"
         if ignore.is_ignored(inner if inner == path else f"{inner}/", chain):
             return True

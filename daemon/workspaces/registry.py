@@ -75,8 +75,11 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> S
 
 
 def choose_globs(root: Path) -> tuple[str, ...]:
-    """Return the patterns of a folder that nobody chose: all of a vault or of a folder of notes, else memory files."""
-    if (root / ".obsidian").is_dir():
+    """Return the patterns of a folder that nobody chose: all of a vault or of a folder of notes, else memory files.
+
+    A folder `memory` is one of notes, whatever is in it.
+    """
+    if (root / ".obsidian").is_dir() or root.name == "memory":
         return WHOLE
     if (root / "MEMORY.md").exists() or (root / "memory").is_dir():
         return GLOBS

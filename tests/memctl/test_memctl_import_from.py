@@ -399,6 +399,25 @@ def test_lines_that_are_cut_off_are_named_and_the_others_come_in(memctl: Memctl,
     assert "line 6" in outcome.err
 
 
+def test_of_a_line_with_a_damaged_object_that_alone_is_lost(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    def entity(name: str, said: str) -> str:
+        return json.dumps({"type": "entity", "name": name, "entityType": "x", "observations": [said]})
+
+    file = tmp_path / "memory.json"
+    lines = [
+        entity("a", "one") + entity("b", 'two {"type"'),
+        entity("c", "three")[:50] + entity("d", "four") + " " + entity("e", "five"),
+        entity("f", "six") + '{"type":"relation","from":"a","to":"b","relationType":"knows"}' + entity("g", "se")[:40],
+        "junk " + entity("h", "eight"),
+    ]
+    file.write_text("\n".join(lines))
+    outcome = memctl("import", "--from", "mcp-memory", str(tmp_path))
+    assert outcome.code == 0
+    said = {"a: one", 'b: two {"type"', "d: four", "e: five", "f: six", "a knows b", "h: eight"}
+    assert {record.content for record in everything(client)} == said
+    assert "3 left out: lines that are cut off" in outcome.out
+
+
 @pytest.mark.slow
 def test_a_database_that_its_owner_writes_to_is_read_and_a_locked_one_is_said(memctl: Memctl, tmp_path: Path) -> None:
     file = tmp_path / "memori.db"

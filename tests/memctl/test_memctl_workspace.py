@@ -44,6 +44,19 @@ def test_a_relative_path_is_one_from_the_current_directory(
     assert json.loads(memctl("workspace", "status", "./memory", "--json").out)["workspace"]["files"] == 2
 
 
+def test_a_hidden_folder_memory_of_a_project_is_a_workspace_with_all_its_notes(
+    daemon: Any, memctl: Memctl, folder: Path
+) -> None:
+    root = folder / "shop/.claude/memory"
+    root.mkdir(parents=True)
+    (folder / "shop/.git").mkdir()
+    (root / "MEMORY.md").write_text("- [Deploys](deploys.md)\n")
+    (root / "deploys.md").write_text("---\ntype: feedback\n---\nNobody deploys on a Friday.\n")
+    added = memctl("workspace", "add", str(root))
+    assert f"Added {root} as shop; it is watched.\nIndexed 2 files as 2 chunks (" in added.out
+    assert memctl("search", "who deploys on friday", "--json").json[0]["type"] == "feedback"
+
+
 def test_the_home_folder_is_understood_and_shown(
     daemon: Any, memctl: Memctl, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ Each observation becomes a memory that begins with the name of its entity, each 
 knows neither times nor users: its own time is that of all, and what is known stays as it is.
 """
 
+import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,8 @@ from memoryd.client.programs.memctl.escapes import decode_json
 from memoryd.client.programs.memctl.sending import Item, read_lines
 from memoryd.client.protocol import Record
 
+_OBJECT = re.compile(r'\{\s*"')
+_DECODER = json.JSONDecoder()
 FILE_NAMES = ("memory.jsonl", "memory.json")
 
 
@@ -32,23 +36,45 @@ def read(path: Path, account: Account) -> Iterator[Item]:
             if not line.strip():
                 continue
             seen += 1
-            entry = _parse_entry(line.removeprefix(BOM_UTF8))
-            if entry is None:
-                account.skip("lines that are cut off or no entity or relation")
-                account.notes.append(f"{file}, line {number}: not an entity or relation, left out.")
-                continue
-            known += 1
-            for made in _convert_entry(account, entry, at):
-                yield Item(f"{file}, line {number}", made, time="unknown")
+            for entry in _parse_line(line.removeprefix(BOM_UTF8)):
+                if entry is None:
+                    account.skip("lines that are cut off or no entity or relation")
+                    account.notes.append(f"{file}, line {number}: not an entity or relation, left out.")
+                    continue
+                known += 1
+                for made in _convert_entry(account, entry, at):
+                    yield Item(f"{file}, line {number}", made, time="unknown")
     if seen and not known:
         raise Invalid(f"{file} is no memory of the MCP memory server: no line is an entity or a relation.")
 
 
-def _parse_entry(line: bytes) -> dict[str, Any] | None:
+def _parse_line(line: bytes) -> Iterator[dict[str, Any] | None]:
+    """Yield what a line holds, None for each part that is no entity or relation.
+
+    Two servers that write at once leave several objects on a line, some of them cut off.
+    """
     try:
-        entry = decode_json(line, object)
+        yield _check_entry(decode_json(line, object))
+        return
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+        text = line.decode(errors="replace")
+    at, is_whole = 0, True  # whether all before `at` was read
+    while begin := _OBJECT.search(text, at):
+        is_whole = is_whole and not text[at : begin.start()].strip(" \t\r\n,")
+        try:
+            entry, at = _DECODER.raw_decode(text, begin.start())
+        except (ValueError, RecursionError):
+            at, is_whole = begin.end(), False
+            continue
+        if not is_whole:
+            yield None
+        yield _check_entry(entry)
+        is_whole = True
+    if not is_whole or text[at:].strip(" \t\r\n,"):
+        yield None
+
+
+def _check_entry(entry: object) -> dict[str, Any] | None:
     if not isinstance(entry, dict):
         return None
     needed = {"entity": ("name", "entityType", "observations"), "relation": ("from", "to", "relationType")}

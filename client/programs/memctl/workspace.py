@@ -46,9 +46,12 @@ def _add(args: Namespace) -> int:
 
 
 def _project_namespace(path: str) -> str | None:
-    """Return the namespace of a folder that is a project as a whole, so that its notes are where its memories are."""
+    """Return the namespace of a folder that is a project as a whole, so that its notes are where its memories are.
+
+    A folder `memory` inside a project is that of the project.
+    """
     root = os.path.realpath(os.path.expanduser(path))
-    is_project = os.path.isdir(root) and project_root(root) == root
+    is_project = os.path.isdir(root) and (project_root(root) == root or os.path.basename(root) == "memory")
     return (project_namespace(root) or None) if is_project else None
 
 

@@ -46,8 +46,9 @@ class Front(Struct):
     pinned: bool = False
     expires_at: float | None = None
     metadata: dict[str, Any] = {}  # all other keys, as JSON can hold them
-    end_line: int = 0  # lines that it takes, its `---` included
+    end_line: int = 0  # lines that it takes, its marks included
     created_at: float | None = None
+    changed_at: float | None = None
 
 
 class Document(Struct):
@@ -74,7 +75,7 @@ class Scan(NamedTuple):
 
     files: list[WalkedFile]  # by path
     problems: dict[str, str]  # relative path -> why it is left out, a sentence
-    ignored: int = 0  # files and folders that a .gitignore leaves out
+    ignored: int = 0  # files and folders that git ignores
     folders: Sequence[str] = ()  # those it looked into, relative to the root ("" is the root): to be watched
     left_out: dict[str, str] = {}  # noqa: RUF012  relative path -> why it is not meant to be read; the first ones
     others: str = ""  # a sentence on files that are no Markdown

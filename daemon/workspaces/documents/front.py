@@ -1,10 +1,11 @@
-"""Front matter: YAML between `---` lines at the very start of a file.
+"""Front matter: YAML between `---` lines, or TOML between `+++` lines, at the very start of a file.
 
 It comes from anywhere, so it is checked before anything is built of it: no aliases (a few of them stand for gigabytes),
 no deep nesting, a bounded size. What is wrong is a problem to report; the lines are then text like all others.
 """
 
 import math
+import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
@@ -23,6 +24,10 @@ MAX_EVENTS = 5_000
 MAX_WORD_BYTES = 128  # of a type or tag
 MAX_INTEGER = 2**63 - 1
 
+_MARKS = ("---", "+++")  # of YAML and of TOML
+_CREATED = ("created", "created_at", "date_created", "date")  # the best first
+_CHANGED = ("modified", "date_modified")
+
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NEVER = frozenset({"", "never", "no", "none", "false"})
 _YES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -35,7 +40,7 @@ def parse_front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
         return Front(), None
     text = "\n".join(lines[1 : end - 1])
     try:
-        values = _read_mapping(text)
+        values = _read_mapping(text) if lines[0].rstrip() == "---" else _read_toml(text)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         return Front(), f"The front matter is not read, but taken as text: {_reason(error)}."
     if values is None:
@@ -46,7 +51,8 @@ def parse_front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
         tags=_read_tags(values.pop("tags", None), problems),
         pinned=_read_pinned(values.pop("pinned", None), problems),
         expires_at=_read_expires(values.pop("expires", None), problems),
-        created_at=_find_created(values),
+        created_at=_find_time(values, _CREATED),
+        changed_at=_find_time(values, _CHANGED),
         metadata=values,
         end_line=end,
     )
@@ -55,9 +61,10 @@ def parse_front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
 
 def _end(lines: Sequence[str]) -> int:
     """Return how many lines front matter takes; 0: there is none."""
-    if not lines or lines[0].rstrip() != "---":
+    mark = lines[0].rstrip() if lines else ""
+    if mark not in _MARKS:
         return 0
-    return next((number + 1 for number, line in enumerate(lines[1:MAX_LINES], 1) if line.rstrip() == "---"), 0)
+    return next((number + 1 for number, line in enumerate(lines[1:MAX_LINES], 1) if line.rstrip() == mark), 0)
 
 
 def _read_mapping(text: str) -> dict[str, Any] | None:
@@ -69,6 +76,22 @@ def _read_mapping(text: str) -> dict[str, Any] | None:
     if mapping is None:
         return {}
     return {_key(key): _convert(value) for key, value in mapping.items()} if isinstance(mapping, dict) else None
+
+
+def _read_toml(text: str) -> dict[str, Any]:
+    """Return what TOML text holds, as JSON can hold it."""
+    if len(text) > MAX_CHARS:
+        raise ValueError(f"it is longer than {MAX_CHARS} characters")
+    values = tomllib.loads(f"\n{text}")  # so that errors name the lines of the file
+    _check_depth(values, MAX_DEPTH)
+    return {_key(key): _convert(value) for key, value in values.items()}
+
+
+def _check_depth(value: Any, left: int) -> None:
+    if left < 0:
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH}")
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_depth(item, left - 1)
 
 
 def _check(text: str) -> None:
@@ -147,11 +170,12 @@ def _read_tags(value: Any, problems: list[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _find_created(values: dict[str, Any]) -> float | None:
-    """Return the time that `created` or `date` says; other tools write what they like there, so nothing is wrong."""
-    for name in ("created", "date"):
+def _find_time(values: dict[str, Any], names: Sequence[str]) -> float | None:
+    """Return the time that one of some keys says; other tools write what they like there, so nothing is wrong."""
+    said = {key.casefold().replace(" ", "_"): value for key, value in reversed(values.items())}
+    for name in names:
         try:
-            if isinstance(text := values.get(name), str):
+            if isinstance(text := said.get(name), str):
                 return seconds(text.strip().strip("[]"))
         except Invalid:
             continue

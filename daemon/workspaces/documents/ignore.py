@@ -1,10 +1,14 @@
-"""What .gitignore files leave out, as git reads them: the nearest file decides, in it the last pattern that matches."""
+"""What git ignores: the nearest .gitignore decides, in it the last pattern that matches; before these come the
+repository's `info/exclude` and the user's own excludes (`core.excludesFile`). Git never runs.
+"""
 
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from memoryd.client.projects.checkout import find_repository
 
 if TYPE_CHECKING:
     from pathspec import RegexPattern
@@ -16,7 +20,7 @@ _FOLDER_MARK = "ps_d"  # the group by which pathspec shows that a pattern matche
 
 
 class IgnoreRules(NamedTuple):
-    """The patterns of one .gitignore, the last one first."""
+    """The patterns of one file, the last one first."""
 
     below: str  # the folder that it is in, relative to the root, with a `/` at its end
     above: str  # or, when that encloses the root: the root's path in it
@@ -52,20 +56,57 @@ def read_enclosing(root: Path) -> list[IgnoreRules]:
     if checkout == root:
         return []
     folders = [folder for folder in reversed(root.parents) if folder.is_relative_to(checkout)]
-    chain = [read(folder / NAME, above=f"{root.relative_to(folder)}/") for folder in folders]
+    chain = [rules for folder in folders for rules in read_folder(folder, above=f"{root.relative_to(folder)}/")]
     # Who makes a workspace of a folder that git ignores wants it all the same.
     within = any(_match(pattern, rules.above) and pattern.include for rules in chain for pattern in rules.patterns)
-    return [] if within else [rules for rules in chain if rules.patterns]
+    return [] if within else chain
 
 
-def read(path: Path, below: str = "", above: str = "") -> IgnoreRules:
-    """Read a .gitignore; one that is missing or cannot be read has no patterns, and a wrong pattern is left out."""
+def read_folder(folder: Path, below: str = "", above: str = "") -> list[IgnoreRules]:
+    """Return the rules that a folder brings: those of its .gitignore and, before them, of the checkout that it is."""
+    texts = [_read(folder / NAME, os.O_NOFOLLOW)]
+    if (folder / ".git").exists():
+        texts = [_read(_find_excludes_file()), _read_excludes(folder), *texts]
+    return [rules for text in texts if (rules := _parse(text, below, above)).patterns]
+
+
+def _read_excludes(checkout: Path) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        repository, _ = find_repository(str(checkout))
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return _read(Path(repository, "info", "exclude"), os.O_NOFOLLOW) if repository else ""
+
+
+def _find_excludes_file() -> Path:
+    """Return the file of what a user ignores in all checkouts, as git's configuration of the user names it."""
+    home = Path(os.path.expanduser("~"))
+    own = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
+    named = ""
+    for config in (own / "config", home / ".gitconfig"):  # the last one decides
+        section = ""
+        for line in map(str.strip, _read(config).splitlines()):
+            if line.startswith("["):
+                section = line.partition("]")[0].lower()
+                continue
+            name, found, value = line.partition("=")
+            if found and section == "[core" and name.strip().lower() == "excludesfile":
+                named = re.split(r"\s[#;]", value)[0].strip().strip('"')
+    return Path(os.path.expanduser(named)) if named else own / "ignore"
+
+
+def _read(path: Path, flags: int = 0) -> str:
+    """Return what a file says, empty for one that is missing or cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
         with open(descriptor, "rb") as file:
-            text = file.read(MAX_BYTES).decode("utf-8-sig", "replace")
+            return file.read(MAX_BYTES).decode("utf-8-sig", "replace")
     except OSError:
-        return IgnoreRules(below, above, [])
+        return ""
+
+
+def _parse(text: str, below: str, above: str) -> IgnoreRules:
+    """Return the rules of a text; a wrong pattern is left out."""
     patterns = [pattern for line in reversed(text.split("\n")) if (pattern := _parse_pattern(line.rstrip("\r")))]
     return IgnoreRules(below, above, patterns)
 

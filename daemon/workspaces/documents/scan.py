@@ -1,6 +1,6 @@
 """Which files of a folder its patterns name: one walk, without following symbolic links.
 
-It looks only into folders that can hold what the patterns name and that no .gitignore leaves out. What cannot be read
+It looks only into folders that can hold what the patterns name and that that git does not ignore. What cannot be read
 is a problem of that file or folder, never of the walk.
 """
 
@@ -63,9 +63,9 @@ class _Walk:
     def look_into(self, folder: _Folder) -> Iterator[_Folder]:
         """Take note of the files of one folder; yield the folders in it."""
         entries = self._list_entries(folder.path)
-        if any(entry.name == ignore.NAME for entry in entries):
-            rules = ignore.read(Path(self.root, folder.path, ignore.NAME), below=folder.path)
-            folder = folder._replace(chain=[*folder.chain, rules])
+        if any(entry.name in (ignore.NAME, ".git") for entry in entries):
+            rules = ignore.read_folder(Path(self.root, folder.path), below=folder.path)
+            folder = folder._replace(chain=[*folder.chain, *rules])
         for entry in entries:
             try:
                 yield from self._take(folder, entry)
@@ -119,7 +119,7 @@ class _Walk:
     def _is_wanted(self, path: str, chain: Sequence[IgnoreRules]) -> bool:
         if chain and ignore.is_ignored(path, chain):
             self.ignored += 1
-            self._leave_out(path, "A .gitignore leaves it out.")
+            self._leave_out(path, "Git ignores it.")
             return False
         return True
 

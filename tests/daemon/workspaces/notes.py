@@ -49,5 +49,9 @@ class Watched(NamedTuple):
     def finds(self, query: str, words: str) -> bool:
         return any(words in content for content in found(self.core, query))
 
+    def ids(self) -> set[str]:
+        """Return the ids of all chunks."""
+        return {memory.id for memory in ask(self.core, List(tier=["documents"], limit=1000))}
+
     def paths(self) -> set[str]:
         return {str(memory.path) for memory in ask(self.core, List(limit=1000))}

@@ -12,7 +12,8 @@ import pytest
 from notes import sections, write
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.protocol import Get, List
+from memoryd.client.protocol import Get, List, Search
+from memoryd.client.times import seconds
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import expiring
 from memoryd.daemon.memories import reading
@@ -26,6 +27,11 @@ def chunks(core: Core) -> dict[str, str]:
     """Return the content of each chunk in the index by path and lines."""
     page = ask(core, List(tier=["documents"], limit=1000))
     return {f"{m.path}:{m.start_line}-{m.end_line}": m.content for m in page}
+
+
+def ids_of(core: Core) -> dict[str, str]:
+    """Return the id of each chunk in the index by path and lines."""
+    return {f"{m.path}:{m.start_line}-{m.end_line}": m.id for m in ask(core, List(tier=["documents"], limit=1000))}
 
 
 def added(core: Core, root: Path, **options: Any) -> StoredWorkspace:
@@ -155,6 +161,49 @@ def test_a_renamed_file_costs_no_embedding_and_a_removed_one_leaves(counting: Co
     assert indexing.index(core, workspace).removed == 1
     assert chunks(core) == {}
     assert found(core, "Number 3 original") == []
+
+
+def test_a_file_that_is_moved_keeps_the_ids_of_its_chunks_also_into_another_namespace(core: Core, root: Path) -> None:
+    path = write(root, "memory/a.md", sections(5))
+    write(root, "memory/twin.md", "# Twin\n\nIt is there twice.\n")
+    workspace = added(core, root)
+    indexing.index(core, workspace)
+    before = ids_of(core)
+    path.rename(root / "memory/2026-03-15.md")
+    write(root, "memory/twin-2.md", "# Twin\n\nIt is there twice.\n")  # a copy, which is no move
+    counts = indexing.index(core, workspace)
+    assert (counts.removed, counts.indexed, counts.chunks_kept) == (1, 2, 5)
+    after = ids_of(core)
+    assert set(before.values()) < set(after.values())
+    assert {name for name in after if "/a.md" in name} == set()
+    assert seconds("2026-03-15") in {memory.created_at for memory in ask(core, List(limit=100)).memories}
+    (root / "memory/team").mkdir()
+    (root / "memory/2026-03-15.md").rename(root / "memory/team/plan.md")
+    indexing.index(core, workspace)
+    assert set(ids_of(core).values()) == set(after.values())
+    moved = [memory for memory in ask(core, List(limit=100)).memories if "/team/" in (memory.path or "")]
+    assert {memory.namespace for memory in moved} == {"notes/team"}
+    hits = ask(core, Search(query="Number 3 original", namespace="notes/team", reach="exact"))
+    assert {hit.path for hit in hits} == {str(root / "memory/team/plan.md")}
+    write(root, "memory/a.md", sections(5))  # the same text at the former place is another
+    indexing.index(core, workspace)
+    assert len(set(ids_of(core).values())) == len(after) + 5
+    assert core.store.find_problems() == []
+
+
+def test_names_and_front_matter_date_a_note(core: Core, root: Path) -> None:
+    texts = {
+        "20260315.md": "a", "20260316-call.md": "b", "202603171230 Idea.md": "c", "20261345.md": "d",
+        "2026-03-18.md": "---\nmodified: 2026-11-01\n---\ne", "plan.md": "+++\nmodified = 2026-03-19\n+++\nf",
+        "2026-03-20.md": "---\nCreated: 2026-03-21\n---\ng", "123456789.md": "h",
+    }  # fmt: skip
+    for name, text in texts.items():
+        write(root, f"memory/{name}", text)
+    indexing.index(core, added(core, root))
+    memories = ask(core, List(limit=100)).memories
+    days = {memory.content: int((memory.created_at - seconds("2026-03-15")) // 86_400) for memory in memories}
+    assert {name: days[name] for name in "abcefg"} == dict(zip("abcefg", (0, 1, 2, 3, 4, 6), strict=True))
+    assert min(days["d"], days["h"]) > 6
 
 
 def test_the_embedded_text_begins_with_the_headings(counting: Counting, root: Path) -> None:

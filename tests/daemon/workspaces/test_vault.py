@@ -73,7 +73,7 @@ def test_a_vault_is_indexed_whole_and_what_is_left_out_has_a_reason(core: Core, 
     assert {one.path: one.problem for one in status.left_out} == {
         ".obsidian/": "It is hidden.",
         ".trash/": "It is hidden.",
-        "Private/": "A .gitignore leaves it out.",
+        "Private/": "Git ignores it.",
         "*": "1 file is no Markdown: 1 .png.",
     }
     files = ask(core, ListFiles(workspace=str(root), limit=5, offset=295))

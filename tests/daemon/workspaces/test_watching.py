@@ -136,9 +136,10 @@ def test_a_burst_of_2000_files_is_a_few_passes(watched: Watched, root: Path, mon
     assert len(passes) <= 24
 
 
-def test_moving_a_file_or_a_folder_costs_no_embedding(watched: Watched, root: Path) -> None:
+def test_moving_a_file_or_a_folder_costs_no_embedding_and_keeps_ids(watched: Watched, root: Path) -> None:
     path = write(root, "memory/a.md", sections(20, changed=3, word="walrus"))
     watched.add(root)
+    ids = watched.ids()
     watched.embedder.texts.clear()
     moved = path.with_name("b.md")
     path.rename(moved)
@@ -149,6 +150,7 @@ def test_moving_a_file_or_a_folder_costs_no_embedding(watched: Watched, root: Pa
     wait_until(lambda: watched.paths() == {str(inner / "b.md")})
     inner.rename(root / "memory" / "other")
     wait_until(lambda: watched.paths() == {str(root / "memory/other/b.md")})
+    assert watched.ids() == ids
     (root / "memory").rename(root / "elsewhere")
     wait_until(lambda: watched.paths() == set())
     (root / "elsewhere").rename(root / "memory")

@@ -100,7 +100,7 @@ def test_an_existing_file_is_meant_before_a_new_one(watched: Watched, root: Path
         ("memory/", "not a path below"),
         (".hidden.md", "hidden"),
         ("memory/.git/x.md", "hidden"),
-        ("private", "left out by a .gitignore"),
+        ("private", "ignored by git"),
         ("a\nb", "cannot be the name"),
         ("a\0b", "not a path below"),
         ("x" * 300, "cannot be the name"),

@@ -119,3 +119,60 @@ def test_metadata_is_what_json_can_hold() -> None:
 def test_no_text_is_an_error(text: str) -> None:
     found, _ = front(text)
     assert 0 <= found.end_line <= text.count("\n") + 3
+
+
+DATES = {
+    "created: 2026-03-15": "created_at",
+    "created_at: 2026-03-15T00:00:00Z": "created_at",
+    "Created: 2026-03-15": "created_at",
+    "date created: 2026-03-15": "created_at",
+    "Date Created: '[[2026-03-15]]'": "created_at",
+    "date: 2026-03-15": "created_at",
+    "modified: 2026-03-15": "changed_at",
+    "date modified: 2026-03-15": "changed_at",
+    "created: soon\ndate: 2026-03-15": "created_at",
+    "modified: 2027-01-01\ndate: 2028-01-01\ncreated_at: 2026-03-15": "created_at",
+}
+
+
+def test_a_date_is_read_under_the_names_that_other_programs_give_it() -> None:
+    misses = {text: found for text, name in DATES.items() if getattr(found := front(text)[0], name) != AT}
+    assert misses == {}
+
+
+AT = seconds("2026-03-15")
+TOML = """+++
+title = "Cache"
+type = "decision"
+tags = ["cache", "#two words"]
+created_at = 2026-03-15
+at = 10:30:00
+[extra]
+ids = [1, 2.5]
++++
+body"""
+
+
+def test_toml_between_plus_signs_is_front_matter_too() -> None:
+    found, problem = parse_front_matter(TOML.split("\n"))
+    assert problem is None
+    assert (found.type, found.tags, found.created_at, found.end_line) == ("decision", ["cache", "two words"], AT, 9)
+    assert found.metadata["extra"] == {"ids": [1, 2.5]}
+    assert (found.metadata["title"], found.metadata["at"]) == ("Cache", "10:30:00")
+    assert parse_front_matter(["+++", "+++"]) == (Front(end_line=2), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a = 1\nb is 2", "line 3"),
+        ("a = " + "[" * 3000 + "]" * 3000, "not read"),
+        (f"{'.'.join('a' * (MAX_DEPTH + 2))} = 1", "nested deeper"),
+        (f"a = '{'x' * 40_000}'", "longer than"),
+        ("a: 1", "line 2"),
+    ],
+)
+def test_toml_that_cannot_be_read_is_text_and_reported(text: str, reason: str) -> None:
+    found, problem = parse_front_matter(f"+++\n{text}\n+++\nbody".split("\n"))
+    assert found == Front()
+    assert reason in str(problem)

@@ -175,20 +175,53 @@ def test_a_workspace_in_an_ignored_folder_is_indexed_all_the_same(tmp_path: Path
     assert found(tmp_path / "repo/.notes/team", "*.md") == ["a.md"]
 
 
-def test_what_git_says_is_what_a_walk_finds(root: Path) -> None:
-    """The same files as `git ls-files`, over patterns that are easily read wrong."""
+def test_what_git_says_is_what_a_walk_finds(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same files as `git ls-files`, over patterns that are easily read wrong, and from each place that has some."""
     git = shutil.which("git")
     if not git:
         pytest.skip("git is not installed")
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     names = "a.md b.md docs/a.md docs/in/a.md docs/in/b.md foo/bar/a.md foo/baz.md x y.md/z.md logs/1.md".split()
+    names += ["excluded.md", "foo/in-own.md", "foo/in-all.md", "docs/in/kept.md", "docs/in/in-all.md"]
     write(root, *(name if name.endswith(".md") else f"{name}.md" for name in names))
-    text = "/a.md\ndocs/*\n!docs/in/\nfoo/**/a.md\n*.md/\n**/logs\n[xz].md\n\\#a\nb.md \n"
+    text = "/a.md\ndocs/*\n!docs/in/\nfoo/**/a.md\n*.md/\n**/logs\n[xz].md\n\\#a\nb.md \n!docs/in/in-all.md\n"
     write(root, ".gitignore", text=text)
     subprocess.run([git, "init", "-q", str(root)], check=True, capture_output=True)
-    listed = subprocess.run(
-        [git, "-C", str(root), "ls-files", "-o", "--exclude-standard", "*.md"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert found(root, "**/*.md") == sorted(listed.stdout.split())
+
+    def list_files() -> list[str]:
+        command = [git, "-C", str(root), "ls-files", "-o", "--exclude-standard", "*.md"]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+        assert found(root, "**/*.md") == sorted(listed)
+        assert found(root / "foo", "**/*.md") == sorted(one[4:] for one in listed if one.startswith("foo/"))
+        return listed
+
+    before = list_files()
+    write(root, ".git/info/exclude", text="/excluded.md\nkept.md\n")
+    write(home, ".config/git/ignore", text="in-all.md\n")
+    assert set(before) - set(list_files()) == {"excluded.md", "docs/in/kept.md", "foo/in-all.md"}
+    write(home, ".config/git/config", text="[core]\n\texcludesFile = /nowhere\n")
+    write(home, ".gitconfig", text='[user]\n\tname = x\n[core]\n\tExcludesfile = "~/own" # mine\n')
+    (home / "own").symlink_to(home / "dotfile")
+    write(home, "dotfile", text="in-own.md\n")
+    assert set(before) - set(list_files()) == {"excluded.md", "docs/in/kept.md", "foo/in-own.md"}
+
+
+def test_a_linked_worktree_has_the_excludes_of_its_repository(tmp_path: Path) -> None:
+    write(tmp_path, "repo/.git/worktrees/tree/commondir", text="../..\n")
+    write(tmp_path, "repo/.git/info/exclude", text="draft.md\n")
+    write(tmp_path, "tree/.git", text=f"gitdir: {tmp_path}/repo/.git/worktrees/tree\n")
+    write(tmp_path, "tree/draft.md", "tree/docs/draft.md", "tree/docs/a.md")
+    assert found(tmp_path / "tree", "**/*.md") == ["docs/a.md"]
+    assert found(tmp_path / "tree/docs", "*.md") == ["a.md"]
+
+
+def test_a_workspace_that_the_user_ignores_everywhere_is_indexed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    write(tmp_path, "config/git/ignore", text=".claude/\n")
+    write(tmp_path, "repo/.git/HEAD", "repo/.claude/memory/MEMORY.md", "repo/.claude/memory/cache.md")
+    assert found(tmp_path / "repo/.claude/memory", "**/*.md") == ["MEMORY.md", "cache.md"]
