@@ -21,6 +21,7 @@ from memoryd.client.patterns import compile_late
 from memoryd.client.programs.hooks import hosts
 from memoryd.client.programs.hooks.hosts import HOSTS, Host
 from memoryd.client.programs.hooks.wire import DaemonLink
+from memoryd.client.programs.sessions.prompts import clean_prompt
 from memoryd.client.projects.known import take_origin
 from memoryd.client.projects.project import namespace_of_environment, project_namespace, project_root
 from memoryd.client.transport import paths, trust
@@ -35,10 +36,6 @@ _MAX_SPEAKER_BYTES = 128
 _TRANSCRIPT_TAIL = 512 * 1024  # bytes
 _FLUSHED_AFTER_S, _LOOK_AGAIN_S = 1.0, 0.03  # Copilot CLI writes its transcript while a hook runs (1.0)
 _NONE_YET = ("", "")
-_COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
-# What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
-# What is opened and not closed is theirs: taken to its end, so that the text is read once.
-_INJECTED = [compile_late(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
 PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
 MOST_FILES, MOST_BYTES = 100, 12_000  # of one answer
@@ -157,14 +154,6 @@ def _question(event: EventContext) -> CallFields | None:
 def _read_prompt(event: EventContext) -> str:
     """Return what the user said, empty for a command to the host."""
     return clean_prompt(event.text("prompt"))
-
-
-def clean_prompt(prompt: str) -> str:
-    """Return what of a prompt the user said, empty for a command to the host."""
-    for injected in _INJECTED:
-        prompt = injected.sub(lambda found: "" if found[1] is None else found[0], prompt)
-    prompt = prompt.strip()
-    return "" if _COMMAND.match(prompt) else prompt
 
 
 # What the daemon gets ---------------------------------------------------------------------------------------------

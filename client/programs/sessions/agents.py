@@ -2,7 +2,6 @@
 
 To add one: a module with `read(path, home)`, which yields the sessions of a file, and a row here; a test wants a
 sample. A reader of files that grow line by line takes `start` too, the `settled` of a session that was read before.
-One may have `judge(text)`: what a prompt is, as a hook gets it.
 """
 
 import os
@@ -13,11 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from memoryd.client.programs.hooks.answering import clean_prompt
-from memoryd.client.programs.sessions.building import TYPED, Judged, Session
+from memoryd.client.programs.sessions.building import Session
 
 ReadSessions = Callable[..., Iterator[Session]]
-JudgePrompt = Callable[[str], Judged]
 
 
 class PastAgent(NamedTuple):
@@ -32,6 +29,7 @@ class PastAgent(NamedTuple):
     folder: str
     files: tuple[str, ...]
     home: str = ""
+    resumes: bool = False  # whether its reader takes `start`
 
     def find_home(self) -> Path:
         """Return the folder in which this agent keeps what is its own."""
@@ -52,17 +50,14 @@ class PastAgent(NamedTuple):
             session.date(session.began or path.stat().st_mtime, time.time())
             yield session
 
-    def judge(self, text: str) -> Judged:
-        """Return what a prompt is that a hook was given, and what of it the person said."""
-        judge: JudgePrompt | None = getattr(self._find_module(), "judge", None)
-        return judge(text) if judge else Judged(TYPED, clean_prompt(text))
-
     def _find_module(self) -> ModuleType:
         return import_module(f"memoryd.client.programs.sessions.{self.module}")
 
 
 AGENTS: dict[str, PastAgent] = {
-    "claude-code": PastAgent("Claude Code", "claude_code", ".claude", ("projects/*/*.jsonl",), "CLAUDE_CONFIG_DIR"),
+    "claude-code": PastAgent(
+        "Claude Code", "claude_code", ".claude", ("projects/*/*.jsonl",), "CLAUDE_CONFIG_DIR", True
+    ),
     "codex": PastAgent(
         "Codex",
         "codex",

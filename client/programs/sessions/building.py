@@ -26,9 +26,9 @@ from memoryd.client.programs.hooks.answering import (
     MAX_TEXT_CHARS,
     MOST_BYTES,
     MOST_FILES,
-    clean_prompt,
     is_path,
 )
+from memoryd.client.programs.sessions.prompts import COMMAND, TYPED, clean_prompt
 from memoryd.client.times import seconds
 
 TOOLS, THINKING, BETWEEN = "output of tools", "thinking", "said between tools"
@@ -50,27 +50,7 @@ _CUT_CHARACTER = compile_late(r"\\u[0-9a-fA-F]{0,3}\Z")
 
 
 PERSON, AGENT = "person", "agent"
-TYPED, QUEUED, REPLY, REASON, ARGUMENT = "typed", "queued", "reply", "reason", "argument"
 ANSWER, PLAN = "answer", "plan"
-# What a program says to the agent, by kind; counted, never kept.
-NOTICE, PEER, CONTEXT = "notices of background work", "messages of other agents", "context that an editor added"
-COMMAND, FEEDBACK, COMPACTION = "commands to the host and their output", "what hooks said", "summaries of compactions"
-HANDED_PLAN, SYNTHETIC = "plans that were handed over", "lines that the host wrote for the agent"
-
-
-class Judged(NamedTuple):
-    """What one text is that a host presents as a prompt: its kind, and what of it the person said.
-
-    `kind` is one of the person's, or one of a program's; then `text` is empty.
-    """
-
-    kind: str
-    text: str = ""
-
-    @property
-    def is_person(self) -> bool:
-        """Return whether the person said something with it."""
-        return bool(self.text)
 
 
 class Utterance(NamedTuple):
@@ -78,7 +58,7 @@ class Utterance(NamedTuple):
 
     `kind` is one of those above. `files` were written by the agent's tools for this answer. `question` is what a reply
     replies to. `to_program`: the answer follows what a program said, not the person. `taken_back`: the person rewound
-    the session to before it.
+    the session to before it. `offset` is where its line begins in a file of lines.
     """
 
     id: str
@@ -91,6 +71,7 @@ class Utterance(NamedTuple):
     question: str = ""
     to_program: bool = False
     taken_back: bool = False
+    offset: int = 0
 
     @property
     def role(self) -> str:
@@ -219,7 +200,7 @@ class Session:
         before = self._answer or (self.utterances[-1] if self.utterances else None)
         known = at if at is not None else before.at if before else UNKNOWN_TIME
         id = make_id(self.agent, self.name, key)
-        return Utterance(id, who, kind, text[:MAX_TEXT_CHARS], known, folder or self.folder, [])
+        return Utterance(id, who, kind, text[:MAX_TEXT_CHARS], known, folder or self.folder, [], offset=self.offset)
 
 
 def _limit_files(files: list[str]) -> list[str]:
