@@ -14,7 +14,6 @@ from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.apart import Apart
 from memoryd.daemon.core.events import Events
-from memoryd.daemon.core.privacy import Privacy
 from memoryd.daemon.core.unread import UnreadSample
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.llm import llm
@@ -88,7 +87,6 @@ class Core:
         )  # whether a client waits for an answer at this moment: as above
         self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
-        self.privacy = Privacy(config.privacy)
         self.apart = Apart()
         arguments = self.store, self.embedding, config.search, traces, self.clock
         self.sources = Sources(*arguments, self.active, self.hot, self.effects, self.state)

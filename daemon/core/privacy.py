@@ -10,8 +10,6 @@ cut out of queries too, whatever the settings and the call say of credentials, a
 """
 
 from collections import Counter
-from collections.abc import Generator
-from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,7 +20,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Call, Redacted
 from memoryd.daemon.config import PrivacyConfig
 from memoryd.daemon.core.checks import check_depth
-from memoryd.daemon.registry import Parts
+from memoryd.daemon.core.core import Core
 
 ASKING = (
     "query",
@@ -122,23 +120,11 @@ class Privacy:
             raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
 
 
+def find_privacy(core: Core) -> Privacy:
+    """Return the one of a daemon."""
+    return core.state(Privacy, core.config.privacy)
+
+
 def _refuse(what: str, advice: str, kinds: Counter[str]) -> Invalid:
     sentence = f"{what} holds what looks like {describe_kinds(kinds)}, so nothing was stored. {advice}, or store it as"
     return Invalid(f"{sentence} it is with allow_secrets=True (`--allow-secrets` in memctl).", {"secrets": dict(kinds)})
-
-
-def note_redacted(result: Any, redacted: Redacted) -> Any:
-    """Note in a result, or in the one that a future or the last part will give, what was taken out of the call."""
-    if not redacted:
-        return result
-    if isinstance(result, Generator):
-        return _note_at_end(result, redacted)
-    if isinstance(result, Future):
-        result.add_done_callback(lambda done: done.exception() or note_redacted(done.result(), redacted))
-    elif "redacted" in result.__struct_fields__:
-        result.redacted = redacted
-    return result
-
-
-def _note_at_end(parts: Parts[Any], redacted: Redacted) -> Parts[Any]:
-    return note_redacted((yield from parts), redacted)

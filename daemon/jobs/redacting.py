@@ -19,6 +19,7 @@ import msgspec
 from memoryd.client import credentials
 from memoryd.client.credentials import describe_kinds, redact, redact_tree
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.privacy import find_privacy
 from memoryd.daemon.core.work import LOOK, Step, StopCheck, Work
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.rooms import list_rooms
@@ -37,13 +38,13 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     It reads for `_PLAN_S` at most; the next run continues there.
     """
     version, state = find_version(core), core.store.read_setting(VERSION) or ""
-    if core.privacy.mode != "allow" and state != version:
+    if find_privacy(core).mode != "allow" and state != version:
         yield from _check(core, version, state.split()[1:] if state.startswith(version) else [])
 
 
 def look(core: Core, now: float) -> Iterator[Step]:
     """Plan as `plan` does, and where all was checked already list what holds a credential and was let through."""
-    if core.store.read_setting(VERSION) != find_version(core) or core.privacy.mode == "allow":
+    if core.store.read_setting(VERSION) != find_version(core) or find_privacy(core).mode == "allow":
         yield from plan(core, now)
         return
     for step in _check(core, find_version(core), []):
@@ -131,12 +132,12 @@ def _redact(core: Core, entry: StoredText, kinds: Counter[str]) -> tuple[str, ..
 
 
 def _redact_text(core: Core, text: str, kinds: Counter[str], keep_lines: bool = False) -> str:
-    return redact(text, kinds, core.privacy.allowed, keep_lines)
+    return redact(text, kinds, find_privacy(core).allowed, keep_lines)
 
 
 def _redact_tree(core: Core, text: str, kinds: Counter[str]) -> str:
     before = kinds.total()
-    tree = redact_tree(msgspec.json.decode(text), kinds, core.privacy.allowed)
+    tree = redact_tree(msgspec.json.decode(text), kinds, find_privacy(core).allowed)
     return text if kinds.total() == before else msgspec.json.encode(tree, order="sorted").decode()
 
 
@@ -153,8 +154,8 @@ def _redact_image(core: Core, text: str, kinds: Counter[str]) -> str:
 
 def find_version(core: Core) -> str:
     """Return what changes with the rules: their source, and what the configuration lets through."""
-    allowed = core.privacy.allowed.pattern if core.privacy.allowed else ""
-    return hashlib.sha256(f"{_hash_rules()} {allowed}".encode()).hexdigest()[:16]
+    allowed = find_privacy(core).allowed
+    return hashlib.sha256(f"{_hash_rules()} {allowed.pattern if allowed else ''}".encode()).hexdigest()[:16]
 
 
 @cache

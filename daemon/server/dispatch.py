@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from memoryd.client import protocol
 from memoryd.client.protocol import Call, Subscribed, method_name
-from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.privacy import find_privacy
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import HANDLERS, Answer, Parts, ReportProgress, finish
 from memoryd.daemon.search.pipeline import list_stages
@@ -74,15 +74,32 @@ class ServerFacts(NamedTuple):
 
 def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
     """Hand a call to its handler without the credentials that it holds; the result names what was removed."""
-    clean, redacted = context.core.privacy.clean(call)
+    clean, redacted = find_privacy(context.core).clean(call)
     if isinstance(clean, protocol.Filtered):
         check_metadata(clean.metadata)
     handler = HANDLERS[type(call)]
     needs = {name: getattr(context, name) for name in _read_needs(handler)}
     actor = Actor(context.caller.name, getattr(clean, "session", None) or "", context.process)
     with act_as(actor):
-        result: Answer[R] = privacy.note_redacted(handler(call=clean, **needs), redacted)
+        result: Answer[R] = _note_redacted(handler(call=clean, **needs), redacted)
     return _run_as(context, actor, result) if isinstance(result, Generator) else result
+
+
+def _note_redacted(result: Any, redacted: protocol.Redacted) -> Any:
+    """Note in a result, or in the one that a future or the last part will give, what was taken out of the call."""
+    if not redacted:
+        return result
+    if isinstance(result, Generator):
+        return _note_at_end(result, redacted)
+    if isinstance(result, Future):
+        result.add_done_callback(lambda done: done.exception() or _note_redacted(done.result(), redacted))
+    elif "redacted" in result.__struct_fields__:
+        result.redacted = redacted
+    return result
+
+
+def _note_at_end(parts: Parts[Any], redacted: protocol.Redacted) -> Parts[Any]:
+    return _note_redacted((yield from parts), redacted)
 
 
 def _run_as(context: CallContext, actor: Actor, parts: Parts[R]) -> Parts[R]:

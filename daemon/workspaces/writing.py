@@ -10,6 +10,7 @@ from memoryd.client.protocol import Delete
 from memoryd.client.protocol.workspaces import Forget, Forgotten, Remember, Remembered, RemovedLines
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.privacy import find_privacy
 from memoryd.daemon.memories import changing
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, rows
@@ -170,7 +171,7 @@ class _Forgetting:
 
     def _change(self, data: bytes | None) -> bytes:
         text = decode(data or b"")
-        redacted = self.core.privacy.text(text)
+        redacted = find_privacy(self.core).text(text)
         ranges = [_find_range(self.call, target, text, redacted) for target in self.targets]
         self.removed = []
         for target, (start, end) in sorted(zip(self.targets, ranges, strict=True), key=lambda pair: -pair[1][0]):
