@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-_ROOMS = ("context", "conversations", "unasked", "topics", "workspaces", "dreams", "backfill")
+_ROOMS = ("privacy", "context", "conversations", "unasked", "topics", "workspaces", "dreams", "backfill")
 
 
 class Idle(Protocol):
@@ -33,6 +33,8 @@ class Room:
 
     handlers: Collection[ModuleType] = ()
     """modules whose functions with `@handles` answer its calls"""
+    clean: Callable[[Any, Any], tuple[Any, Mapping[str, int]]] = lambda core, call: (call, {})
+    """(core, call) → the call without what may not be stored, and what was taken out of it, counted by kind"""
     tables: str = ""
     """SQL that makes its tables, indexes and triggers. What a trigger refuses is told to the caller in its words"""
     find_problems: Callable[[Any], list[str]] = lambda connection: []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memoryd.client.errors import Invalid
 from memoryd.daemon.config import JobsConfig
 from memoryd.daemon.core.work import Work
-from memoryd.daemon.jobs import caps, expiring, redacting, sweeping, trim, upkeep
+from memoryd.daemon.jobs import caps, expiring, sweeping, trim, upkeep
 from memoryd.daemon.rooms import list_rooms
 
 MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
@@ -33,7 +33,6 @@ _KERNEL: dict[str, JobRow] = {
     "checkpoint": JobRow(5 * MIN, MIN, "Fold the write-ahead log into the database file.", upkeep.CHECKPOINT),
     "optimize": JobRow(HOUR, 2 * MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
     "release": JobRow(5 * MIN, MIN, "Give memory that was freed back to the system.", upkeep.RELEASE),
-    "redact": JobRow(HOUR, 10 * MIN, "Redact kept conversations by new rules of credentials.", redacting.REDACT),
     "trim": JobRow(DAY, 5 * MIN, "Forget old runs, skipped turns, undone history and unused vectors.", trim.TRIM),
     "backup": JobRow(DAY, 10 * MIN, "Copy the database into the folder of backups, if it changed.", upkeep.BACKUP),
 }

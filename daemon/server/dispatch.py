@@ -18,9 +18,9 @@ from memoryd.client import protocol
 from memoryd.client.protocol import Call, Subscribed, method_name
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.privacy import find_privacy
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import HANDLERS, Answer, Parts, ReportProgress, finish
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.pipeline import list_stages
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.server.view import EventView
@@ -74,7 +74,7 @@ class ServerFacts(NamedTuple):
 
 def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
     """Hand a call to its handler without the credentials that it holds; the result names what was removed."""
-    clean, redacted = find_privacy(context.core).clean(call)
+    clean, redacted = _clean(context.core, call)
     if isinstance(clean, protocol.Filtered):
         check_metadata(clean.metadata)
     handler = HANDLERS[type(call)]
@@ -83,6 +83,15 @@ def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
     with act_as(actor):
         result: Answer[R] = _note_redacted(handler(call=clean, **needs), redacted)
     return _run_as(context, actor, result) if isinstance(result, Generator) else result
+
+
+def _clean(core: Core, call: Call[R]) -> tuple[Call[R], protocol.Redacted]:
+    """Return a call as rooms let it pass, and what was taken out of it."""
+    redacted: protocol.Redacted = {}
+    for room in list_rooms():
+        call, removed = room.clean(core, call)
+        redacted |= removed
+    return call, redacted
 
 
 def _note_redacted(result: Any, redacted: protocol.Redacted) -> Any:

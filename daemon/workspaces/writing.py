@@ -10,8 +10,8 @@ from memoryd.client.protocol import Delete
 from memoryd.client.protocol.workspaces import Forget, Forgotten, Remember, Remembered, RemovedLines
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.privacy import find_privacy
 from memoryd.daemon.memories import changing
+from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, rows
 from memoryd.daemon.store.caller import USER, Caller

@@ -11,12 +11,12 @@ from conversing import FACTS, observe, talk
 from memoryd.client.protocol import Consolidate, Get
 from memoryd.daemon.conversations import consolidating
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import redacting
 from memoryd.daemon.jobs import run as job_run
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
+from memoryd.daemon.privacy import redacting
+from memoryd.daemon.privacy.tables.redacting import StoredText
 from memoryd.daemon.store import rows, vectors
-from memoryd.daemon.store.redacting import StoredText
 from moving import everything, run
 from workbench import add, found, search, update, wait_until
 

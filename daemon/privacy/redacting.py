@@ -19,12 +19,13 @@ import msgspec
 from memoryd.client import credentials
 from memoryd.client.credentials import describe_kinds, redact, redact_tree
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.privacy import find_privacy
 from memoryd.daemon.core.work import LOOK, Step, StopCheck, Work
 from memoryd.daemon.memories import erasing
+from memoryd.daemon.privacy.privacy import find_privacy
+from memoryd.daemon.privacy.tables import redacting
+from memoryd.daemon.privacy.tables.redacting import TABLES, StoredText
 from memoryd.daemon.rooms import list_rooms
-from memoryd.daemon.store import redacting, turns
-from memoryd.daemon.store.redacting import TABLES, StoredText
+from memoryd.daemon.store import turns
 from memoryd.daemon.store.writer import Transaction
 
 VERSION = "redacted_by"  # the setting: by which rules all was checked, or all up to a table and a key

@@ -1,0 +1,1 @@
+"""Texts as they are stored, for new rules of credentials."""
