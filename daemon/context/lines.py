@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.inert import FRAME, make_inert
+from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.counting import Counter
-from memoryd.daemon.language import claims, condensing
+from memoryd.daemon.language import condensing
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter

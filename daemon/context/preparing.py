@@ -11,6 +11,7 @@ from typing import NamedTuple
 from memoryd.client.errors import Invalid
 from memoryd.client.inert import make_inert, origin
 from memoryd.client.protocol import ContextText, GetContext
+from memoryd.daemon.agreement import claims
 from memoryd.daemon.context import given
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.counting import Counter, build_counter
@@ -18,7 +19,7 @@ from memoryd.daemon.context.fitting import ALWAYS, ContextNote, FittedNotes, Lay
 from memoryd.daemon.context.lines import choose_sentences
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import claims, condensing
+from memoryd.daemon.language import condensing
 from memoryd.daemon.language.asking import only_asks
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.language.statements import Rule, find_contradiction, is_same
+from memoryd.daemon.agreement.statements import Rule, find_contradiction, is_same
 
 _BREATH_S = 0.0005  # after each note: rules are Python, which other threads wait for
 

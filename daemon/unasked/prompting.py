@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from memoryd.client.inert import make_inert
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
+from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.lines import (
     MOST_CHARS,
     CandidateTurn,
@@ -22,7 +23,6 @@ from memoryd.daemon.context.lines import (
 )
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import claims
 from memoryd.daemon.language.tongues import find_language, is_telling
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.related import links_of

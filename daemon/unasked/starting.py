@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from memoryd.client.protocol import GetUnasked
+from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.lines import (
     CandidateTurn,
     ContextLine,
@@ -23,7 +24,7 @@ from memoryd.daemon.context.lines import (
 )
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import claims, rating
+from memoryd.daemon.language import rating
 from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter

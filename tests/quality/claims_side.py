@@ -1,4 +1,4 @@
-"""The figures of `language.claims` for `rules`: which turns of the unasked sets it holds back from coming up.
+"""The figures of `agreement.claims` for `rules`: which turns of the unasked sets it holds back from coming up.
 
 Runs by itself, so that a rule can be taken out of it. Prints counts as JSON: of the turns that ask or order, of those
 that a later one refutes, and of those that should come up somewhere, (held back, all).
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memoryd.daemon.language.claims import is_taken_back, list_statements
+from memoryd.daemon.agreement.claims import is_taken_back, list_statements
 
 _DATA = Path(__file__).resolve().parents[1] / "data" / "unasked"
 _UNSEEN = "unseen.jsonl"

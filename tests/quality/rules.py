@@ -45,8 +45,9 @@ def _cue(name: str) -> str:
     )
 
 
-def _replace(module: str, name: str, value: str) -> str:
-    return f"from memoryd.daemon.language import {module}\n{module}.{name} = {value}"
+def _replace(place: str, name: str, value: str) -> str:
+    folder, module = place.split(".")
+    return f"from memoryd.daemon.{folder} import {module}\n{module}.{name} = {value}"
 
 
 RULES = (
@@ -73,28 +74,31 @@ RULES = (
         "names",
         "any",
         "lowers the confidence of hits that lack what a question names",
-        _replace("names", "find_names", "lambda text: names.Names((), ())"),
+        _replace("language.names", "find_names", "lambda text: names.Names((), ())"),
     ),
     Rule(
         "importance",
         "en",
         "decides between the tiers L1 and L2",
-        _replace("rating", "importance", "lambda text: 0.6"),
+        _replace("language.rating", "importance", "lambda text: 0.6"),
     ),
     Rule(
-        "summaries", "any", "gives a conversation's main sentences", _replace("digesting", "summary", "lambda *_: ''")
+        "summaries",
+        "any",
+        "gives a conversation's main sentences",
+        _replace("language.digesting", "summary", "lambda *_: ''"),
     ),
     Rule(
         "contradictions",
         "en de zh ja",
         "marks memories that say something else of the same",
-        _replace("statements", "find_contradiction", "lambda old, new: None"),
+        _replace("agreement.statements", "find_contradiction", "lambda old, new: None"),
     ),
     Rule(
         "same statement",
         "any",
         "merges statements that differ in articles and punctuation alone",
-        _replace("statements", "is_same", "lambda old, new: old == new"),
+        _replace("agreement.statements", "is_same", "lambda old, new: old == new"),
     ),
     Rule(
         "told changes",
@@ -106,25 +110,25 @@ RULES = (
         "claims: questions",
         "any by its mark; en de fr without",
         "holds back what a user asks",
-        _replace("claims", "is_question", "lambda sentence: False"),
+        _replace("agreement.claims", "is_question", "lambda sentence: False"),
     ),
     Rule(
         "claims: orders",
         "en de fr zh",
         "holds back what a user orders",
-        _replace("claims", "is_order", "lambda _: False"),
+        _replace("agreement.claims", "is_order", "lambda _: False"),
     ),
     Rule(
         "claims: guesses",
         "en de fr zh",
         "holds back what is not sure",
-        _replace("claims", "is_guess", "lambda _: False"),
+        _replace("agreement.claims", "is_guess", "lambda _: False"),
     ),
     Rule(
         "claims: denials",
         "en de fr zh",
         "holds back what the next messages take back; has who denies guess",
-        _replace("claims", "is_denial", "lambda text: False"),
+        _replace("agreement.claims", "is_denial", "lambda text: False"),
     ),
 )
 

@@ -43,7 +43,7 @@ BUILT: dict[str, list[str]] = {
     "client.credentials.named._connect": [],  # _CONNECTIONS
     "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
-    "daemon.language.words._compile_phrases": [],  # CHANGE, PENDING, …
+    "daemon.agreement.words._compile_phrases": [],  # CHANGE, PENDING, …
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._check": [],  # settings
     "client.programs.memctl.snippet._find_marks": [re.escape("a.b*")],

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.language import condensing, rating, reading, statements
+from memoryd.daemon.agreement import reading, statements
+from memoryd.daemon.language import condensing, rating
 
 READ_CHARS = 8_000
 _KEPT = 256  # texts of which the words are known: some are compared with many others

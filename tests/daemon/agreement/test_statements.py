@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.language.reading import stem
-from memoryd.daemon.language.statements import MAX_CHARS, find_contradiction, is_same, shares_answer, tells_change
+from memoryd.daemon.agreement.reading import stem
+from memoryd.daemon.agreement.statements import MAX_CHARS, find_contradiction, is_same, shares_answer, tells_change
 
 DATA = Path(__file__).parents[2] / "data"
 

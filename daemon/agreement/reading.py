@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.language import words
+from memoryd.daemon.agreement import words
 
 _KEPT = 256  # statements: an added one is compared with many
 _NO_CONTENT = words.STOP | words.NEGATIVE

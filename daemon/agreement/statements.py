@@ -21,8 +21,8 @@ from functools import lru_cache
 from typing import Literal
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.language import words
-from memoryd.daemon.language.reading import Statement, has_digit, is_number, read_statement, stem
+from memoryd.daemon.agreement import words
+from memoryd.daemon.agreement.reading import Statement, has_digit, is_number, read_statement, stem
 
 Rule = Literal["polarity", "value", "quantity", "change"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoryd.daemon.language import claims
+from memoryd.daemon.agreement import claims
 
 
 @pytest.mark.parametrize(

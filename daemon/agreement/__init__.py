@@ -1,0 +1,5 @@
+"""Agreement: what a sentence does, and which of two statements holds. Rules without a model.
+
+`statements` says whether two say the same or contradict each other, `claims` whether a sentence states, asks, orders,
+guesses or takes back. Pure functions. Searches and duplicates use them too, so this is part of the kernel.
+"""
