@@ -151,8 +151,6 @@ class Verification(Struct, kw_only=True):
     """what is wrong; empty: nothing"""
     repaired: list[str] = []
     """what was rebuilt"""
-    repairs: list[str] = []
-    """damage that was repaired since the last call with `repair`, each with its time, and what was lost"""
 
 
 class BackedUp(Struct, kw_only=True):
@@ -191,8 +189,7 @@ class UseModel(Call[Done], kw_only=True, frozen=True):
 class Verify(Call[Verification], kw_only=True, frozen=True):
     """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows.
 
-    With `repair` damaged tables and indexes are replaced and everything derived is rebuilt from the rows, while the
-    daemon continues.
+    With `repair` all indexes and everything derived are rebuilt from the rows, while the daemon continues.
     """
 
     repair: bool = False

@@ -67,7 +67,6 @@ class Core:
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
         self._states: dict[type[Any], Any] = {}
         self._states_lock = threading.Lock()
-        self.store.on_repair = self.read_again
         traces = TraceStore()
         with self.store.reading() as connection:
             self.active = Active(connection)
@@ -94,7 +93,7 @@ class Core:
     def start(self) -> None:
         """Begin the background work."""
         self.store.reserve.fill()
-        self.store.check_soon()
+        self.store.warm_soon()
         self.embedding.start()
         self.effects.start()
 

@@ -24,11 +24,10 @@ def verify(core: Core, report: ReportProgress, call: Verify) -> Verification:
 
     begin("checking")
     problems = core.store.find_problems()
-    repairs, repaired = core.store.list_repairs(), list[str]()
+    repaired = list[str]()
     if call.repair:
         begin("rebuilding")
         core.store.rebuild().result()
-        repairs = core.store.take_repairs()
         begin("reading vectors")
         core.read_again()
         repaired = ["full text rebuilt", "vectors read again"]
@@ -40,7 +39,6 @@ def verify(core: Core, report: ReportProgress, call: Verify) -> Verification:
         pending_embeddings=memories if pending is None else pending,
         problems=problems,
         repaired=repaired,
-        repairs=repairs,
     )
 
 

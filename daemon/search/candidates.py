@@ -147,7 +147,6 @@ def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
     except Damaged as error:
         log.error("full text is damaged: %s", error)
         retrieval.degrade("fulltext")
-        sources.store.repair_soon()
         return
     retrieval.question = question
     retrieval.notes["words"] = question.asked

@@ -18,8 +18,7 @@ duplicates are found by the text's own. A long text has vectors of its parts (`p
 `flows` counts turns that came, were skipped, dropped or promoted, by triggers, so that `verify` can check the account.
 
 **The writer** (`writer`) is the only connection that writes. It takes all waiting jobs into one transaction: one
-fsync for all. Where there are several, each runs in a savepoint. Its changes in RAM follow the commit. After a kill the
-next start sees whether the log is whole (`logged`).
+fsync for all. Where there are several, each runs in a savepoint. Its changes in RAM follow the commit.
 
 **Another database** in place of the present one (restore, recovery, reset) is made in `next.part` by a process of
 its own (`rescue`), checked, and renamed to `next`. A process that holds the lock of the data directory puts it in

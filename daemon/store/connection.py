@@ -25,6 +25,7 @@ WAYS_OUT = (
     "`memctl restore latest` takes the latest copy; `memctl repair --recover` reads what is readable into a new file."
     " Both keep this one."
 )
+REPAIR_ADVICE = f"`memctl repair` rebuilds indexes and full text. If that fails: {WAYS_OUT}"
 
 
 def open_writer(path: Path) -> apsw.Connection:

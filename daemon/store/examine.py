@@ -69,14 +69,9 @@ def read_facts(path: Path, check: bool) -> DatabaseFacts:
 
 
 def _address(path: Path) -> str:
-    """Return the URI of a file.
-
-    A copy, which has no log, is not to get one by being looked at. The index of a log is left as it is: the next daemon
-    sees by it whether the log is whole (`logged`).
-    """
-    log, index = (path.with_name(f"{path.name}{suffix}").exists() for suffix in ("-wal", "-shm"))
-    option = "readonly_shm=1" if log and index else "" if log else "immutable=1"
-    return f"{path.resolve().as_uri()}?{option}"
+    """Return the URI of a file. A copy, which has no log, is not to get one by being looked at."""
+    option = "" if path.with_name(f"{path.name}-wal").exists() else "?immutable=1"
+    return f"{path.resolve().as_uri()}{option}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,7 +39,6 @@ from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
 from memoryd.daemon.store.erasing import ErasureRecord
-from memoryd.daemon.store.logged import LAST_CHANGE
 from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.pauses import PauseRecord
@@ -180,6 +179,7 @@ _PAUSED_FOLDERS = "SELECT name FROM pauses WHERE kind = 'folder' ORDER BY name"
 _TOKENS = "SELECT hash FROM tokens"
 _WORKSPACES = "SELECT root, namespace, globs, created_at, device FROM workspaces"
 _ADD_WORKSPACE = "INSERT OR IGNORE INTO workspaces (root, namespace, globs, created_at, device) VALUES (?, ?, ?, ?, ?)"
+_LAST_CHANGE = "SELECT max(at) FROM (SELECT at FROM operations UNION ALL SELECT created_at FROM turns)"
 _CHUNKS = f"SELECT count(*) FROM memories WHERE tier = {DOCUMENTS!r} AND path >= ? AND path < ?"
 
 
@@ -311,7 +311,7 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
         if problems := store.find_problems():
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
-            changed_at: Any = connection.execute(LAST_CHANGE).get
+            changed_at: Any = connection.execute(_LAST_CHANGE).get
         kept_pauses = store.write(lambda one: pauses.carry_over(one.connection, paused)).result()
         hashes = None if keep_tokens else {key for (key,) in _read_former(former, _TOKENS)}
         left_out = store.write(lambda one: _leave_out(one.connection, hashes)).result()
@@ -396,7 +396,7 @@ def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callabl
     for table in list_tables(target):
         tell(table.name)
         with target:
-            counts[table.name] = salvage.copy_rows(source, table, target, table.name, damaged)
+            counts[table.name] = salvage.copy_rows(source, table, target, damaged)
     return Recovered(counts, sorted(set(damaged)), max(counts["memories"], salvage.count_by_index(source, "memories")))
 
 

@@ -1,7 +1,7 @@
 """Reading the rows of a table with damaged pages, and what has to follow when some rows are lost.
 
 Tables are read by their keys in batches; where a page cannot be read the batch is halved until the rows that are lost
-are known. `rescue` reads whole files by it.
+are known. `rescue` reads a damaged file by it.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import apsw
 
 PORTION = 500
 _MOST_FAILURES = 1_000_000  # the highest number of a damaged table may be any
-UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigError, UnicodeDecodeError)
+_UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigError, UnicodeDecodeError)
 _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
 
 SalvagedRow = tuple[Any, ...]
@@ -33,15 +33,13 @@ def describe_table(connection: apsw.Connection, name: str, without_rowid: bool) 
     )
 
 
-def copy_rows(
-    source: apsw.Connection, table: SalvagedTable, target: apsw.Connection, into: str, damaged: list[str]
-) -> int:
-    """Copy the readable rows of a table into another one; return how many were copied.
+def copy_rows(source: apsw.Connection, table: SalvagedTable, target: apsw.Connection, damaged: list[str]) -> int:
+    """Copy the readable rows of a table into the one of another database; return how many were copied.
 
     Its name is added to `damaged` for each batch with rows that cannot be read.
     """
     names = ", ".join(f'"{name}"' for name in table.columns)
-    insert = f'INSERT OR IGNORE INTO "{into}" ({names}) VALUES ({", ".join("?" * len(table.columns))})'
+    insert = f'INSERT OR IGNORE INTO "{table.name}" ({names}) VALUES ({", ".join("?" * len(table.columns))})'
     before = target.total_changes()
     read = _read_by_number if table.has_rowid else _read_both_ends
     for row in read(source, table.name, names, damaged):
@@ -82,7 +80,7 @@ def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: lis
     while after < last and failures < _MOST_FAILURES:
         try:
             part: list[Any] = source.execute(sql, (after, upto)).fetchall()
-        except UNREADABLE:
+        except _UNREADABLE:
             damaged.append(name)
             failures += 1
             middle = after + min(PORTION, upto - after) // 2
@@ -99,7 +97,7 @@ def _read_both_ends(source: apsw.Connection, name: str, names: str, damaged: lis
         order = ", ".join(f'"{key}" {direction}' for (key,) in keys)
         try:
             yield from source.execute(f'SELECT {names} FROM "{name}" ORDER BY {order}')
-        except UNREADABLE:
+        except _UNREADABLE:
             damaged.append(name)
         else:
             return

@@ -22,11 +22,12 @@ from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.daemon.arrays.columns import FilterColumns, Mask
 from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.arrays.postings import Postings, read_common_stems
-from memoryd.daemon.store import codes, damage, fulltext, hashes, logged, reserve, settings, turns, vectors
+from memoryd.daemon.store import codes, damage, fulltext, hashes, reserve, settings, turns, vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import (
     CHECKING_CACHE,
     DAMAGE,
+    REPAIR_ADVICE,
     WAYS_OUT,
     close,
     make_durable,
@@ -49,8 +50,6 @@ log = logging.getLogger(__name__)
 
 _WARMED = 1_000  # stems
 _MOST_CHANGED = 10_000  # rows
-_REPAIR_PAUSE_S = 600.0  # after a repair that failed
-_BEING_REPAIRED = "It is being repaired; ask again later."
 _BREATH_S = 0.001  # between two of them
 _ADVISED_S = 60.0  # for which what to remove is not looked up again
 
@@ -72,30 +71,15 @@ class Store:
         self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
         self.reserve = Reserve(folder)
         self.supervisor = Supervisor()
-        self._logged, self._is_log_short = logged.count_committed(self.path), False
-        try:
-            connection = self._open_with_reserve()
-        except apsw.CorruptError:
-            repaired = damage.repair_file(self.path, self.supervisor.clock())
-            log.error("the database was damaged: %s", damage.describe(repaired))
-            connection = self._open()
-        if self._is_log_short:
-            damage.note_loss(connection, self.supervisor.clock())
-        self._connection = connection
+        self._connection = connection = self._open_with_reserve()
         self.files = hold([self.path, self.path.with_name(f"{FILE_NAME}-wal")])
-        self.on_repair: Callable[[], None] | None = None  # called by the writer after damage was repaired
         most = reserve.max_pages(limit_bytes, self._page_bytes)
-        self._writer = Writer(
-            connection, self._follow_commit, self._follow_damage, self._room_error, most, self.supervisor, self.reserve
-        )
+        self._writer = Writer(connection, self._follow_commit, self._room_error, most, self.supervisor, self.reserve)
         self._writer.files = self.files
         self._readers = Readers(self.path)
         self.copying = threading.Lock()  # while a copy is made, or something is erased
-        self._repairing, self._repair_from = False, 0.0
-        self._damage_advice = _BEING_REPAIRED
-        self._repairing_lock = threading.Lock()
-        self._checking: threading.Thread | None = None
-        self._checked, self._closing = threading.Event(), threading.Event()
+        self._warming: threading.Thread | None = None
+        self._warmed, self._closing = threading.Event(), threading.Event()
 
     def _open_with_reserve(self) -> apsw.Connection:
         """Open the database; on a full disk with the room that is kept for that."""
@@ -108,15 +92,11 @@ class Store:
             raise StorageFailed(message) from None
 
     def _open(self) -> apsw.Connection:
-        """Open the database for the writer and read what is kept in RAM; raise `apsw.CorruptError` for damage."""
+        """Open the database for the writer and read what is kept in RAM; raise `StorageFailed`."""
         connection = open_writer(self.path)
         try:
-            if self._logged:
-                self._is_log_short = logged.count_read(connection) < self._logged
-                self._logged = 0  # which holds for the log as it was found
             migrate(connection)
             make_durable(connection)
-            damage.check_start(connection)
             self._page_bytes = read_pragma(connection, "page_size")
             self.used_bytes = self._used_size(connection)
             self.namespaces = NamespaceTable(connection)
@@ -125,8 +105,9 @@ class Store:
             self.postings = Postings(connection, self.positions)
         except BaseException as error:
             connection.close()
-            if isinstance(error, apsw.Error) and not isinstance(error, apsw.CorruptError):
-                raise StorageFailed(f"The database {self.path} cannot be used: {error}.") from None
+            if isinstance(error, apsw.Error):
+                advice = f" {WAYS_OUT}" if isinstance(error, DAMAGE) else ""
+                raise StorageFailed(f"The database {self.path} cannot be used: {error}.{advice}") from None
             raise
         return connection
 
@@ -140,8 +121,7 @@ class Store:
             yield connection
         except DAMAGE as error:
             log.error("a part of the database cannot be read: %s", error)
-            self.repair_soon()
-            raise StorageFailed(f"A part of the database is damaged. {self._damage_advice}") from error
+            raise StorageFailed(f"A part of the database is damaged. {REPAIR_ADVICE}") from error
         except apsw.IOError as error:
             log.error("the database cannot be read: %s", error)
             raise StorageFailed(f"The database cannot be read: {error}.") from error
@@ -298,52 +278,21 @@ class Store:
         return [f"memories: {number} have hashes that are not those of their text"] if number else []
 
     def rebuild(self) -> "Future[None]":
-        """Create damaged indexes again, and all that is derived from the memories."""
-        return self.write(self._rebuild, alone=True, over_limit=True)
+        """Make all indexes again, and all that is derived from the memories."""
+        return self.write(lambda transaction: damage.repair(transaction.connection), alone=True, over_limit=True)
 
-    def _rebuild(self, transaction: Transaction) -> None:
-        with closing(open_reader(self.path)) as source:
-            repaired = damage.repair(transaction.connection, source)
-        if not repaired:
-            damage.rebuild_derived(transaction.connection)
-            return
-        log.error("the database was damaged: %s", damage.describe(repaired))
-        damage.note(transaction.connection, repaired, self.supervisor.clock())
-        transaction.after_commit(self._follow_repair)
+    def warm_soon(self) -> None:
+        """Read in the background what the first searches will ask of full text."""
+        self._warming = self.supervisor.start("warm", self._warm, self._warmed)
 
-    def list_repairs(self) -> list[str]:
-        """Return what repairs did, and what was lost with the log, since somebody asked for a repair."""
-        with self.reading() as connection:
-            return damage.list_repairs(connection)
+    def _warm(self) -> None:
+        try:
+            self._read_postings()
+        except Damaged as error:
+            log.warning("full text could not be warmed: %s", error)
+        self._warmed.set()
 
-    def take_repairs(self) -> list[str]:
-        """Return that once."""
-        repairs = self.list_repairs()
-        self.write(lambda transaction: damage.forget_repairs(transaction.connection), over_limit=True).result()
-        return repairs
-
-    def _follow_repair(self) -> None:
-        """Read everything derived again."""
-        self._changed = None
-        if self.on_repair is not None:
-            self.on_repair()
-
-    def check_soon(self) -> None:
-        """Check the full-text index in the background and rebuild it if it is damaged; warm it if it is not."""
-        self._checking = self.supervisor.start("check", self._check, self._checked)
-
-    def _check(self) -> None:
-        if damaged := self._check_integrity("PRAGMA integrity_check(memories_fts)"):
-            log.error("the full-text index is damaged: %s", "; ".join(damaged))
-            self.repair_soon()
-        else:
-            try:
-                self._warm_up()
-            except Damaged as error:
-                log.warning("full text could not be warmed: %s", error)
-        self._checked.set()
-
-    def _warm_up(self) -> None:
+    def _read_postings(self) -> None:
         """Read the postings that searches will ask for, the commonest first; each is a read of its own."""
         with self.reading() as connection:
             stems = read_common_stems(connection, _WARMED)
@@ -359,42 +308,16 @@ class Store:
             connection.pragma("cache_size", CHECKING_CACHE)
             return damage.check(connection, pragma)
 
-    def _follow_damage(self) -> str:
-        """Have damage repaired that a write met; return what to do about it."""
-        self.repair_soon()
-        return self._damage_advice
-
-    def repair_soon(self) -> None:
-        """Rebuild damaged parts in the background, one rebuild at a time; after a failure not for a while."""
-        with self._repairing_lock:
-            if self._repairing or time.monotonic() < self._repair_from:
-                return
-            self._repairing = True
-        try:
-            self.rebuild().add_done_callback(self._note_repair)
-        except MemorydError:  # busy or stopping: whoever meets the damage next tries again
-            self._repairing = False
-
-    def _note_repair(self, done: "Future[None]") -> None:
-        self._repairing = False
-        if error := done.exception():
-            self._repair_from = time.monotonic() + _REPAIR_PAUSE_S
-            self._damage_advice = str(error)
-            log.error("the database could not be repaired: %s", error)
-        else:
-            self._damage_advice = _BEING_REPAIRED
-            log.warning("the database was damaged; what is derived has been rebuilt")
-
     def close(self) -> None:
         """Finish the waiting writes, fold the write-ahead log into the file and close; twice is as good as once."""
         if self._closing.is_set():
             return
         self._closing.set()
-        self._checked.set()
+        self._warmed.set()
         if codes := self.take_codes():
             codes.file.close()
-        if self._checking is not None:
-            self._checking.join()
+        if self._warming is not None:
+            self._warming.join()
         self._writer.finish()  # its last jobs may still read
         self._readers.close()
         close(self._connection, self.files[1:])

@@ -24,7 +24,7 @@ import apsw
 from memoryd.client.errors import Busy, Conflict, Forbidden, MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.changes import RecordedChange, Written
-from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
+from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS, REPAIR_ADVICE
 from memoryd.daemon.store.reserve import Reserve, let_grow
 from memoryd.daemon.system.presence import WatchedFile, find_missing
 from memoryd.daemon.system.supervisor import Supervisor
@@ -98,7 +98,6 @@ class Writer:
         self,
         connection: apsw.Connection,
         committed: Committed,
-        damaged: Callable[[], str],
         full: Callable[[], MemorydError],
         max_pages: int,
         supervisor: Supervisor,
@@ -118,7 +117,6 @@ class Writer:
         connection.set_update_hook(self._note)
         self._moved_at: float | None = None  # when the writer last got on with something; None while it rests
         connection.set_progress_handler(self._move, _STEPS)
-        self._damaged = damaged  # called when a job meets a damaged page or index; returns what to do
         self._jobs: queue.Queue[_QueuedWrite | None] = queue.Queue(MAX_WAITING)
         self._ahead: _QueuedWrite | None = _NOTHING_YET  # taken out of the queue already
         self._refused_until = -math.inf
@@ -343,7 +341,7 @@ class Writer:
     def _failure(self, error: BaseException) -> BaseException:
         if isinstance(error, apsw.CorruptError):
             log.error("writing failed: %s", error)
-            return StorageFailed(f"The database is damaged; nothing was written. {self._damaged()}")
+            return StorageFailed(f"The database is damaged; nothing was written. {REPAIR_ADVICE}")
         if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_FSYNC:
             log.error("the disk did not confirm a write: %s", error)
             return StorageFailed("The disk did not confirm the write: it may or may not be stored; look first.")

@@ -27,8 +27,6 @@ def check_database(patient: Patient) -> Finding | None:
             return fail(error.message, _restore_command(patient))
         if verified.problems:
             return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
-        if verified.repairs:
-            return warn(verified.repairs[-1], "memctl repair  # shows all of that, and forgets it")
         return report_ok(f"verified, {_count_held(patient.facts)}" if patient.facts else "verified")
     if isinstance(patient.examination, MemorydError):
         return fail(f"it cannot be read: {patient.examination.message}", _restore_command(patient))

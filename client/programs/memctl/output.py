@@ -22,7 +22,7 @@ _CONTROL = compile_late(_STEERS)
 _SHOWN = compile_late(rf"(\x1b\[[\d;]*m|\x1b\]8;;(?:file://[!-~]*)?\x1b\\)|{_STEERS}")
 REASONS = {
     "vector": "by meaning (the embedding model is not ready)",
-    "fulltext": "by words (the full-text index is not ready)",
+    "fulltext": "by words (the full-text index did not answer; if that stays so: `memctl verify`)",
     "deadline": "whatever did not finish before the deadline",
     "pending_embeddings": "by meaning, texts that wait for their vector (words find them)",
 }

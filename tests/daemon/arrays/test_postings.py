@@ -240,9 +240,9 @@ def test_the_commonest_stems_are_read_ahead_after_a_start(tmp_path: Any) -> None
     try:
         insert(store, "the namespace")
         many(store, 10, 30, "'heron ' || CASE WHEN i < 20 THEN 'egrets ' ELSE '' END || i")
-        store.check_soon()
-        assert store._checking is not None
-        store._checking.join()
+        store.warm_soon()
+        assert store._warming is not None
+        store._warming.join()
         assert list(store.postings._kept)[:2] == ["heron", "egret"]
         assert len(ranked(store, "heron")) == 30
     finally:

@@ -196,10 +196,10 @@ def test_a_panic_while_thinking_ends_nothing(core: Core, monkeypatch: pytest.Mon
     worker.close()
 
 
-def test_full_text_is_checked_once_the_database_opens(folder: Path, descriptors: Descriptors) -> None:
+def test_full_text_is_warmed_once_the_database_opens(folder: Path, descriptors: Descriptors) -> None:
     store = Store(folder)
-    with descriptors.used_up_for(store.supervisor, "check"):
-        store.check_soon()
+    with descriptors.used_up_for(store.supervisor, "warm"):
+        store.warm_soon()
     store.close()
 
 

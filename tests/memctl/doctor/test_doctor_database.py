@@ -96,18 +96,6 @@ def test_full_text_that_is_damaged_is_repaired(doctor: Doctor, memctl: Memctl, o
     assert memctl("search", "Valkey", "--json").json[0]["content"] == "We use Valkey as the cache"
 
 
-def test_what_was_lost_with_the_log_is_told_until_a_repair(doctor: Doctor, memctl: Memctl, own: Any) -> None:
-    memctl("add", "We use Valkey as the cache")
-    own.kill()
-    os.truncate(own.data / f"{FILE_NAME}-wal", 40_000)
-    own.start()
-    found = doctor("database")["database"]
-    assert (found["state"], "what was stored " in found["message"]) == ("warn", True)
-    assert found["message"] in memctl("verify").out
-    memctl("repair")
-    assert doctor("database")["database"]["state"] == "ok"
-
-
 def test_a_database_near_its_limit_is_told(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
     limited = Process(folder, f"{NO_MODEL}[storage]\nmax_size_mb = 2\n").start()
     try:

@@ -69,12 +69,10 @@ def _report_verdict(verification: Verification, advice: str) -> int:
 
 
 def _verified_text(verification: Verification) -> str:
-    repairs = [f"{paint('noted', 'yellow')}  {make_printable(repair)}" for repair in verification.repairs]
     if verification.problems:
-        wrong = [f"{paint('wrong', 'red')}  {make_printable(problem)}" for problem in verification.problems]
-        return "\n".join(repairs + wrong)
+        return "\n".join(f"{paint('wrong', 'red')}  {make_printable(problem)}" for problem in verification.problems)
     pending = f", {verification.pending_embeddings:,} without a vector yet" if verification.pending_embeddings else ""
-    return "\n".join([*repairs, f"All is well: {count_text(verification.memories, 'memory')}{pending}."])
+    return f"All is well: {count_text(verification.memories, 'memory')}{pending}."
 
 
 def _recover(args: Namespace) -> int:
