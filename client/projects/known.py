@@ -24,6 +24,7 @@ from memoryd.client.transport.lock import take
 FILE, LOCK, FORMER, INTRODUCED = "projects.json", "projects.lock", "projects.former", "projects.introduced"
 MAX_NAME_BYTES = 512  # of a namespace
 _MAX_FOLDERS = 16  # of one project
+_MAX_WORKTREES = 50  # of one project
 _MAX_PROJECTS = 1000  # beyond them, projects without existing folders are forgotten
 _LOCK_LIMIT_S = 0.5
 
@@ -32,13 +33,15 @@ class Project(TypedDict):
     """One project: `remote` is empty where there is none; of `folders` the last is the one that was met last.
 
     Folders that are gone stay, as past sessions name them. `origin` is the namespace of the project that a new one may
-    be, until a session was told. `past` are folders that were gone; only tables of the version before have it.
+    be, until a session was told. `worktrees` were linked to it when they were met; past sessions name those that are
+    gone. `past` are folders that were gone; only tables of the version before have it.
     """
 
     namespace: str
     remote: str
     folders: list[str]
     origin: NotRequired[str]
+    worktrees: NotRequired[list[str]]
     past: NotRequired[list[str]]
 
 
@@ -56,13 +59,20 @@ class FolderFacts(TypedDict):
     remote: str
 
 
-def namespace_of(path: str, name: str, note: bool = True) -> str:
-    """Return the namespace of the project at a folder, which would be called `name`; `note` a new one in the table."""
-    remote = remote_of(path)
+def namespace_of(path: str, name: str, note: bool = True, top: str = "") -> str:
+    """Return the namespace of the project at a folder, which would be called `name`; `note` a new one in the table.
+
+    `top` is the worktree that the folder is the checkout of, if it is one: it is noted, too.
+    """
+    remote = remote_of(path) if os.path.isabs(path) else ""  # of another system: see backfill/placing
+    worktree = top if note and top != path and os.path.isdir(top) else ""
     try:
         table = read_table()
         known = _find_by_folder(table, path)
         if known and (remote in (known["remote"], None) or not os.path.isdir(path)):  # past sessions name such folders
+            if worktree and worktree not in known.get("worktrees", []):
+                with suppress(OSError), change_table() as changed:
+                    _add_worktree(_find_by_folder(changed, path), worktree)
             return known["namespace"]
         if remote is None:
             return name
@@ -70,10 +80,28 @@ def namespace_of(path: str, name: str, note: bool = True) -> str:
         with suppress(OSError):  # a disk that is full or may not be written; others take too long
             if note:
                 with change_table() as changed:
-                    return assign_project(changed, folder, read_former())["namespace"]
+                    project = assign_project(changed, folder, read_former())
+                    _add_worktree(project, worktree)
+                    return project["namespace"]
         return assign_project(table, folder, read_former())["namespace"]
     except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
         return name
+
+
+def _add_worktree(project: Project | None, worktree: str) -> None:
+    if project and worktree:
+        others = [path for path in project.get("worktrees", []) if path != worktree]
+        project["worktrees"] = [*others[1 - _MAX_WORKTREES :], worktree]
+
+
+def find_checkout(path: str) -> str:
+    """Return the checkout of a worktree that is gone, in which a folder was; empty where none is remembered."""
+    with suppress(OSError, MemorydError, UnicodeError):
+        for project in read_table()["projects"]:
+            for worktree in project.get("worktrees", []):
+                if (path == worktree or path.startswith(f"{worktree}/")) and not os.path.isdir(worktree):
+                    return project["folders"][-1] if project["folders"] else ""
+    return ""
 
 
 def take_origin(path: str) -> tuple[Project, str] | None:

@@ -4,8 +4,8 @@ Agents' hooks and MCP servers have the namespace of whatever folder they work in
 have it in a git checkout and where an agent has worked before; elsewhere they are at the root, which is the person's.
 
 The project is the git checkout that holds the folder, else the folder itself. A linked worktree counts as its main
-checkout, so that parallel branches share one memory. A project that was met before is found by one look per folder
-upwards and two small files; `projects` distinguishes those of the same name.
+checkout, so that parallel branches share one memory, also when it is gone: `projects` remembers it. A project that was
+met before is found by one look per folder upwards and two small files; `projects` distinguishes those of the same name.
 """
 
 import os
@@ -18,14 +18,22 @@ _NOT_A_PROJECT = ("/", "/root", "/home", "/tmp", "/var/tmp")
 
 def project_root(folder: str | os.PathLike[str]) -> str:
     """Return the top folder of the git checkout that holds a folder, else the folder; absolute, symlinks resolved."""
+    top, is_checkout = _find_top(folder)
+    if is_checkout:
+        return _main_checkout(top)
+    return top if os.path.isdir(top) else projects.find_checkout(top) or top
+
+
+def _find_top(folder: str | os.PathLike[str]) -> tuple[str, bool]:
+    """Return the top folder of the checkout or worktree that holds a folder, else the folder and False."""
     start = at = os.path.realpath(os.path.expanduser(os.fspath(folder)))
     home = os.path.realpath(os.path.expanduser("~"))
     while not os.path.lexists(os.path.join(at, ".git")) or at == home:  # who keeps a home in git has projects in it
         above = os.path.dirname(at)
         if above == at:
-            return start
+            return start, False
         at = above
-    return _main_checkout(at)
+    return at, True
 
 
 def project_namespace(folder: str | os.PathLike[str], note: bool = True) -> str:
@@ -39,7 +47,7 @@ def project_namespace(folder: str | os.PathLike[str], note: bool = True) -> str:
         return ""
     name = "".join(character for character in os.path.basename(root) if character.isprintable()).strip()
     name = name.encode("utf-8", "ignore")[: projects.MAX_NAME_BYTES].decode("utf-8", "ignore")
-    return projects.namespace_of(root, name, note) if name else ""
+    return projects.namespace_of(root, name, note, _find_top(folder)[0]) if name else ""
 
 
 def namespace_of_environment() -> str | None:

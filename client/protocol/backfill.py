@@ -15,6 +15,8 @@ class PastTurn(NewTurn, kw_only=True, frozen=True, omit_defaults=True):
 
     folder: str = ""
     """the folder in which it was said"""
+    to_program: bool = False
+    """it answers what a program said, such as a notice: it counts little, and answers nothing of the user's"""
 
 
 class Backfilled(Struct, kw_only=True):
@@ -30,6 +32,8 @@ class Backfilled(Struct, kw_only=True):
     """what `undo` takes back; null in a dry run"""
     dry_run: bool = False
     """nothing was changed"""
+    keys: list[str] = []
+    """in a dry run, for each turn that would be taken, by what an equal one is known, which is left out; or empty"""
     redacted: Redacted = {}
     """credentials and private passages that were taken out before anything was stored, by kind"""
 

@@ -54,6 +54,8 @@ def plan(turns: Iterable[PastTurn], is_paused: Callable[[str, float], bool]) -> 
             continue
         answered = asked or said.find_answered(turn, at)
         key, importance = content_hash(turn.content), rating.importance(turn.content)
+        if turn.to_program:
+            importance = min(importance, rating.SMALL_TALK)
         planned.append(PlannedTurn(turn, key, importance, None, "", answered and answered.key, asked is not None))
         said.keep(turn, at, answered)
     return _add_neighbours(planned)
@@ -87,7 +89,7 @@ class _SaidBefore:
         if asked is not None and self._is_last_heard(asked):
             return asked
         request = self._request
-        if turn.role != "assistant" or request is None or not pairing.can_answer(turn):
+        if turn.role != "assistant" or turn.to_program or request is None or not pairing.can_answer(turn):
             return None
         return request if pairing.is_recent(request, at) and self._is_last_heard(request) else None
 

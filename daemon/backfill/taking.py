@@ -56,6 +56,8 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             for one in wanted:
                 outcome = _compare(core, connection, call, number, one, stored)
                 _count(done, ERASED if is_erased and outcome == TAKEN else outcome)
+                if outcome == TAKEN and not is_erased:
+                    done.keys.append(one.key.hex() if _is_kept_once(one) else "")
             return done
     kept = 0
     for part in split_batches(wanted, PART, lambda one: len(one.turn.content.encode()), PART_BYTES):
@@ -160,7 +162,7 @@ def _compare(
         return KNOWN
     if said.was_deleted(connection, call.session, vectors.text_hash(one.turn.content)):
         return DELETED
-    if not (one.asked or asking.is_question(one.turn.content)):
+    if _is_kept_once(one):
         same = turns.find_equal_memory(connection, number, one.key, core.clock())
         same = same or turns.find_equal_turn(connection, number, one.key)
         if same:
@@ -168,6 +170,11 @@ def _compare(
             return observing.DUPLICATE
     stored[id] = id
     return TAKEN
+
+
+def _is_kept_once(one: PlannedTurn) -> bool:
+    """Return whether a turn that says the same as another one is left out."""
+    return not (one.asked or asking.is_question(one.turn.content))
 
 
 def _make_row(core: Core, call: Backfill, number: int, one: PlannedTurn, stored: dict[str, str]) -> Row:

@@ -116,11 +116,13 @@ def test_a_dry_run_shows_what_there_is_and_changes_nothing(home: Path, daemon: "
     assert [(row["agent"], row["namespace"], row["sessions"], row["turns"]) for row in shown["projects"]] == [
         (agent, "billing", 1, TURNS[agent]) for agent in sorted(AGENTS)
     ]
-    assert shown["taken"] == sum(TURNS.values())
+    assert shown["taken"] + shown["left_out"]["duplicate"] == sum(TURNS.values())
     assert shown["left_out"]["output of tools"] >= len(AGENTS)
     assert contents(daemon) == []
     assert memctl("project", "list", "--json").json == []
     assert "Would take in" in memctl("backfill", "--dry-run").out
+    done = memctl("backfill", "--json").json
+    assert (done["taken"], done["left_out"]) == (shown["taken"], shown["left_out"])
 
 
 def test_it_takes_in_what_was_said_once_and_an_undo_takes_it_back(home: Path, daemon: "Daemon", memctl: Memctl) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.client.programs.backfill.finding import FoundSession, FoundSessions, SessionQuery, find, name_place
+from memoryd.client.programs.backfill.finding import AutomatedSession, FoundSession, FoundSessions, SessionQuery, find
+from memoryd.client.programs.backfill.placing import name_place
 from memoryd.client.programs.backfill.sending import AgentPlace, BackfillOutcome, send
 from memoryd.client.programs.memctl.arguments import add_secrets, parse_date
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import named_namespace, say_redacted
-from memoryd.client.programs.memctl.output import paint, print_note, show
+from memoryd.client.programs.memctl.output import make_printable, paint, print_note, show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.sending import SHOWN, open_spool
 from memoryd.client.programs.memctl.table import count_text, format_table
@@ -36,12 +37,17 @@ def _declare(parser: ArgumentParser) -> None:
 
 
 class BackfillReport(NamedTuple):
-    """What came of a run: a row for each agent and project, the turns, what was left out, files nobody can read."""
+    """What came of a run: a row for each agent and project, the turns, what was left out, files nobody can read.
+
+    `automated` are the sessions that are left out as a program ran them, `unknown` counts kinds of entries.
+    """
 
     projects: list[dict[str, Any]]
     turns: Backfilled
     left_out: dict[str, int]
     problems: list[str]
+    automated: list[AutomatedSession]
+    unknown: dict[str, int]
 
 
 def _backfill(args: Namespace) -> None:
@@ -59,6 +65,8 @@ def _backfill(args: Namespace) -> None:
         "taken": made.turns.taken,
         "known": made.turns.known,
         "left_out": made.left_out,
+        "automated": [one._asdict() for one in made.automated],
+        "unknown": made.unknown,
         "problems": made.problems,
         "operation": made.turns.operation,
         "dry_run": args.dry_run,
@@ -78,7 +86,9 @@ def take(args: Namespace, wanted: SessionQuery) -> BackfillReport:
         print_note(f"memctl: {problem}")
     if not args.dry_run:
         say_redacted(done.total.redacted)
-    return BackfillReport(_sum_up(found, done, wanted), done.total, _sum_left_out(found, done), found.problems)
+    left_out = _sum_left_out(found, done)
+    unknown = dict(found.unknown.most_common())
+    return BackfillReport(_sum_up(found, done, wanted), done.total, left_out, found.problems, found.automated, unknown)
 
 
 def _find_project(given: str | None) -> str:
@@ -94,7 +104,7 @@ def _sum_up(found: FoundSessions, done: BackfillOutcome, wanted: SessionQuery) -
     """Return a row for each agent and project."""
     groups: dict[AgentPlace, list[FoundSession]] = {}
     for session in found.sessions:
-        place = wanted.namespace if wanted.namespace is not None else name_place(session.folder, note=False)
+        place = wanted.namespace if wanted.namespace is not None else _name(session)
         groups.setdefault((session.agent, place), []).append(session)
     return [
         {
@@ -111,31 +121,42 @@ def _sum_up(found: FoundSessions, done: BackfillOutcome, wanted: SessionQuery) -
     ]
 
 
+def _name(session: FoundSession) -> str:
+    return name_place(session.roots[session.folder], note=False)
+
+
 def _sum_left_out(found: FoundSessions, done: BackfillOutcome) -> dict[str, int]:
     """Return how much was left out by reason: when the files were read, and by the daemon."""
     total = Counter(done.total.left_out)
     for counts in (*found.left_out.values(), *(session.left_out for session in found.sessions)):
         total.update(counts)
-    return dict(total.most_common())
+    return {reason: number for reason, number in total.most_common() if number}
 
 
 def report_text(made: BackfillReport) -> str:
     """Say what came of a run."""
     done = made.turns
-    if not made.projects:
+    if not made.projects and not any(made.left_out.values()):
         return "No past sessions were found."
     lines = []
-    if done.dry_run:
+    if done.dry_run and made.projects:
         headers = ["AGENT", "PROJECT", "SESSIONS", "TURNS", "THERE", "FROM", "TO", "KB"]
         lines.append(format_table(headers, list(map(_format_row, made.projects)), flexible=1, right=(2, 3, 4, 7)))
     would = "Would take in" if done.dry_run else "Took in"
     known = f"; {done.known:,} there already" if done.known else ""
     lines.append(f"{would} {count_text(done.taken, 'turn')}{known}.")
     lines += [f"{number:,} left out: {reason}." for reason, number in made.left_out.items() if number]
+    lines += _list_shown([f"Run by a program ({one.why}): {make_printable(one.begins)}" for one in made.automated])
+    lines += _list_shown([f"Not known: {kind} ({count_text(n, 'time')})." for kind, n in made.unknown.items()])
     if done.operation:
         undo = paint(f"memctl undo {done.operation[:8]}", "cyan")
         lines.append(f"`{undo}` takes it back, `memctl erase --source {SOURCE}` erases it for good.")
     return "\n".join(lines)
+
+
+def _list_shown(lines: list[str]) -> list[str]:
+    more = len(lines) - SHOWN
+    return [*lines[:SHOWN], f"… and {more} more."] if more > 0 else lines
 
 
 def _format_row(row: dict[str, Any]) -> list[str]:

@@ -1,23 +1,29 @@
-"""Which past sessions there are: all files are read once; of each session figures stay, its turns are on disk."""
+"""Which past sessions there are: all files are read once; of each session figures stay, its turns are on disk.
 
-import tempfile
+A session that goes on from another one (a fork, a resume in a new file) repeats its beginning: what has the same id
+there, or the same words from the beginning on in a session that it names, is a copy and is left out.
+"""
+
 from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import IO, NamedTuple
 
 import msgspec
 
-from memoryd.client.errors import MemorydError
-from memoryd.client.programs.sessions.agents import AGENTS
+from memoryd.client.programs.backfill.placing import find_place, is_temporary
+from memoryd.client.programs.sessions.agents import AGENTS, PastAgent
 from memoryd.client.programs.sessions.building import Session, Utterance
-from memoryd.client.projects.project import project_namespace, project_root
 
 UNPLACED = "turns of sessions whose folder is not known (--namespace takes them in)"
 EARLIER = "turns before --since"
-TEMPORARY = "turns of temporary folders (--temporary takes them in)"
-TAKEN_BACK = "taken back"
-AUTOMATED = "turns of automated sessions (--automated takes them in)"
+TEMPORARY = "turns in temporary folders (--temporary takes them in)"
+TAKEN_BACK = "taken back by the person"
+COPIES = "copies of what was said in another session"
+AUTOMATED = "turns of sessions that a program ran (--automated takes them in)"
+_FIRST_WORDS = 80  # characters
+
+SpoolPlace = tuple[int, int]  # where it begins, and its size
 
 
 class SessionQuery(NamedTuple):
@@ -35,7 +41,10 @@ class SessionQuery(NamedTuple):
 
 
 class FoundSession(NamedTuple):
-    """A session that has turns to take in: its figures, what is left out, and where in the spool the turns are."""
+    """A session that has turns to take in: its figures, what is left out, and where in the spool the turns are.
+
+    `roots` has for each folder of a turn the top folder of its project.
+    """
 
     agent: str
     name: str
@@ -45,88 +54,149 @@ class FoundSession(NamedTuple):
     first: float
     last: float
     left_out: Counter[str]
-    place: tuple[int, int]
+    roots: dict[str, str]
+    place: SpoolPlace
+
+
+class AutomatedSession(NamedTuple):
+    """A session that is left out as a program ran it: by what that is seen, and how it begins."""
+
+    agent: str
+    name: str
+    why: str
+    turns: int
+    begins: str
 
 
 class FoundSessions(NamedTuple):
-    """What was found: sessions, what was left out of those that have nothing to take in, files that nobody can read."""
+    """What was found: sessions, what was left out of those that have nothing to take in, files that nobody can read.
+
+    `unknown` counts the kinds of entries that no reader knows, with the version of the host.
+    """
 
     sessions: list[FoundSession]
     left_out: dict[str, Counter[str]]
     problems: list[str]
+    automated: list[AutomatedSession]
+    unknown: Counter[str]
+
+
+class _ReadSession(NamedTuple):
+    """A session that was read: its utterances are in the spool, of each the id and a hash of role and text stay."""
+
+    session: Session
+    place: SpoolPlace
+    marks: list[tuple[str, int]]
+    last: float
 
 
 def find(wanted: SessionQuery, spool: IO[bytes]) -> FoundSessions:
     """Read all files of some agents; the turns that are wanted are written into the spool."""
-    found = FoundSessions([], {agent: Counter() for agent in wanted.agents}, [])
-    for agent in wanted.agents:
-        for path in AGENTS[agent].list_files():
+    found = FoundSessions([], {agent: Counter() for agent in wanted.agents}, [], [], Counter())
+    for name in wanted.agents:
+        agent = AGENTS[name]
+        found.problems.extend(f"{folder} cannot be read" for folder in agent.list_closed())
+        read: list[_ReadSession] = []
+        for path in agent.list_files():
             try:
-                for session in AGENTS[agent].read(path):
-                    _note(found, wanted, agent, session, spool)
-            except (OSError, MemorydError) as error:
+                read += [_put_away(session, spool) for session in agent.read(path)]
+            except Exception as error:  # one file never costs another
                 found.problems.append(f"{path} cannot be read: {error}")
+        copies = _find_copies(read)
+        for number, one in enumerate(read):
+            _note_unknown(found, agent, one.session)
+            one.session.utterances = _take_out(spool, one.place)
+            _note(found, wanted, name, one.session, copies[number], spool)
     return found
 
 
-def _note(found: FoundSessions, wanted: SessionQuery, agent: str, session: Session, spool: IO[bytes]) -> None:
-    turns = select(session, wanted)
+def _put_away(session: Session, spool: IO[bytes]) -> _ReadSession:
+    """Write the utterances of a session into the spool."""
+    said, session.utterances = session.utterances, []
+    marks = [(turn.id, hash((turn.role, turn.text))) for turn in said]
+    last = max((turn.at for turn in said), default=0.0)
+    return _ReadSession(session, _write(spool, said), marks, last)
+
+
+def _find_copies(read: Sequence[_ReadSession]) -> list[set[int]]:
+    """Return for each session which of its utterances are copies of another one's, or stand there twice."""
+    copies: list[set[int]] = [set() for _ in read]
+    by_name = {one.session.name: one for one in read}
+    numbers = sorted(
+        range(len(read)), key=lambda number: (read[number].session.forked_from in by_name, read[number].last)
+    )
+    seen: set[str] = set()
+    for number in numbers:
+        one = read[number]
+        origin = by_name.get(one.session.forked_from)
+        pairs = zip(one.marks, origin.marks if origin else (), strict=False)
+        copies[number].update(at for at, _ in enumerate(takewhile(lambda pair: pair[0][1] == pair[1][1], pairs)))
+        for at, (id, _) in enumerate(one.marks):
+            if id in seen:
+                copies[number].add(at)
+            seen.add(id)
+    return copies
+
+
+def _note_unknown(found: FoundSessions, agent: PastAgent, session: Session) -> None:
+    for kind, number in session.unknown.items():
+        found.unknown[f"{agent.title} {session.version}".strip() + f": {kind}"] += number
+
+
+def _note(
+    found: FoundSessions, wanted: SessionQuery, agent: str, session: Session, copies: set[int], spool: IO[bytes]
+) -> None:
+    own = [turn for number, turn in enumerate(session.utterances) if number not in copies]
+    session.left_out[COPIES] += len(copies)
+    roots = {folder: find_place(folder, session) for folder in {turn.folder for turn in own}}
+    turns = select(session, own, wanted, roots)
+    if session.automated and not wanted.automated and turns:
+        begins = " ".join(turns[0].text.split())[:_FIRST_WORDS]
+        found.automated.append(AutomatedSession(agent, session.name, session.automated, len(turns), begins))
+        session.left_out[AUTOMATED] += len(turns)
+        turns = []
     if not turns:
         found.left_out[agent].update(session.left_out)
         return
     times = [turn.at for turn in turns]
     size = sum(len(turn.content.encode()) for turn in turns)
-    place = spool.tell(), spool.write(msgspec.msgpack.encode(turns))
     figures = agent, session.name, turns[0].folder, len(turns), size, min(times), max(times)
-    found.sessions.append(FoundSession(*figures, session.left_out, place))
+    found.sessions.append(FoundSession(*figures, session.left_out, roots, _write(spool, turns)))
 
 
-def select(session: Session, wanted: SessionQuery) -> list[Utterance]:
+def select(session: Session, said: Sequence[Utterance], wanted: SessionQuery, roots: dict[str, str]) -> list[Utterance]:
     """Return the turns of a session that are wanted; those of a project that is not meant are not counted either."""
-    turns = [turn for turn in session.utterances if not turn.taken_back]
-    session.left_out[TAKEN_BACK] += len(session.utterances) - len(turns)
-    if session.automated and not wanted.automated:
-        session.left_out[AUTOMATED] += len(turns)
-        turns = []
-    if not wanted.temporary and wanted.namespace is None:
-        lasting = [turn for turn in turns if not is_temporary(turn.folder)]
-        session.left_out[TEMPORARY] += len(turns) - len(lasting)
-        turns = lasting
+    turns = [turn for turn in said if not turn.taken_back]
+    session.left_out[TAKEN_BACK] += len(said) - len(turns)
     if wanted.project:
-        turns = [turn for turn in turns if turn.folder and find_root(turn.folder) == wanted.project]
+        turns = [turn for turn in turns if roots[turn.folder] == wanted.project]
         if not turns:
             session.left_out.clear()
+    elif wanted.namespace is None and not wanted.temporary:
+        lasting = [turn for turn in turns if not is_temporary(roots[turn.folder])]
+        session.left_out[TEMPORARY] += len(turns) - len(lasting)
+        turns = lasting
     if wanted.since is not None:
         late = [turn for turn in turns if turn.at >= wanted.since]
         session.left_out[EARLIER] += len(turns) - len(late)
         turns = late
-    if wanted.namespace is None and (lost := sum(not turn.folder for turn in turns)):
+    if wanted.namespace is None and (lost := sum(not roots[turn.folder] for turn in turns)):
         session.left_out[UNPLACED] += lost
-        turns = [turn for turn in turns if turn.folder]
+        turns = [turn for turn in turns if roots[turn.folder]]
     return turns
-
-
-@lru_cache(1000)
-def is_temporary(folder: str) -> bool:
-    """Return whether a folder is below one for temporary files."""
-    places = {"/tmp", "/var/tmp", "/private/tmp", "/var/folders", "/private/var/folders", tempfile.gettempdir()}
-    return any(folder == place or folder.startswith(f"{place}/") for place in places)
-
-
-@lru_cache(1000)
-def find_root(folder: str) -> str:
-    """Return the top folder of the project that a folder is in."""
-    return project_root(folder)
-
-
-@lru_cache(1000)
-def name_place(folder: str, note: bool) -> str:
-    """Return the namespace of a folder as hooks have it; without `note` nothing is written down of a new project."""
-    return project_namespace(folder, note)
 
 
 def read_turns(spool: IO[bytes], found: FoundSession) -> list[Utterance]:
     """Return the turns of a session that was found."""
-    at, size = found.place
+    return _take_out(spool, found.place)
+
+
+def _write(spool: IO[bytes], turns: Iterable[Utterance]) -> SpoolPlace:
+    at = spool.seek(0, 2)
+    return at, spool.write(msgspec.msgpack.encode(list(turns)))
+
+
+def _take_out(spool: IO[bytes], place: SpoolPlace) -> list[Utterance]:
+    at, size = place
     spool.seek(at)
     return msgspec.msgpack.decode(spool.read(size), type=list[Utterance])

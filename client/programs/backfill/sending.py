@@ -10,7 +10,8 @@ from typing import IO
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.programs.backfill.finding import FoundSession, SessionQuery, find_root, name_place, read_turns
+from memoryd.client.programs.backfill.finding import FoundSession, SessionQuery, read_turns
+from memoryd.client.programs.backfill.placing import name_place
 from memoryd.client.programs.hooks.answering import find_speaker
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.progress import ProgressBar
@@ -23,6 +24,7 @@ from memoryd.client.transport.batches import split_batches, sum_kinds
 from memoryd.client.transport.spawn import make_private
 from memoryd.client.transport.sync import Client
 
+DUPLICATE = "duplicate"  # as the daemon calls it
 AgentPlace = tuple[str, str]  # agent and namespace
 
 
@@ -33,10 +35,14 @@ class _Running(msgspec.Struct):
 
 
 class BackfillOutcome(msgspec.Struct):
-    """What came of a run: in all, and by agent and namespace."""
+    """What came of a run: in all, and by agent and namespace.
+
+    `keys` are of what a dry run would take, so that what repeats it is not counted as taken: see `Backfilled.keys`.
+    """
 
     total: Backfilled
     places: dict[AgentPlace, Backfilled] = {}
+    keys: set[tuple[str, str]] = set()
 
 
 def send(args: Namespace, wanted: SessionQuery, sessions: Sequence[FoundSession], spool: IO[bytes]) -> BackfillOutcome:
@@ -70,7 +76,7 @@ def _leave_out_idle(
     done: BackfillOutcome,
 ) -> list[Utterance]:
     """Count and leave out the turns of new projects into which nothing would be taken: no such project is noted."""
-    new = {turn.folder for turn in turns if not projects.is_known(find_root(turn.folder))}
+    new = {folder for folder, root in session.roots.items() if root and not projects.is_known(root)}
     if not new:
         return turns
     name_place.cache_clear()  # what another new project is called follows from those that were noted since
@@ -80,7 +86,9 @@ def _leave_out_idle(
     for call, part in parts:
         if call.namespace not in needed:
             _add(done, session, call, part)
-    return [turn for turn in turns if turn.folder not in new or name_place(turn.folder, note=False) in needed]
+    return [
+        turn for turn in turns if turn.folder not in new or name_place(session.roots[turn.folder], note=False) in needed
+    ]
 
 
 def _begin(client: Client) -> str:
@@ -106,7 +114,11 @@ def _build_calls(
     speaker = find_speaker()
     places: dict[str, list[PastTurn]] = {}
     for turn in turns:
-        place = wanted.namespace if wanted.namespace is not None else name_place(turn.folder, note=not dry_run)
+        place = (
+            wanted.namespace
+            if wanted.namespace is not None
+            else name_place(session.roots[turn.folder], note=not dry_run)
+        )
         places.setdefault(place, []).append(_build_turn(turn, speaker))
     for place, said in places.items():
         begin = 0
@@ -134,10 +146,16 @@ def _build_turn(turn: Utterance, speaker: str) -> PastTurn:
         speaker=speaker if turn.role == "user" else "",
         files=turn.files,
         folder=turn.folder,
+        to_program=turn.to_program,
     )
 
 
 def _add(done: BackfillOutcome, session: FoundSession, call: Backfill, part: Backfilled) -> None:
+    for key in filter(None, part.keys):
+        if (call.namespace, key) in done.keys:
+            part.taken -= 1
+            part.left_out[DUPLICATE] = part.left_out.get(DUPLICATE, 0) + 1
+        done.keys.add((call.namespace, key))
     for total in (done.total, done.places.setdefault((session.agent, call.namespace), Backfilled())):
         _sum_up(total, part)
 

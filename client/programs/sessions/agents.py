@@ -5,6 +5,7 @@ sample. A reader of files that grow line by line takes `start` too, the `settled
 """
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -41,17 +42,35 @@ class PastAgent(NamedTuple):
         """Return the files that may hold sessions, in order; nothing through symbolic links."""
         home = self.find_home()
         found = {path for pattern in self.files for path in home.glob(pattern)}
-        return sorted(path for path in found if path.is_file() and not path.is_symlink())
+        return sorted(filter(_is_plain, found))
+
+    def list_closed(self) -> list[Path]:
+        """Return the folders of sessions that may not be read."""
+        above = {pattern.rpartition("/")[0] for pattern in self.files if "/" in pattern}
+        names = {
+            "/".join(parts[:end]) for parts in (path.split("/") for path in above) for end in range(len(parts) + 1)
+        }
+        home = self.find_home()
+        found = {folder for name in names for folder in (home.glob(name) if name else (home,))}
+        return sorted(folder for folder in found if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK))
 
     def read(self, path: Path, start: int = 0) -> Iterator[Session]:
         """Yield the sessions of a file, or what was said from an offset on in a file that grows line by line."""
         read: ReadSessions = self._find_module().read
+        changed_at = path.stat().st_mtime
         for session in read(path, self.find_home(), start) if start else read(path, self.find_home()):
-            session.date(session.began or path.stat().st_mtime, time.time())
+            session.date(session.began or changed_at, time.time())
             yield session
 
     def _find_module(self) -> ModuleType:
         return import_module(f"memoryd.client.programs.sessions.{self.module}")
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:  # it is gone, or its folder is closed
+        return False
 
 
 AGENTS: dict[str, PastAgent] = {

@@ -22,15 +22,16 @@ class Branches:
         self._speakers: set[str] = set()  # entries at which the way up ends: prompts, and the agent's
         self._prompts: list[str] = []
 
-    def add(self, entry: dict[str, Any]) -> None:
-        """Note an entry; one that stands there again, as after a resume, changes nothing."""
+    def add(self, entry: dict[str, Any]) -> bool:
+        """Note an entry; return whether it is new."""
         id = get_text(entry, "uuid")
         if not id or id in self._parents:
-            return
+            return not id
         self._parents[id] = get_text(entry, "parentUuid") or get_text(entry, "logicalParentUuid") or _ROOT
         self._numbers[id] = len(self._numbers)
         if entry.get("type") == "assistant":
             self._speakers.add(id)
+        return True
 
     def note_prompt(self, entry: dict[str, Any]) -> None:
         """Note that an entry is a prompt of the person."""

@@ -90,6 +90,7 @@ class Session:
     `automated` says by what it is seen that a program ran the session, empty where a person did. `unknown` counts the
     kinds of entries that the reader does not know; `version` is that of the host which wrote the last entry.
     `forked_from` names the session whose beginning this one repeats; `began` is when the file says that it began.
+    `worktrees` are those that the host made for it, each with the folder that it left for it.
 
     Of a file that grows, the reader sets `offset` to where each line begins. `settled` is where to read on the next
     time: nothing before it changes any more what was said there. `is_torn` says that what was read since goes on from
@@ -103,6 +104,7 @@ class Session:
         self.offset = self.settled = 0
         self.is_torn = False
         self.began: float | None = None
+        self.worktrees: dict[str, str] = {}
         self.utterances: list[Utterance] = []
         self.left_out: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()

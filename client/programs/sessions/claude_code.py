@@ -109,8 +109,11 @@ class _Reading:
         if entry.get("isSidechain"):
             session.left_out[SUBAGENT] += kind in ("user", "assistant")
             return
-        self.branches.add(entry)
-        if kind == "user":
+        if not self.branches.add(entry):  # a resumed session repeats its lines
+            return
+        if kind == "worktree-state" and (made := get_object(entry, "worktreeSession")):
+            session.worktrees[get_text(made, "worktreePath")] = get_text(made, "originalCwd")
+        elif kind == "user":
             self._take_user(entry)
         elif kind == "assistant":
             self._take_answer(entry)

@@ -1,0 +1,80 @@
+"""Where something was said, by the folder that a session names: it may be gone, or be of another system.
+
+A folder that is gone belongs to the checkout above it, to the checkout of the worktree that it was in, else to the
+folder in which its session began. A path of Windows is looked for where WSL has it; else it is a project of its own,
+called like the folder in which the session began. No path is resolved against the current folder.
+"""
+
+import os
+import re
+import tempfile
+from functools import lru_cache
+
+from memoryd.client.patterns import compile_late
+from memoryd.client.programs.sessions.building import Session
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.project import project_namespace, project_root
+
+_DRIVE = compile_late(r"([A-Za-z]):[\\/]+(.*)", re.DOTALL)
+_WSL = compile_late(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+([\\/].*)?", re.DOTALL | re.IGNORECASE)
+_HOME = compile_late(r"[A-Za-z]:\\(?:Users\\[^\\]+)?", re.IGNORECASE)
+_TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/var/folders", "/private/var/folders")
+
+
+def find_place(folder: str, session: Session) -> str:
+    """Return the top folder of the project in which something was said, empty where it cannot be told.
+
+    Of a project that is not here it is as its system writes it.
+    """
+    folder = folder or session.folder
+    for worktree, checkout in session.worktrees.items():
+        if is_within(folder, worktree) and not os.path.isdir(worktree):
+            folder = checkout
+    return _find_root(folder, session.folder)
+
+
+@lru_cache(1000)
+def _find_root(folder: str, first: str) -> str:
+    here, began = map_path(folder), map_path(first)
+    if not here:
+        return ""
+    if not here.startswith("/"):
+        return began if is_within(here, began) else here
+    root = project_root(here)
+    if root == here and not os.path.isdir(here) and is_within(here, began):
+        return project_root(began)
+    return root
+
+
+@lru_cache(1000)
+def name_place(root: str, note: bool) -> str:
+    """Return the namespace of a project as hooks have it; without `note` nothing is written down of a new project."""
+    if root.startswith("/"):
+        return project_namespace(root, note)
+    name = root.rpartition("\\")[2]
+    return "" if _HOME.fullmatch(root) or not name else projects.namespace_of(root, name, note)
+
+
+@lru_cache(1000)
+def is_temporary(folder: str) -> bool:
+    """Return whether a folder is below one for temporary files."""
+    return any(is_within(folder, place) for place in (*_TEMPORARY, tempfile.gettempdir()))
+
+
+def is_within(folder: str, top: str) -> bool:
+    """Return whether a folder is another one, or below it."""
+    return bool(top) and (folder == top or folder.startswith((f"{top}/", f"{top}\\")))
+
+
+@lru_cache(1000)
+def map_path(path: str) -> str:
+    """Return a path as this system has it, or as Windows has it if it is not mounted here; empty for no whole path."""
+    if found := _WSL.fullmatch(path):
+        return (found[1] or "/").replace("\\", "/")
+    if found := _DRIVE.fullmatch(path):
+        mounted = f"/mnt/{found[1].lower()}"
+        rest = re.sub(r"[\\/]+", "/", found[2]).strip("/")
+        if os.path.isdir(f"{mounted}/{rest.partition('/')[0]}"):
+            return f"{mounted}/{rest}".rstrip("/")
+        return f"{found[1].upper()}:\\{rest.replace('/', chr(92))}"
+    return os.path.normpath(path) if path.startswith("/") and "\0" not in path else ""
