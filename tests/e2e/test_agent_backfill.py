@@ -37,7 +37,8 @@ def test_a_backfill_finds_a_session_that_hooks_observed_and_takes_nothing_of_it(
         with suppress(AssertionError):  # on a busy machine an agent does not wait for all of its hooks
             wait_until(lambda: client.tiers().flows.get("observed", 0) == 2, 30)
         observed = client.tiers().flows.get("observed", 0)
-    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "backfill", "--agent", agent, "--json"]
+    command = [sys.executable, "-m", "memoryd.client.programs.memctl", "backfill", "--agent", agent]
+    command += ["--automated", "--temporary", "--json"]  # one prompt without a terminal, in a folder of the test
     done = json.loads(subprocess.run(command, cwd=place, env=asking, capture_output=True, check=True).stdout)
     assert [(row["namespace"], row["turns"]) for row in done["projects"]] == [("billing", 2)]
     assert observed
