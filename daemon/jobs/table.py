@@ -30,9 +30,9 @@ _KERNEL: dict[str, JobRow] = {
     "caps": JobRow(5 * MIN, 5 * MIN, "Bring L1 and L2 of each namespace below their limits.", caps.CAPS),
     "expire": JobRow(HOUR, 5 * MIN, "Delete memories whose time was over long ago.", expiring.EXPIRE),
     "embed": JobRow(5 * MIN, MIN, "Try again to embed memories that have no vector.", upkeep.EMBED),
-    "checkpoint": JobRow(5 * MIN, MIN, "Fold the write-ahead log into the database file.", upkeep.CHECKPOINT),
-    "optimize": JobRow(HOUR, 2 * MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
-    "release": JobRow(5 * MIN, MIN, "Give memory that was freed back to the system.", upkeep.RELEASE),
+    "maintain": JobRow(
+        5 * MIN, 2 * MIN, "Fold the write-ahead log in, merge full text, give freed memory back.", upkeep.MAINTAIN
+    ),
     "trim": JobRow(DAY, 5 * MIN, "Forget old runs, skipped turns, undone history and unused vectors.", trim.TRIM),
     "backup": JobRow(DAY, 10 * MIN, "Copy the database into the folder of backups, if it changed.", upkeep.BACKUP),
 }

@@ -1,6 +1,6 @@
-"""Jobs that look after the database: embed what was left over, merge full text, fold the log, keep copies.
+"""Jobs that look after the database: embed what was left over, fold the log, merge full text, keep copies.
 
-And one that gives memory back: what was freed stays with the C library's allocator until it has to return it.
+Memory is given back too: what was freed stays with the C library's allocator until it has to return it.
 """
 
 import time
@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, StopCheck, Work
-from memoryd.daemon.store import copies, rows, upkeep
+from memoryd.daemon.store import copies, fulltext, rows, upkeep
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import process
 
-_SEGMENTS = 4  # FTS5 merges segments of one size from four on
 _LOG_BYTES = 1024 * 1024  # a smaller log is not worth the write
 LEAST_BYTES = 8 * 1024 * 1024  # free in the allocator; less is soon used again
 _REST_S = 0.002
@@ -47,41 +46,39 @@ def apply_embed(core: Core, transaction: Transaction, steps: Sequence[Step], ope
     return {"queued": len(steps)}
 
 
-# optimize ------------------------------------------------------------------------------------------------------------
+# maintain ------------------------------------------------------------------------------------------------------------
 
 
-def plan_optimize(core: Core, now: float) -> Iterator[Step]:
-    """See whether the full-text index has segments to merge."""
+def plan_maintenance(core: Core, now: float) -> Iterator[Step]:
+    """See what is due. The log comes first, as merging may take until the deadline."""
+    core.store.reserve.fill()  # room that could not be kept before may be there now
+    size = upkeep.log_size_bytes(core.store)
+    if size >= _LOG_BYTES:
+        yield Step("checkpoint", "memoryd.sqlite-wal", f"the log has {size / 1e6:.1f} MB")
     with core.store.reading() as connection:
-        count = upkeep.count_segments(connection)
-    if count >= _SEGMENTS:
-        yield Step("merge", "memories_fts", f"the full-text index has {count} segments")
+        count = fulltext.count_mergeable(connection)
+    if count:
+        yield Step("merge", "memories_fts", f"the full-text index has {count} segments to merge")
+    free_bytes = process.measure_free_bytes()
+    if free_bytes >= LEAST_BYTES:
+        text = f"the allocator has {free_bytes / 1e6:.0f} MB free, some of which may still be held"
+        yield Step("release", "memory", text)
 
 
-def merge(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
-    """Merge what FTS5 wants to merge, in small batches."""
+def maintain(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
+    """Fold the log into the file, merge full text in small batches, or give back pages that the allocator has free."""
+    if step.action == "checkpoint":
+        return {"pages": upkeep.checkpoint(core.store)}
+    if step.action == "release":
+        before = process.rss_bytes()
+        process.return_memory()
+        return {"released kB": max(0, before - process.rss_bytes()) // 1000}
     portions = 0
     while core.store.write(lambda transaction: upkeep.merge(transaction.connection), over_limit=True).result():
         portions += 1
         check()
         time.sleep(_REST_S)
     return {"merged": portions} if portions else {}
-
-
-# checkpoint ----------------------------------------------------------------------------------------------------------
-
-
-def plan_checkpoint(core: Core, now: float) -> Iterator[Step]:
-    """See whether the log is worth folding; room that could not be kept before may be there now."""
-    core.store.reserve.fill()
-    size = upkeep.log_size_bytes(core.store)
-    if size >= _LOG_BYTES:
-        yield Step("checkpoint", "memoryd.sqlite-wal", f"the log has {size / 1e6:.1f} MB")
-
-
-def checkpoint(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
-    """Fold the log into the file."""
-    return {"pages": upkeep.checkpoint(core.store)}
 
 
 # backup --------------------------------------------------------------------------------------------------------------
@@ -121,27 +118,6 @@ def back_up(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     return {"copied": 1}
 
 
-# release --------------------------------------------------------------------------------------------------------------
-
-
-def plan_release(core: Core, now: float) -> Iterator[Step]:
-    """See how much the allocator has free."""
-    free_bytes = process.measure_free_bytes()
-    if free_bytes >= LEAST_BYTES:
-        yield Step(
-            "release", "memory", f"the allocator has {free_bytes / 1e6:.0f} MB free, some of which may still be held"
-        )
-
-
-def release(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
-    """Give back the whole pages among it."""
-    before = process.rss_bytes()
-    process.return_memory()
-    return {"released kB": max(0, before - process.rss_bytes()) // 1000}
-
-
 EMBED = Work(plan_embed, apply_embed, at_limit=True)
-OPTIMIZE = Work(plan_optimize, alone=merge, at_limit=True)
-CHECKPOINT = Work(plan_checkpoint, alone=checkpoint, at_limit=True)
+MAINTAIN = Work(plan_maintenance, alone=maintain, at_limit=True)
 BACKUP = Work(plan_backup, alone=back_up, at_limit=True)
-RELEASE = Work(plan_release, alone=release, at_limit=True)

@@ -224,6 +224,11 @@ def merge_all(connection: apsw.Connection, pages: int, is_first: bool) -> bool:
     return False
 
 
+def count_mergeable(connection: apsw.Connection) -> int:
+    """Return how many segments `merge` would merge; each word is looked up in each segment."""
+    return sum(segments for merging, segments in _read_levels(connection) if merging or segments >= _USERMERGE)
+
+
 def _read_levels(connection: apsw.Connection) -> list[tuple[int, int]]:
     """Return for each level of the index how many segments are being merged, and how many it has.
 

@@ -50,11 +50,6 @@ def _fold(store: Store, how: str) -> Any:
             raise StorageFailed(f"The log could not be folded into the database: {error}.") from None
 
 
-def count_segments(connection: apsw.Connection) -> int:
-    """Return the number of segments of the full-text index; each word is looked up in each segment."""
-    return int(connection.execute("SELECT count(DISTINCT segid) FROM memories_fts_idx").get)
-
-
 def merge(connection: apsw.Connection) -> bool:
     """Merge segments a little further; return whether there was anything to do (FTS5 tells by its changes)."""
     before = connection.total_changes()

@@ -3,7 +3,7 @@
 `first answer by words` is the first search that returns hits, `first answer by meaning` the first that is not degraded.
 The files are in the page cache, as they are after a restart of the daemon. The first start is of a copy, for which no
 codes of the vectors are kept; the others follow a clean stop. Resident memory is VmRSS, files mapped by SQLite and
-shared libraries included, after a clean stop; `released` is after the job `release`, which runs every five minutes.
+shared libraries included, after a clean stop; `released` is after the job `maintain`, which runs every five minutes.
 """
 
 import time
@@ -84,7 +84,7 @@ def _measure(daemon: Daemon, size: int, searches: int) -> dict[str, Any]:
         for question in corpus.questions(searches, size or 1000, offset=1_000_000):
             client.search(question)
         after = daemon.rss_mb()
-        client.run_job("release")
+        client.run_job("maintain")
         return {
             "MB when ready": after_start,
             "MB after 50 searches": warm,

@@ -44,7 +44,7 @@ _STATED = 10  # one turn of a user in so many states a decision
 _LEFT = 100  # turns that may wait to be thought about while others are observed
 _LIVED = 1_000  # turns that a daemon takes in as in use, after those that the store is filled with
 _AT_ONCE = 64  # turns rated and embedded in one transaction while the store is filled
-_JOBS = "promote sweep caps expire cluster embed redact trim optimize checkpoint release".split()
+_JOBS = "promote sweep caps expire cluster embed redact trim maintain".split()
 _MODEL, _MAX_TOKENS = "openai:drawn", 575
 # A model behind the API counts two bytes to a token: so many are about the 256 tokens of the default model.
 _API = f'[model]\nname = "{_MODEL}"\n[embedding_api]\nurl = "http://127.0.0.1:{{port}}"\nmax_tokens = {_MAX_TOKENS}\n'

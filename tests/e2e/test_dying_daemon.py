@@ -16,11 +16,7 @@ from memoryd.client.protocol import RunJob, Verify
 from memoryd.daemon.jobs.table import list_jobs
 
 SCRIPT = str(Path(__file__).with_name("dying_daemon.py"))
-JOBS = [
-    name
-    for name in ("sweep", "caps", "cluster", "expire", "optimize", "checkpoint", "trim", "backup")
-    if name in list_jobs()
-]
+JOBS = [name for name in ("sweep", "caps", "cluster", "expire", "maintain", "trim", "backup") if name in list_jobs()]
 
 
 @pytest.fixture

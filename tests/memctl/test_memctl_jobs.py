@@ -193,10 +193,10 @@ def test_spans_of_time_are_told_in_their_largest_unit() -> None:
 def test_with_a_real_daemon_a_plan_is_made_shown_and_carried_out(process: Any, memctl: Memctl) -> None:
     for number in range(6):
         memctl("add", f"Herons fish at dawn {number}", "--no-dedup")
-    planned = msgspec.json.decode(memctl("jobs", "run", "optimize", "--dry-run", "--json").out)
+    planned = msgspec.json.decode(memctl("jobs", "run", "maintain", "--dry-run", "--json").out)
     assert planned["counts"] == {"merge": 1}
-    assert "1 merged" in memctl("jobs", "run", "optimize", "--plan", planned["plan"]).out
-    again = memctl("jobs", "run", "optimize", "--plan", planned["plan"])
+    assert "1 merged" in memctl("jobs", "run", "maintain", "--plan", planned["plan"]).out
+    again = memctl("jobs", "run", "maintain", "--plan", planned["plan"])
     assert (again.code, "There is no plan" in again.err) == (1, True)
     assert memctl("jobs", "pause", "backup").code == 0
     states = {job["name"]: job["state"] for job in msgspec.json.decode(memctl("jobs", "--json").out)}

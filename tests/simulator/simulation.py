@@ -22,7 +22,7 @@ from workbench import Clock, WordEmbedder, ask, disk_and_memory, wait_until
 
 DAY_S = 86_400.0
 # The jobs that move memories run each evening; by the table all would be due all the time.
-SELDOM = dict.fromkeys(("caps", "embed", "checkpoint", "optimize", "release", "trim", "backup"), 7 * DAY_S)
+SELDOM = dict.fromkeys(("caps", "embed", "maintain", "trim", "backup"), 7 * DAY_S)
 JOBS: dict[str, object] = {"backups": 0, "every_s": SELDOM}
 LIFETIMES = {"task_completion": 7, "session_summary": 3, "file_index": 30}
 

@@ -30,10 +30,10 @@ def count(core: Core, table: str) -> int:
 def test_the_latest_runs_of_each_job_are_kept(core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trim, "KEEP_RUNS", 2)
     for _ in range(5):
-        run(jobs, "optimize")
+        run(jobs, "maintain")
     run(jobs, "embed")
     assert run(jobs, "trim").counts == {"runs": 3}
-    assert [r.job for r in jobs.history(JobHistory()).runs] == ["trim", "embed", "optimize", "optimize"]
+    assert [r.job for r in jobs.history(JobHistory()).runs] == ["trim", "embed", "maintain", "maintain"]
 
 
 def test_the_latest_skipped_turns_of_each_namespace_are_kept(core: Core, jobs: Runner) -> None:

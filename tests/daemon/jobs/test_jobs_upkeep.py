@@ -1,4 +1,4 @@
-"""Jobs that look after the database: embed, optimize, checkpoint, backup. On real files."""
+"""Jobs that look after the database: embed, maintain, backup. On real files."""
 
 import os
 import re
@@ -19,8 +19,8 @@ from memoryd.daemon.jobs import table
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.upkeep import LEAST_BYTES
 from memoryd.daemon.store import copies as store_copies
+from memoryd.daemon.store import fulltext, rescue, rows, upkeep
 from memoryd.daemon.store import jobs as store_jobs
-from memoryd.daemon.store import rescue, rows, upkeep
 from memoryd.daemon.store.copies import copy, list_copies
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system import process
@@ -118,40 +118,48 @@ def test_between_two_comparisons_with_the_disk_the_job_looks_in_ram(core: Core, 
     assert run(jobs, "embed").counts == {"queued": 1}
 
 
-# optimize ------------------------------------------------------------------------------------------------------------
+# maintain ------------------------------------------------------------------------------------------------------------
 
 
-def test_optimize_leaves_fewer_segments_and_finds_the_same(core: Core, jobs: Runner) -> None:
+def test_full_text_has_fewer_segments_afterwards_and_finds_the_same(core: Core, jobs: Runner) -> None:
     for number in range(20):
         add(core, f"Crane number {number}", dedup=False)
 
-    def segments() -> int:
+    def count_mergeable() -> int:
         with core.store.reading() as connection:
-            return upkeep.count_segments(connection)
+            return fulltext.count_mergeable(connection)
 
-    before = segments()
-    assert before >= 4
-    done = run(jobs, "optimize")
+    assert count_mergeable() >= 4
+    done = run(jobs, "maintain")
     assert (done.outcome, done.operation) == ("done", None)
     assert done.counts["merged"] >= 1
-    assert segments() < before
+    assert count_mergeable() == 0
     assert len(found(core, "crane", limit=50)) == 20
     assert core.store.find_problems() == []
 
 
-# checkpoint ----------------------------------------------------------------------------------------------------------
-
-
-def test_checkpoint_folds_a_large_log_into_the_file(core: Core, jobs: Runner) -> None:
-    assert run(jobs, "checkpoint").counts == {}
+def test_a_large_log_is_folded_into_the_file(core: Core, jobs: Runner) -> None:
+    assert "pages" not in run(jobs, "maintain").counts
     core.store.write(lambda t: t.connection.pragma("wal_autocheckpoint", 0)).result()
     add_many(core, [NewMemory(content=f"Crane number {n} " * 200) for n in range(200)], dedup=False)
     log = upkeep.log_size_bytes(core.store)
     assert log > 1024 * 1024
-    assert run(jobs, "checkpoint").counts["pages"] > 100
+    assert run(jobs, "maintain").counts["pages"] > 100
     add(core, "a write that begins the log anew")
     size = core.store.path.stat().st_size
     assert size > log / 2
+
+
+def test_memory_that_was_freed_is_given_back(core: Core, jobs: Runner) -> None:
+    held = [bytes(100_000) for _ in range(400)]  # below what is mapped by itself: 128 kB
+    kept = held[::2]  # the holes in between stay with the allocator
+    del held
+    assert process.measure_free_bytes() > LEAST_BYTES
+    before = process.rss_bytes()
+    done = run(jobs, "maintain")
+    assert done.counts["released kB"] > 5_000
+    assert process.rss_bytes() < before - 5_000_000
+    assert len(kept) == 200
 
 
 # backup --------------------------------------------------------------------------------------------------------------
@@ -273,15 +281,3 @@ def test_no_room_for_a_backup_is_a_failure_with_a_sentence(
     done = run(jobs, "backup")
     assert done.outcome == "failed"
     assert done.error.startswith("There is no room for a copy of the database")
-
-
-def test_memory_that_was_freed_is_given_back(core: Core, jobs: Runner) -> None:
-    held = [bytes(100_000) for _ in range(400)]  # below what is mapped by itself: 128 kB
-    kept = held[::2]  # the holes in between stay with the allocator
-    del held
-    assert process.measure_free_bytes() > LEAST_BYTES
-    before = process.rss_bytes()
-    done = run(jobs, "release")
-    assert done.counts["released kB"] > 5_000
-    assert process.rss_bytes() < before - 5_000_000
-    assert len(kept) == 200

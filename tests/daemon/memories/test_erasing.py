@@ -82,7 +82,7 @@ def said(start_daemon: Callable[..., "Daemon"]) -> Iterator[tuple["Daemon", Clie
         client.add("Session s1: the wombatfarm was named", metadata={"session": "s1"}, source="session_summary")
         wait_until(lambda: daemon.core.embedding.count_pending() == 0)
         client.consolidate()
-        for name in {"sweep", "cluster", "optimize"} & list_jobs().keys():
+        for name in {"sweep", "cluster", "maintain"} & list_jobs().keys():
             client.run_job(name)
         client.run_job("sweep", dry_run=True)  # its plan is kept
         client.search("Zenobia quokkafarm narwhalbank")

@@ -30,9 +30,7 @@ from memoryd.daemon.memories import reading
 from workbench import LIMIT_S, Clock, add, add_many, ask, delete, found, undo, update
 
 PLACES = ("", "acme", "acme/api")
-JOBS = [
-    name for name in ("sweep", "caps", "cluster", "expire", "optimize", "checkpoint", "trim") if name in list_jobs()
-]
+JOBS = [name for name in ("sweep", "caps", "cluster", "expire", "maintain", "trim") if name in list_jobs()]
 GRACE_S = 31 * 86400.0
 
 
