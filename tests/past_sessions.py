@@ -137,7 +137,7 @@ def _write_claude_code(home: Path, folder: Path, id: uuid.UUID, at: float, pairs
 
 
 def _write_codex(home: Path, folder: Path, id: uuid.UUID, at: float, pairs: Sequence[SaidPair]) -> None:
-    head = {"id": str(id), "timestamp": _iso(at), "cwd": str(folder), "cli_version": "0.169.0", "source": "exec"}
+    head = {"id": str(id), "timestamp": _iso(at), "cwd": str(folder), "cli_version": "0.169.0", "source": "cli"}
     lines: list[dict[str, Any]] = [{"timestamp": _iso(at), "type": "session_meta", "payload": head}]
 
     def add(item: dict[str, Any], at: float) -> None:

@@ -83,9 +83,10 @@ AGENTS: dict[str, PastAgent] = {
         ".codex",
         ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
         "CODEX_HOME",
+        True,
     ),
     "gemini": PastAgent("Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl")),
     "cline": PastAgent("Cline", "cline", ".cline", ("data/sessions/*/*.messages.json",), "CLINE_DIR"),
-    "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",), "COPILOT_HOME"),
+    "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",), "COPILOT_HOME", True),
     "opencode": PastAgent("OpenCode", "opencode", ".local/share/opencode", ("opencode.db",), "XDG_DATA_HOME/opencode"),
 }

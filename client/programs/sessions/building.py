@@ -49,6 +49,8 @@ _LAST_FIELDS = compile_late(r'[}\]"],((?:"\w+":(?:"[^"\\]*"|true|false|null|-?\d
 _CUT_CHARACTER = compile_late(r"\\u[0-9a-fA-F]{0,3}\Z")
 
 
+_TEMPLATE = compile_late(r"\[\[ ## \w+ ## \]\]")
+
 PERSON, AGENT = "person", "agent"
 ANSWER, PLAN = "answer", "plan"
 
@@ -203,6 +205,14 @@ class Session:
         known = at if at is not None else before.at if before else UNKNOWN_TIME
         id = make_id(self.agent, self.name, key)
         return Utterance(id, who, kind, text[:MAX_TEXT_CHARS], known, folder or self.folder, [], offset=self.offset)
+
+
+def is_template(prompt: str) -> bool:
+    """Return whether a program's template made a prompt: it begins with a field as the adapters of DSPy write them.
+
+    See ChatAdapter on https://dspy.ai; evaluation harnesses have taken the form over.
+    """
+    return bool(_TEMPLATE.match(prompt))
 
 
 def _limit_files(files: list[str]) -> list[str]:

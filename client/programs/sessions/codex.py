@@ -1,15 +1,29 @@
-"""Codex: `sessions/YYYY/MM/DD/rollout-*.jsonl`, a line for each item of the conversation, of which messages are read.
+"""Codex: `sessions/YYYY/MM/DD/rollout-*.jsonl`, a line for each item, compressed to `.jsonl.zst` after some time.
 
-Until late 2025 lines were the items themselves, later they are in `payload`.
+Lines are `{timestamp, type, payload}` (`codex-rs/protocol/src/protocol.rs`, `RolloutLine`); until late 2025 they were
+the items themselves, without a time, after a line with the id and the time of the session.
+
+What the person said is in the file twice: as an item of the model's conversation (`response_item`, role user), among
+what Codex itself puts there, and as the event `user_message`, which it writes for what was typed, and for the prompt of
+a review, which was not. So a prompt is an item with an event; in files without these events an item that is none of the
+fragments of `codex-rs/core/src/context`.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from memoryd.client.patterns import compile_late
 from memoryd.client.programs.hooks.answering import PATCHED
 from memoryd.client.programs.sessions.building import (
     HOST,
+    PERSON,
+    PLAN,
     SUBAGENT,
     THINKING,
     TOOLS,
@@ -18,57 +32,313 @@ from memoryd.client.programs.sessions.building import (
     get_text,
     list_objects,
     parse_time,
-    read_objects,
+    read_lines,
+)
+from memoryd.client.programs.sessions.codex_prompts import FRAGMENTS, judge
+from memoryd.client.programs.sessions.prompts import (
+    ARGUMENT,
+    COMMAND,
+    PEER,
+    QUEUED,
+    REPLY,
+    TYPED,
 )
 
-# What the program puts beside prompts, in messages of the user.
-_ADDED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "<subagent_", "# AGENTS.md instructions")
+# Around a picture (`codex-rs/protocol/src/models.rs`, `is_image_open_tag_text` …).
+_PICTURE = compile_late(r"\s*(?:<image(?: name=[^>]*)?>|</image>)\s*")
+_CITATION = compile_late(r"\s*<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
+_PROPOSED = compile_late(r"\s*<proposed_plan>\s*(.*?)\s*(?:</proposed_plan>\s*|\Z)", re.DOTALL)
+_ACCEPTED = "Implement the plan."  # `PLAN_IMPLEMENTATION_CODING_MESSAGE` of the terminal
+_NOTE = "user_note: "  # before what was typed beside an option (`codex-rs/tui/src/bottom_pane/request_user_input`)
+_CWD = compile_late(r"<cwd>\s*(.*?)\s*</cwd>|Current working directory: *([^\n]*)")
 _DONE = "Updated the following files"  # what a patch says that was applied
 _ID_CHARS = 36  # at the end of a file's name
+_STARTED = compile_late(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
+
+_LINES = frozenset(
+    "session_meta response_item event_msg turn_context compacted inter_agent_communication"
+    " inter_agent_communication_metadata world_state token_usage_record".split()
+)
+_ITEMS = frozenset(
+    "message reasoning function_call function_call_output custom_tool_call custom_tool_call_output local_shell_call"
+    " web_search_call image_generation_call tool_search_call tool_search_output agent_message compaction"
+    " compaction_summary context_compaction ghost_snapshot additional_tools".split()
+)
+_EVENTS = frozenset(
+    "agent_message agent_reasoning agent_reasoning_raw_content token_count context_compacted mcp_tool_call_end"
+    " exec_command_end web_search_end image_generation_end view_image_tool_call exited_review_mode"
+    " sub_agent_activity error warning stream_error guardian_assessment guardian_warning undo_completed"
+    " thread_name_updated dynamic_tool_call_request dynamic_tool_call_response hook_started hook_completed"
+    " model_reroute collab_agent_spawn_end collab_agent_interaction_end collab_waiting_end collab_close_end"
+    " collab_resume_end".split()
+)
 
 
-def read(path: Path, home: Path) -> Iterator[Session]:
-    """Yield the one session of a file."""
-    session, is_subagent = Session("codex", path.stem[-_ID_CHARS:]), False
-    patches: dict[str, list[str]] = {}
-    for number, line in enumerate(read_objects(path, session.left_out)):
-        item = get_object(line, "payload") or line
-        kind = line.get("type") if "payload" in line else "response_item"
-        if kind == "session_meta" or number == 0:
-            is_subagent = is_subagent or isinstance(item.get("source"), dict)
-        if kind in ("session_meta", "turn_context"):
-            session.folder = get_text(item, "cwd") or session.folder
-        elif kind == "response_item" and is_subagent:
-            session.left_out[SUBAGENT] += item.get("type") == "message"
+def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
+    """Yield the one session of a file, or what was said in it from an offset on."""
+    name = path.name.removesuffix(".zst")
+    if name != path.name and path.with_name(name).exists():  # as Codex has it: the file that is not compressed counts
+        return
+    rollout = _Rollout(Session("codex", name.removesuffix(".jsonl")[-_ID_CHARS:]))
+    rollout.session.began = _find_start(path)
+    if start:  # the header says whose session it is
+        rollout.take(*next(read_lines(path, rollout.session.left_out), (0, {})))
+    for offset, line in read_lines(path, rollout.session.left_out, start):
+        rollout.take(offset, line)
+    rollout.end()
+    yield rollout.session
+
+
+def _find_start(path: Path) -> float:
+    """Return when a session began by the name of its file, which has the local time, else when it was written last."""
+    with suppress(ValueError, OverflowError):
+        if found := _STARTED.match(path.name):
+            return datetime.strptime(found[1], "%Y-%m-%dT%H-%M-%S").timestamp()
+    return path.stat().st_mtime
+
+
+class _Rollout:
+    """A rollout while it is read.
+
+    `unconfirmed` are prompts without an event so far, `unmatched` are texts of events without a prompt. `turns` has for
+    each turn of the person where in the session it begins.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.is_subagent = self.is_confirmed = self.is_commentary = self.has_context = False
+        self.patches: dict[str, list[str]] = {}
+        self.questions: dict[str, list[dict[str, Any]]] = {}
+        self.unconfirmed: dict[int, str] = {}
+        self.unmatched: list[str] = []
+        self.goals: set[str] = set()
+        self.turns: list[tuple[int, int]] = []
+        self.turn = self.prompts = self.began_at = 0  # the last is where in the file the turn begins
+        self.last_key = self.prompt_key = ""
+        self.has_header = False
+
+    def take(self, offset: int, line: dict[str, Any]) -> None:
+        """Take in a line."""
+        self.session.offset = offset
+        self.last_key = key = f"{offset}"
+        is_old = "payload" not in line
+        item = line if is_old else get_object(line, "payload")
+        kind, at = "response_item" if is_old else get_text(line, "type"), parse_time(line.get("timestamp"))
+        if kind == "session_meta" or (is_old and not item.keys() & {"type", "record_type"}):
+            if not self.has_header:  # else repeated with other settings, or of the session that this was forked from
+                self.has_header = True
+                self._read_header(item)
+        elif self.is_subagent:
+            self.session.left_out[SUBAGENT] += kind == "response_item" and item.get("type") == "message"
+        elif kind == "turn_context":
+            self.has_context = True
+            self.session.folder = get_text(item, "cwd") or self.session.folder
         elif kind == "response_item":
-            _read_item(session, item, parse_time(line.get("timestamp")), f"{number}", patches)
-    session.close()
-    yield session
+            self._read_item(item, at, key)
+        elif kind == "event_msg":
+            self._read_event(item, at, key)
+        elif kind not in _LINES:
+            self.session.unknown[kind] += 1
+
+    def _read_header(self, head: dict[str, Any]) -> None:
+        session, source = self.session, head.get("source")
+        session.version = get_text(head, "cli_version")
+        session.began = parse_time(head.get("timestamp")) or session.began
+        session.folder = get_text(head, "cwd") or session.folder
+        session.forked_from = get_text(head, "forked_from_id")
+        self.is_subagent = "subagent" in source if isinstance(source, dict) else head.get("thread_source") == "subagent"
+        if isinstance(source, dict) and "internal" in source:
+            session.automated = "Codex's own work"
+        elif source == "exec":
+            session.automated = "codex exec"
+
+    def _read_item(self, item: dict[str, Any], at: float | None, key: str) -> None:
+        session = self.session
+        match item.get("type"), item.get("role"):
+            case "message", "user":
+                self._read_prompt(item, at, key)
+            case "message", "assistant":
+                self._read_answer(item, at, key)
+            case "message", _:
+                session.left_out[HOST] += 1
+            case "agent_message", _:  # of another agent
+                self._hear_program(PEER)
+            case "reasoning", _:
+                session.left_out[THINKING] += 1
+            case "function_call" | "custom_tool_call", _:
+                self._read_call(item)
+            case "function_call_output" | "custom_tool_call_output", _:
+                session.left_out[TOOLS] += 1
+                self._read_output(item, at, key)
+            case kind, _ if kind not in _ITEMS and "record_type" not in item:
+                session.unknown[f"response_item {kind}"] += 1
+
+    def _read_prompt(self, item: dict[str, Any], at: float | None, key: str) -> None:
+        texts = [text for part in list_objects(item, "content") if (text := get_text(part, "text"))]
+        for text in () if self.has_context else texts:
+            if text.lstrip().startswith("<environment_context>") and (found := _CWD.search(text)):
+                self.session.folder = found[1] or found[2].strip()
+        parts = [text for text in texts if not _PICTURE.fullmatch(text)]
+        said = "\n".join(text for text in parts if not FRAGMENTS.fullmatch(text))
+        typed = judge(said or "".join(parts[:1]))
+        if not typed.is_person:
+            self._hear_program(typed.kind)
+            return
+        self.prompt_key = key
+        index = self._hear_person(typed.text, at, key, QUEUED if self.prompts else TYPED)
+        self.prompts += bool(self.turn)
+        once = _squeeze(said)
+        if any(event in once for event in self.unmatched):
+            self.unmatched.clear()
+            self.is_confirmed = True
+        else:
+            self.unconfirmed[index] = once
+
+    def _hear_person(self, text: str, at: float | None, key: str, kind: str, question: str = "") -> int:
+        """Take in what the person said; return where in the session it is."""
+        session = self.session
+        if kind == QUEUED and self.is_commentary:
+            session.drop_interim()
+        session.close()
+        if text.strip() == _ACCEPTED:
+            self._accept_plan()
+        session.says(kind, text, at, key, question=question)
+        index = len(session.utterances) - 1
+        if kind != REPLY and (not self.turn or not self.turns or self.turns[-1][0] != self.turn):
+            self.turns.append((self.turn, index))
+        return index
+
+    def _accept_plan(self) -> None:
+        utterances = self.session.utterances
+        if utterances and utterances[-1].who != PERSON:
+            utterances[-1] = utterances[-1]._replace(kind=PLAN)
+
+    def _hear_program(self, reason: str) -> None:
+        """Note what a program said; in the midst of its work the agent has not answered by that."""
+        if self.is_commentary:
+            self.session.left_out[reason] += 1
+        elif reason == COMMAND:
+            self.session.command()
+        else:
+            self.session.program_says(reason)
+
+    def _read_answer(self, item: dict[str, Any], at: float | None, key: str) -> None:
+        text = "\n".join(get_text(part, "text") for part in list_objects(item, "content"))
+        self.is_commentary = item.get("phase") == "commentary"
+        self.session.agent_says(_PROPOSED.sub(r"\1", _CITATION.sub("", text)), at, key)
+
+    def _read_call(self, call: dict[str, Any]) -> None:
+        id, name = get_text(call, "call_id"), call.get("name")
+        self.patches[id] = _find_patched(call)
+        if name in ("request_user_input", "create_goal"):
+            given = _decode(get_text(call, "arguments"))
+            self.questions[id] = list_objects(given, "questions")
+            self.goals.add(get_text(given, "objective"))
+
+    def _read_output(self, item: dict[str, Any], at: float | None, key: str) -> None:
+        id = get_text(item, "call_id")
+        patched = self.patches.pop(id, [])
+        for path in patched if _DONE in str(item.get("output")) else ():
+            self.session.write(path)
+        if questions := self.questions.pop(id, []):
+            answers = get_object(_decode(get_text(item, "output")), "answers")
+            replies = [
+                (get_text(asked, "question"), reply)
+                for asked in questions
+                if (reply := _join_replies(get_object(answers, get_text(asked, "id"))))
+            ]
+            if replies:
+                asked_for, said = zip(*replies, strict=True)
+                self._hear_person("\n".join(said), at, key, REPLY, "\n".join(asked_for))
+
+    def _read_event(self, event: dict[str, Any], at: float | None, key: str) -> None:
+        match event.get("type"):
+            case "user_message":
+                self._confirm(_squeeze(get_text(event, "message")))
+            case "task_started" | "turn_started":
+                self.turn, self.prompts = self.turn + 1, 0
+                self.began_at = self.session.offset
+            case "task_complete" | "turn_complete" | "turn_aborted":
+                self.is_commentary, self.prompts = False, 0
+            case "thread_rolled_back":
+                self._take_back(event.get("num_turns"))
+            case "thread_goal_updated":  # `/goal`, unless the agent has set it
+                goal = get_text(get_object(event, "goal"), "objective")
+                if goal and goal not in self.goals:
+                    self.goals.add(goal)
+                    self._hear_person(goal, at, key, ARGUMENT)
+            case "entered_review_mode":  # `/review`, with instructions of one's own
+                if wanted := get_text(get_object(event, "target"), "instructions"):
+                    self._hear_person(wanted, at, key, ARGUMENT)
+            case "thread_settings_applied":
+                settings = get_object(event, "thread_settings")
+                self.session.folder = get_text(settings, "cwd") or self.session.folder
+            case "patch_apply_end":
+                self._note_changes(event, bool(event.get("success")))
+            case "item_completed":
+                completed = get_object(event, "item")
+                if completed.get("type") == "UserMessage":
+                    texts = [get_text(part, "text") for part in list_objects(completed, "content")]
+                    self._confirm(_squeeze("\n".join(texts)))
+                elif completed.get("type") == "FileChange":
+                    self._note_changes(completed, completed.get("status") == "completed")
+            case kind if kind not in _EVENTS:
+                self.session.unknown[f"event_msg {kind}"] += 1
+
+    def _note_changes(self, changed: dict[str, Any], is_done: bool) -> None:
+        for path in get_object(changed, "changes") if is_done else ():
+            self.session.write(path)
+
+    def _confirm(self, said: str) -> None:
+        """Note that a prompt was typed: the last one that has the text of this event."""
+        for index, text in reversed(self.unconfirmed.items()):
+            if said and (said in text or text in said):
+                del self.unconfirmed[index]
+                self.is_confirmed = True
+                return
+        if said:
+            self.unmatched = [*self.unmatched[-8:], said]
+
+    def _take_back(self, number: Any) -> None:
+        """Mark the last turns of the person, and all that was said in them, as taken back."""
+        self.session.close()
+        number = number if isinstance(number, int) else 0
+        self.session.is_torn |= number > len(self.turns)
+        if taken := self.turns[-number:] if number > 0 else []:
+            del self.turns[-len(taken) :]
+            utterances = self.session.utterances
+            begin = taken[0][1]
+            utterances[begin:] = [said._replace(taken_back=True) for said in utterances[begin:]]
+
+    def end(self) -> None:
+        """End the session: what has no event though others have was not typed, but for the last line."""
+        session = self.session
+        session.close()
+        session.settled = min(session.settled, self.began_at) if self.turn else session.settled
+        wrong = set(self.unconfirmed) if self.is_confirmed else set()
+        if self.prompt_key == self.last_key:
+            wrong.discard(max(self.unconfirmed, default=-1))
+        kept = [said for index, said in enumerate(session.utterances) if index not in wrong]
+        if len(kept) < len(session.utterances):
+            session.left_out[HOST] += len(wrong)
+            session.unknown["message of the user without its event"] += len(wrong)
+            session.utterances[:] = kept
 
 
-def _read_item(
-    session: Session, item: dict[str, Any], at: float | None, key: str, patches: dict[str, list[str]]
-) -> None:
-    match item.get("type"), item.get("role"):
-        case "message", "user":
-            texts = [text for part in list_objects(item, "content") if (text := get_text(part, "text"))]
-            said = [text for text in texts if not text.lstrip().startswith(_ADDED)]
-            session.left_out[HOST] += not said
-            if said:
-                session.person("\n".join(said), at, key)
-        case "message", "assistant":
-            session.agent_says("\n".join(get_text(part, "text") for part in list_objects(item, "content")), at, key)
-        case "message", _:
-            session.left_out[HOST] += 1
-        case "reasoning", _:
-            session.left_out[THINKING] += 1
-        case "function_call" | "custom_tool_call", _:
-            patches[get_text(item, "call_id")] = _find_patched(item)
-        case "function_call_output" | "custom_tool_call_output", _:
-            session.left_out[TOOLS] += 1
-            patched = patches.pop(get_text(item, "call_id"), [])
-            for path in patched if _DONE in str(item.get("output")) else ():
-                session.write(path)
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _decode(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+
+
+def _join_replies(answer: dict[str, Any]) -> str:
+    answers: Iterable[Any] = answer.get("answers") or ()
+    return ", ".join(text.removeprefix(_NOTE).strip() for text in answers if isinstance(text, str) and text.strip())
 
 
 def _find_patched(call: dict[str, Any]) -> list[str]:

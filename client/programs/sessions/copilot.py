@@ -1,52 +1,172 @@
-"""Copilot CLI: `session-state/*/events.jsonl`, a line for each event of a session."""
+"""Copilot CLI: `session-state/*/events.jsonl`, a line for each event of a session.
 
+Its events are described in `@github/copilot-sdk` (`dist/generated/session-events.d.ts`); sentences that its tools say
+to the agent are those of `@github/copilot` 1.0.4. What a rewind takes back is cut from the file.
+"""
+
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from memoryd.client.patterns import compile_late
 from memoryd.client.programs.sessions.building import (
-    HOST,
     SUBAGENT,
+    THINKING,
     TOOLS,
     Session,
     get_object,
     get_text,
+    is_template,
     list_objects,
     parse_time,
-    read_objects,
+    read_lines,
+)
+from memoryd.client.programs.sessions.copilot_prompts import judge
+from memoryd.client.programs.sessions.prompts import (
+    COMMAND,
+    COMPACTION,
+    CONTEXT,
+    FEEDBACK,
+    NOTICE,
+    PEER,
+    QUEUED,
+    REASON,
+    REPLY,
+    SYNTHETIC,
+    TYPED,
 )
 
 _WRITES = ("create", "edit")
+# `source` of a `user.message`, or its beginning: who else than the person wrote it.
+_TYPED = ("", "user")
+_SOURCES = {
+    "agent-": PEER,
+    "skill": COMMAND,
+    "command": COMMAND,
+    "system": NOTICE,
+    "schedule": NOTICE,
+    "autopilot": SYNTHETIC,
+    "thinking-exhausted-continuation": SYNTHETIC,
+    "snippy-blocking": NOTICE,
+    "jit-instruction": CONTEXT,
+    "immediate-prompt": NOTICE,
+    "hook": FEEDBACK,
+}
+_REPLIED = compile_late(r"User (?:selected|responded): (.*)", re.DOTALL)
+_NOBODY = "The user is not available to respond and will review your work later."  # Copilot's own reply, in autopilot
+_REFUSED = compile_late(
+    r"The user rejected this tool call\. User feedback: (.*?)\.?\Z|Plan not approved\. User feedback:\s*(.*)", re.DOTALL
+)
+_APPROVED = "Plan approved"
+_KINDS = ("session.", "assistant.", "hook.", "tool.", "subagent.", "permission.", "skill.", "model.", "factory.")
+_EVENTS = frozenset("abort system.message user_input.requested user_input.completed tool_search.activated".split())
 
 
-def read(path: Path, home: Path) -> Iterator[Session]:
-    """Yield the one session of a file."""
-    session = Session("copilot", path.parent.name)
-    writes: dict[str, Any] = {}  # by call: the file that a tool is to write
-    for event in read_objects(path, session.left_out):
-        _read_event(session, get_text(event, "type"), event, writes)
-    session.close()
-    yield session
+def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
+    """Yield the one session of a file, or what was said in it from an offset on."""
+    reading = _Reading(Session("copilot", path.parent.name))
+    if start:  # the first line names the folder
+        reading.take(*next(read_lines(path, reading.session.left_out), (0, {})))
+    for offset, event in read_lines(path, reading.session.left_out, start):
+        reading.take(offset, event)
+    reading.end()
+    yield reading.session
 
 
-def _read_event(session: Session, kind: str, event: dict[str, Any], writes: dict[str, Any]) -> None:
-    data, at = get_object(event, "data"), parse_time(event.get("timestamp"))
-    call = get_text(data, "toolCallId")
-    if kind in ("session.start", "session.resume"):
-        session.folder = get_text(get_object(data, "context"), "cwd") or session.folder
-    elif data.get("parentToolCallId"):
-        session.left_out[SUBAGENT] += kind.endswith(".message")
-    elif kind == "user.message" and not get_text(data, "source").startswith("skill"):
-        session.person(get_text(data, "content"), at, get_text(event, "id"))
-    elif kind == "assistant.message":
-        session.agent_says(get_text(data, "content"), at, get_text(event, "id"))
-    elif kind.endswith(".message"):
-        session.left_out[HOST] += 1
-    elif kind == "tool.execution_start" and data.get("toolName") in _WRITES:
-        writes[call] = get_object(data, "arguments").get("path")
-    elif kind == "tool.execution_complete":
+class _Reading:
+    """A session while its events are read.
+
+    `calls` are those of tools whose end matters: name and arguments. `prompts` counts what was typed. `is_working`:
+    tools were called after the agent's last text.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.calls: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.is_working = False
+        self.first = ""
+        self.prompts = 0
+
+    def take(self, offset: int, event: dict[str, Any]) -> None:
+        """Take in an event; one of a subagent has an `agentId`, or names the call that started it."""
+        session, kind, data = self.session, get_text(event, "type"), get_object(event, "data")
+        session.offset = offset
+        at, key = parse_time(event.get("timestamp")), get_text(event, "id")
+        source = get_text(data, "source")
+        if (event.get("agentId") or data.get("parentToolCallId")) and not kind.startswith("session."):
+            session.left_out[SUBAGENT] += kind.endswith(".message")
+        elif kind in ("session.start", "session.resume", "session.context_changed"):
+            self._read_header(data)
+        elif kind == "user.message" and source in _TYPED and not data.get("isAutopilotContinuation"):
+            self._read_prompt(data, at, key)
+        elif kind == "user.message":
+            self._hear_program(next((of for begin, of in _SOURCES.items() if source.startswith(begin)), NOTICE))
+            if source and not source.startswith(tuple(_SOURCES)):
+                session.unknown[f"messages of {source[:40]}"] += 1
+        elif kind == "assistant.message":
+            if text := get_text(data, "content"):
+                session.agent_says(text, at, key)
+                self.is_working = False
+            self.is_working |= bool(list_objects(data, "toolRequests"))
+        elif kind == "assistant.reasoning":
+            session.left_out[THINKING] += 1
+        elif kind == "system.notification":
+            self._hear_program(NOTICE)
+        elif kind == "tool.execution_start":
+            self.calls[get_text(data, "toolCallId")] = get_text(data, "toolName"), get_object(data, "arguments")
+        elif kind == "tool.execution_complete":
+            self._read_result(data, at, key)
+        elif kind == "session.compaction_complete":
+            session.left_out[COMPACTION] += 1
+        elif not kind.startswith(_KINDS) and kind not in _EVENTS:
+            session.unknown[f"events of type {kind[:40]}"] += 1
+
+    def _read_header(self, data: dict[str, Any]) -> None:
+        session = self.session
+        session.folder = get_text(get_object(data, "context"), "cwd") or get_text(data, "cwd") or session.folder
+        session.version = get_text(data, "copilotVersion") or session.version
+        session.began = session.began or parse_time(data.get("startTime"))
+
+    def _read_prompt(self, data: dict[str, Any], at: float | None, key: str) -> None:
+        judged = judge(get_text(data, "content"))
+        if not judged.is_person:
+            self._hear_program(judged.kind)
+            return
+        self.first, self.prompts = self.first or judged.text, self.prompts + 1
+        is_queued = get_text(data, "delivery") in ("steering", "queued")
+        self._hear_person(judged.text, at, key, QUEUED if is_queued and judged.kind == TYPED else judged.kind)
+
+    def _hear_person(self, text: str, at: float | None, key: str, kind: str, question: str = "") -> None:
+        if kind in (QUEUED, REPLY, REASON) and self.is_working:
+            self.session.drop_interim()
+        self.session.says(kind, text, at, key, question=question)
+        self.is_working = False
+
+    def _hear_program(self, reason: str) -> None:
+        """Note what a program said; while the agent works it has not answered by that."""
+        if self.is_working:
+            self.session.left_out[reason] += 1
+        else:
+            self.session.program_says(reason)
+
+    def _read_result(self, data: dict[str, Any], at: float | None, key: str) -> None:
+        session = self.session
         session.left_out[TOOLS] += 1
-        written = writes.pop(call, None)
-        edits = [edit.get("path") for edit in list_objects(data, "fileEdits")] or [written]
-        for path in edits if data.get("success") else ():
-            session.write(path)
+        name, given = self.calls.pop(get_text(data, "toolCallId"), ("", {}))
+        told = get_text(get_object(data, "result"), "content") or get_text(get_object(data, "error"), "message")
+        if name in _WRITES and data.get("success"):
+            for path in [edit.get("path") for edit in list_objects(data, "fileEdits")] or [given.get("path")]:
+                session.write(path)
+        elif name == "ask_user" and (found := _REPLIED.match(told)) and not found[1].startswith(_NOBODY):
+            self._hear_person(found[1].strip(), at, key, REPLY, get_text(given, "question"))
+        elif name == "exit_plan_mode" and told.startswith(_APPROVED) and (plan := get_text(given, "summary")):
+            session.agent_plans(plan, at, key)
+        if (found := _REFUSED.match(told)) and (reason := (found[1] or found[2] or "").strip()):
+            self._hear_person(reason, at, key, REASON)
+
+    def end(self) -> None:
+        """End the session; one with one prompt, that a program's template is, was run by a program."""
+        self.session.close()
+        if self.prompts == 1 and is_template(self.first):
+            self.session.automated = "a prompt of a program"

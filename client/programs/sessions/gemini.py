@@ -2,98 +2,214 @@
 
 Of lines one that has the id of an earlier one replaces it, as when a tool has ended; `$set` gives the whole list anew
 when a session is resumed, with other times and with thoughts among the text: of each message the first text and time
-count. A session that was rewound has lost what came after.
+count. `$rewindTo` takes a message back and all after it (`packages/core/src/services/chatRecordingService.ts`).
+
+What the model gets as a prompt is `content`; where something else was typed, that is `displayContent` (since 0.30).
+What the program says to go on ("Please continue.", the reason of a hook) comes with the `displayContent` of the prompt
+before (`packages/core/src/core/client.ts`, `sendMessageStream`).
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from memoryd.client.patterns import compile_late
 from memoryd.client.programs.sessions.building import (
-    HOST,
     SUBAGENT,
     THINKING,
     TOOLS,
     Session,
     get_object,
     get_text,
+    is_template,
     list_objects,
     parse_time,
+    read_lines,
     read_object,
-    read_objects,
+)
+from memoryd.client.programs.sessions.gemini_prompts import judge
+from memoryd.client.programs.sessions.prompts import (
+    COMMAND,
+    FEEDBACK,
+    NOTICE,
+    REASON,
+    REPLY,
+    SYNTHETIC,
 )
 
 _WRITES = ("write_file", "replace", "edit")
 _MAX_FOLDER_BYTES = 4096
+_FEEDBACK = compile_late(r"Plan rejected\. User feedback: (.*?)(?:\n\nThe plan is stored at:|\Z)", re.DOTALL)
+_TYPES = frozenset("info error warning".split())
 
 
 def read(path: Path, home: Path) -> Iterator[Session]:
-    """Yield the one session of a file."""
+    """Yield the one session of a file; of one that goes on in lines beside it nothing."""
+    if path.suffix == ".json" and path.with_suffix(".jsonl").exists():  # copied there when it was resumed
+        return
     session = Session("gemini", path.stem)
     if path.suffix == ".json":
         lines: Iterable[dict[str, Any]] = [read_object(path, session.left_out)]
     else:
-        lines = read_objects(path, session.left_out)
-    head: dict[str, Any] = {}
-    messages: dict[str, dict[str, Any]] = {}
+        lines = (line for _, line in read_lines(path, session.left_out))
+    chat = _Chat(session)
     for line in lines:
-        if rewound := get_text(line, "$rewindTo"):
-            _rewind(messages, rewound)
-        elif "$set" in line:
-            _merge(messages, list_objects(line["$set"], "messages"))
-        elif "sessionId" in line:
-            head = line
-            _merge(messages, list_objects(line, "messages"))
-        else:
-            _merge(messages, [line])
-    session.name = get_text(head, "sessionId") or session.name
-    session.folder = _find_folder(path.parent.parent, get_text(head, "projectHash"), home)
-    if head.get("kind") == "subagent":
-        session.left_out[SUBAGENT] += len(messages)
+        chat.take(line)
+    session.name = get_text(chat.head, "sessionId") or session.name
+    session.began = parse_time(chat.head.get("startTime"))
+    session.folder = _find_folder(path.parent.parent, get_text(chat.head, "projectHash"), home)
+    if chat.head.get("kind") == "subagent":
+        session.left_out[SUBAGENT] += len(chat.messages)
     else:
-        for message in messages.values():
-            _read_message(session, message)
+        chat.say_all()
     session.close()
+    prompts = [said for said in session.utterances if said.role == "user"]
+    if len(prompts) == 1 and is_template(prompts[0].text):
+        session.automated = "a prompt of a program"
     yield session
 
 
-def _merge(messages: dict[str, dict[str, Any]], coming: Iterable[dict[str, Any]]) -> None:
-    for message in coming:
-        id = get_text(message, "id") or f"{len(messages)}"
-        former = messages.get(id, {})
-        kept = {name: former[name] for name in ("content", "timestamp", "toolCalls") if former.get(name)}
-        messages[id] = {**message, **kept, **({"toolCalls": calls} if (calls := message.get("toolCalls")) else {})}
+class _Chat:
+    """A chat while it is read: its messages by id, those that were taken back, and what is known of it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.head: dict[str, Any] = {}
+        self.messages: dict[str, dict[str, Any]] = {}
+        self.taken_back: set[str] = set()
+        self.shown = self.sent = ""  # the last prompt: as it was typed, as the model got it
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Take in a line."""
+        if rewound := get_text(line, "$rewindTo"):
+            self._rewind(rewound)
+        elif "$set" in line:
+            self.head |= {name: held for name, held in get_object(line, "$set").items() if name != "messages"}
+            self._merge(list_objects(line["$set"], "messages"))
+        elif "sessionId" in line:
+            self.head = {**self.head, **line}
+            self._merge(list_objects(line, "messages"))
+        elif "id" in line:
+            self._merge([line])
+        elif line:
+            self.session.unknown[f"lines with {next(iter(line))[:40]}"] += 1
+
+    def _merge(self, coming: Iterable[dict[str, Any]]) -> None:
+        for message in coming:
+            id = get_text(message, "id") or f"{len(self.messages)}"
+            former = self.messages.get(id, {})
+            names = ("content", "displayContent", "timestamp", "toolCalls")
+            kept = {name: former[name] for name in names if former.get(name)}
+            calls = message.get("toolCalls")
+            self.messages[id] = {**message, **kept, **({"toolCalls": calls} if calls else {})}
+            self.taken_back.discard(id)
+
+    def _rewind(self, id: str) -> None:
+        """Take back a message and what came after it; all, where it is not known."""
+        ids = list(self.messages)
+        self.taken_back.update(ids[ids.index(id) if id in self.messages else 0 :])
+
+    def say_all(self) -> None:
+        """Make utterances of the messages; what was taken back ends no stretch of what was not."""
+        session, back = self.session, [id for id in self.messages if id in self.taken_back]
+        for id, message in self.messages.items():
+            if id not in self.taken_back:
+                self._read_message(message)
+        session.close()
+        kept = len(session.utterances)
+        self.shown = self.sent = ""
+        for id in back:
+            self._read_message(self.messages[id])
+        session.close()
+        session.utterances[kept:] = [said._replace(taken_back=True) for said in session.utterances[kept:]]
+
+    def _read_message(self, message: dict[str, Any]) -> None:
+        session, kind = self.session, message.get("type")
+        at, key = parse_time(message.get("timestamp")), get_text(message, "id")
+        if any("functionResponse" in part for part in list_objects(message, "content")):
+            session.left_out[TOOLS] += 1
+        elif kind == "user":
+            self._read_prompt(message, at, key)
+        elif kind == "gemini":
+            session.left_out[THINKING] += len(list_objects(message, "thoughts"))
+            calls = list_objects(message, "toolCalls")
+            session.agent_says(_join(message, "content"), at, key)
+            for call in calls:
+                self._read_call(call, at, key)
+        elif kind in _TYPES:
+            session.left_out[NOTICE] += 1
+        else:
+            session.unknown[f"messages of type {str(kind)[:40]}"] += 1
+
+    def _read_prompt(self, message: dict[str, Any], at: float | None, key: str) -> None:
+        sent, shown = _join(message, "content"), _join(message, "displayContent")
+        if shown and shown == self.shown and sent != self.sent and not sent.startswith(shown):
+            self.session.program_says(FEEDBACK if sent != "Please continue." else SYNTHETIC)
+            return
+        self.shown, self.sent = shown or sent, sent
+        judged = judge(shown or sent)
+        if judged.is_person:
+            self.session.says(judged.kind, judged.text, at, key)
+        elif judged.kind == COMMAND:
+            self.session.command()
+        else:
+            self.session.program_says(judged.kind)
+
+    def _read_call(self, call: dict[str, Any], at: float | None, key: str) -> None:
+        session, name, is_done = self.session, call.get("name"), call.get("status") in (None, "success")
+        given, at = get_object(call, "args"), parse_time(call.get("timestamp")) or at
+        key = f"{key}\0{get_text(call, 'id')}"
+        if name in _WRITES and is_done:
+            session.write(given.get("file_path"))
+        elif name == "ask_user" and is_done:
+            answers = _find_answers(call)
+            asked = [
+                (get_text(question, "question"), reply)
+                for number, question in enumerate(list_objects(given, "questions"))
+                if (reply := get_text(answers, f"{number}").strip())
+            ]
+            if asked:
+                questions, replies = zip(*asked, strict=True)
+                session.drop_interim()
+                session.says(REPLY, "\n".join(replies), at, key, question="\n".join(questions))
+        elif name == "exit_plan_mode" and (found := _FEEDBACK.match(_find_output(call))):
+            session.drop_interim()
+            session.says(REASON, found[1].strip(), at, key)
 
 
-def _rewind(messages: dict[str, dict[str, Any]], id: str) -> None:
-    """Forget a message and what came after it; all, where it is not known."""
-    ids = list(messages)
-    for later in ids[ids.index(id) if id in messages else 0 :]:
-        del messages[later]
+def _join(message: dict[str, Any], name: str) -> str:
+    """Return the text of a field, which is text or a list of parts (of text, or with text), without thoughts."""
+    held = message.get(name)
+    if isinstance(held, str):
+        return held
+    parts = held if isinstance(held, list) else [held]
+    texts = [part if isinstance(part, str) else get_text(part, "text") for part in parts if not _is_thought(part)]
+    return "\n".join(text for text in texts if text)
 
 
-def _read_message(session: Session, message: dict[str, Any]) -> None:
-    at, key = parse_time(message.get("timestamp")), get_text(message, "id")
-    parts = list_objects(message, "content")
-    text = get_text(message, "content") or "\n".join(
-        get_text(part, "text") for part in parts if not part.get("thought")
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, dict) and bool(part.get("thought"))
+
+
+def _find_output(call: dict[str, Any]) -> str:
+    """Return what a tool told the agent."""
+    outputs = (
+        get_text(get_object(get_object(part, "functionResponse"), "response"), "output")
+        for part in list_objects(call, "result")
     )
-    if any("functionResponse" in part for part in parts):
-        session.left_out[TOOLS] += 1
-    elif text.startswith("<session_context>"):
-        session.left_out[HOST] += 1
-    elif message.get("type") == "user":
-        session.person(text, at, key)
-    elif message.get("type") == "gemini":
-        session.left_out[THINKING] += len(list_objects(message, "thoughts"))
-        for call in list_objects(message, "toolCalls"):
-            if call.get("name") in _WRITES and call.get("status") in (None, "success"):
-                session.write(get_object(call, "args").get("file_path"))
-        session.agent_says(text, at, key)
-    else:
-        session.left_out[HOST] += 1
+    return next(filter(None, outputs), "")
+
+
+def _find_answers(call: dict[str, Any]) -> dict[str, Any]:
+    """Return what was answered to the questions of `ask_user`, by their numbers."""
+    with suppress(msgspec.MsgspecError, RecursionError):
+        return get_object(msgspec.json.decode(_find_output(call)), "answers")
+    return {}
 
 
 def _find_folder(project: Path, digest: str, home: Path) -> str:

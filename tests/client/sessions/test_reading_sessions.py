@@ -21,7 +21,7 @@ def lines(path: Path, *entries: dict[str, Any]) -> Path:
 
 
 def said(session: Session) -> list[tuple[str, str]]:
-    return [(turn.role, turn.text) for turn in session.utterances]
+    return [(turn.role, turn.text) for turn in session.utterances if not turn.taken_back]
 
 
 def claude(role: str, content: Any, **fields: Any) -> dict[str, Any]:

@@ -1,0 +1,32 @@
+"""What a prompt of Copilot CLI is, by its text alone; `copilot` says which sources that follows."""
+
+import re
+
+from memoryd.client.patterns import compile_late
+from memoryd.client.programs.sessions.prompts import (
+    ARGUMENT,
+    COMMAND,
+    CONTEXT,
+    NOTICE,
+    TYPED,
+    Judged,
+    clean_prompt,
+)
+
+# What Copilot itself puts around a message for the model (`transformedContent`).
+_BESIDE = compile_late(
+    r"\s*<(current_datetime|system_reminder|tools_changed_notice|tagged_files)>.*?(?:</\1>\s*|\Z)", re.DOTALL
+)
+_NOTICE = compile_late(r"\s*<system_notification>")
+_COMMAND = compile_late(r"/[\w:-]+(?:\s+(.*))?\Z", re.DOTALL)
+
+
+def judge(text: str) -> Judged:
+    """Return what a text is that Copilot CLI presents as a prompt."""
+    rest = _BESIDE.sub("", text) if "<" in text else text
+    if not rest.strip() or _NOTICE.match(rest):
+        return Judged(NOTICE)
+    if command := _COMMAND.match(rest.strip()):
+        return Judged(ARGUMENT, command[1].strip()) if command[1] else Judged(COMMAND)
+    said = clean_prompt(rest)
+    return Judged(TYPED, said) if said else Judged(CONTEXT)
