@@ -29,7 +29,7 @@ def seconds(when: When) -> float:
 
 
 def moment(when: When, *, end: bool = False) -> float:
-    """Return UTC seconds as `seconds` does, also for a date as people say it ("yesterday", "early May").
+    """Return UTC seconds as `seconds` does, also for a date as people say it ("yesterday", "May 2025").
 
     That is a span of time in the local zone: its start, or with `end` its end. Raise `Invalid` for what is no date.
     """
@@ -38,12 +38,11 @@ def moment(when: When, *, end: bool = False) -> float:
     except Invalid:
         if not isinstance(when, str):
             raise
-    from memoryd.client.dates import span_of
+    from memoryd.client.dates import UNDERSTOOD, span_of
 
     span = span_of(when, datetime.now().astimezone())
     if span is None:
-        advice = "write it like 2026-03-31, 2026-03-31T14:30:00+02:00, yesterday, last Tuesday or May 2025"
-        raise Invalid(f"{when!r} is not a date; {advice}.")
+        raise Invalid(f"{when!r} is not a date; write it like 2026-03-31T14:30:00+02:00, {UNDERSTOOD}.")
     return local_seconds(span.end if end else span.start)
 
 

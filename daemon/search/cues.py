@@ -76,7 +76,7 @@ CUES = (
     Cue("identifier", "any", _has_identifiers, 0.25),
     Cue("role", "en de zh ja", _is_by_role, 0.12),
     Cue("date", "en de zh ja", _is_dated, 0.15),
-    Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text.casefold()), 0.03),
+    Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text), 0.03),
 )
 
 

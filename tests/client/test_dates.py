@@ -27,29 +27,18 @@ def read(spans: list[Span]) -> list[tuple[str, str]]:
     return [(f"{span.start:%Y-%m-%d}", f"{span.end - timedelta(days=1):%Y-%m-%d}") for span in spans]
 
 
-def is_in_signs(phrase: str) -> bool:
-    return any(sign > "\u3000" for sign in phrase)
-
-
-@pytest.mark.parametrize(
-    ("row", "frame"),
-    [
-        (row, frame)
-        for row in PHRASES
-        for frame in ("{}", "({}).", "关于{}我们" if is_in_signs(row[0]) else "what about it {} with Anna?")
-    ],
-)
-def test_what_people_write_is_the_span_that_they_mean(row: list[str], frame: str) -> None:
-    phrase, at, *days = row
-    now = datetime.fromisoformat(at).replace(hour=12, tzinfo=UTC)
-    assert read(find_spans(frame.format(phrase), now)) == ([tuple(days)] if days else [])
-
-
-@pytest.mark.parametrize("row", [row for row in PHRASES if len(row) > 2], ids=lambda row: row[0])
-def test_a_date_alone_is_its_span(row: list[str]) -> None:
-    span = span_of(row[0], datetime.fromisoformat(row[1]).replace(hour=12, tzinfo=UTC))
-    assert span is not None
-    assert read([span]) == [(row[2], row[3])]
+def test_what_people_write_is_the_span_that_they_mean() -> None:
+    misses = []
+    for phrase, at, *days in PHRASES:
+        now = datetime.fromisoformat(at).replace(hour=12, tzinfo=UTC)
+        wanted = [tuple(days)] if days else []
+        for text in (f"({phrase}).", f"what about it {phrase} with Anna?"):
+            if (found := read(find_spans(text, now))) != wanted:
+                misses.append((text, found, wanted))
+        alone = span_of(phrase, now)
+        if (read([alone]) if alone else []) != wanted:
+            misses.append((phrase, alone, wanted))
+    assert misses == []
 
 
 @pytest.mark.parametrize("text", ["", "soon", "31 February", "on May 3 we met", "99 days", "5/3/2023"])
@@ -63,7 +52,7 @@ def test_what_is_no_date_alone_has_no_span(text: str) -> None:
         ("the week it may rain", None),
         ("Is it done in march?", "2026-03-01"),
         ("may", "2026-05-01"),
-        ("Juni", "2025-06-01"),
+        ("June", "2025-06-01"),
     ],
 )
 def test_a_month_that_is_also_a_word_is_one_behind_a_preposition(text: str, start: str | None) -> None:
@@ -75,8 +64,7 @@ def test_a_month_that_is_also_a_word_is_one_behind_a_preposition(text: str, star
     ("text", "left"),
     [
         ("What did Mara do on October 13, 2023?", "What did Mara do on  ?"),
-        ("Who has KW 15 and PR #7 on Friday?", "Who has KW 15 and PR #7 on  ?"),
-        ("Wer fehlt am 3.5.2023 und im Mai 2024", "Wer fehlt am   und im  "),
+        ("Who has week 15 and PR #7 on Friday?", "Who has week 15 and PR #7 on  ?"),
         ("nothing at all", "nothing at all"),
     ],
 )
@@ -91,30 +79,24 @@ def test_a_day_begins_at_the_midnight_of_the_zone() -> None:
 
 
 def test_all_dates_of_a_text_are_found() -> None:
-    found = find_spans("Last Monday and on 3 June we met, not on 2026-01-01; from May to 4 May, no.", NOW)
+    found = find_spans("Last Monday and on 3 June we met, not on 2026-01-01; 4 May, no.", NOW)
     assert read(found) == [
         ("2026-05-25", "2026-05-25"),
         ("2025-06-03", "2025-06-03"),
         ("2026-01-01", "2026-01-01"),
-        ("2026-05-01", "2026-05-04"),
+        ("2026-05-04", "2026-05-04"),
     ]
 
 
-def test_a_year_that_is_said_once_counts_for_all_that_is_listed() -> None:
-    found = find_spans("in March and June 2023, on 3 May 2022, 5 June and 2 July, then in August", NOW)
+def test_a_year_that_is_said_once_counts_for_both_of_two_dates() -> None:
+    found = find_spans("in March and June 2023, from 11 August to 15 August 2022, then in August", NOW)
     assert [f"{span.start:%Y-%m-%d}" for span in found] == [
         "2023-03-01",
         "2023-06-01",
-        "2022-05-03",
-        "2022-06-05",
-        "2022-07-02",
+        "2022-08-11",
+        "2022-08-15",
         "2025-08-01",
     ]
-
-
-def test_a_year_beside_a_date_that_may_be_its_own_leaves_no_other_year() -> None:
-    assert find_spans("2019, March 8", NOW)[0].start.year == 2019
-    assert find_spans("March 8. 2019 was a good year", NOW) == []
 
 
 def test_a_filter_takes_the_date_in_the_zone_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,9 +114,7 @@ def test_a_filter_takes_the_date_in_the_zone_of_the_caller(monkeypatch: pytest.M
         time.tzset()
 
 
-WORDS = (
-    "last next this may 3 2023 of to - week month ago early first half 2 , and between mid kw 去年 5月 3日 前".split()
-)
+WORDS = "last next this may 3 2023 of to - week month ago past 2 , and between 31 feb year day 2023-05 3日 前".split()
 
 
 @given(

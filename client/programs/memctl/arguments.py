@@ -402,11 +402,11 @@ def parse_date(text: str) -> float:
 
 def parse_span(text: str) -> tuple[float, float]:
     """Return the UTC seconds between which a time lies, as people say it: a day, a week, a month."""
-    from memoryd.client.dates import span_of
+    from memoryd.client.dates import UNDERSTOOD, span_of
 
     span = span_of(text, datetime.now().astimezone())
     if span is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it like 2026-03-31, last Tuesday or May 2025")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it like {UNDERSTOOD}")
     return local_seconds(span.start) - 0.001, local_seconds(span.end)  # `after` leaves out the moment itself
 
 
