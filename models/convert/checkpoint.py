@@ -1,8 +1,8 @@
 """Read a checkpoint as its publishers lay it out, and build the ONNX graph of the sentence encoder that it is.
 
 The graph takes token ids alone: memoryd runs texts one at a time, so nothing is padded and no attention mask exists.
-Pooling, matrices after it and normalisation are inside; the output `embedding` is the finished vector. An encoder is a
-row of `ENCODERS`.
+Pooling, matrices after it and normalisation are inside; the output `embedding` is the finished vector. Of encoders the
+family of BERT is read; an ONNX file that its publishers made is taken as it is (`memoryd.models.install.foreign`).
 """
 
 import json
@@ -14,21 +14,13 @@ import numpy as np
 from memoryd.models.convert.bert import Bert
 from memoryd.models.convert.blocks import Tensors, pool
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.modernbert import ModernBert
 from memoryd.models.convert.quantise import Floats, Linear
 from memoryd.models.convert.weights import read_tensors
 from memoryd.models.errors import ModelBroken
 
 OUTPUT = "embedding"
 
-Encoder = Bert | ModernBert
-ENCODERS: dict[str, type[Bert] | type[ModernBert]] = {
-    "bert": Bert,
-    "roberta": Bert,
-    "xlm-roberta": Bert,
-    "camembert": Bert,
-    "modernbert": ModernBert,
-}
+FAMILIES = ("bert", "roberta", "xlm-roberta", "camembert")
 PREFIXES = ("", "bert.", "roberta.", "model.", "0.auto_model.")
 
 # Modules of sentence-transformers by the last word of their type; those that a checkpoint may have.
@@ -50,7 +42,7 @@ class Projection(NamedTuple):
 class Checkpoint(NamedTuple):
     """A sentence encoder: its shape, its tensors by their usual names, the matrices after pooling."""
 
-    encoder: Encoder
+    encoder: Bert
     tensors: Tensors
     projections: list[Projection]
 
@@ -71,17 +63,17 @@ def is_known(source: Path) -> bool:
         config = json.loads((source / "config.json").read_text())
     except (OSError, ValueError):
         return False
-    return isinstance(config, dict) and config.get("model_type") in ENCODERS
+    return isinstance(config, dict) and config.get("model_type") in FAMILIES
 
 
-def read_encoder(path: Path) -> Encoder:
+def read_encoder(path: Path) -> Bert:
     """Read a config.json; raise ModelBroken for what no graph can express."""
     try:
         config = json.loads(path.read_text())
         family = config["model_type"]
-        if family not in ENCODERS:
-            raise ModelBroken(f"config.json names the model type {family!r}; those known are {', '.join(ENCODERS)}.")
-        return ENCODERS[family].read(config)
+        if family not in FAMILIES:
+            raise ModelBroken(f"config.json names the model type {family!r}; those known are {', '.join(FAMILIES)}.")
+        return Bert.read(config)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise ModelBroken(f"config.json cannot be read as the configuration of an encoder ({error!r}).") from error
 
@@ -141,7 +133,7 @@ def _read_projection(folder: Path) -> Projection:
     return Projection(weight, None if bias is None else bias.astype(np.float32), ENDS[end])
 
 
-def _strip_prefix(encoder: Encoder, tensors: Tensors) -> Tensors:
+def _strip_prefix(encoder: Bert, tensors: Tensors) -> Tensors:
     """Return the tensors under their usual names; raise ModelBroken where there are more layers than expected."""
     prefix = next((prefix for prefix in PREFIXES if f"{prefix}{encoder.words}" in tensors), None)
     if prefix is None:
@@ -149,9 +141,8 @@ def _strip_prefix(encoder: Encoder, tensors: Tensors) -> Tensors:
     plain = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
     within = [name.removeprefix(encoder.stack).partition(".")[0] for name in plain if name.startswith(encoder.stack)]
     numbers = [int(number) for number in within if number.isdecimal()]
-    count = encoder.layers if isinstance(encoder.layers, int) else len(encoder.layers)
-    if max(numbers, default=-1) >= count:
-        raise ModelBroken(f"model.safetensors has {max(numbers) + 1} layers, config.json names {count}.")
+    if max(numbers, default=-1) >= encoder.layers:
+        raise ModelBroken(f"model.safetensors has {max(numbers) + 1} layers, config.json names {encoder.layers}.")
     return plain
 
 

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from memoryd.models.convert.checkpoint import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.quantise import SMALL_STEPS, STEPS, Linear, Range, make_rows, multiply_block8, multiply_fp32
+from memoryd.models.convert.quantise import SMALL_STEPS, STEPS, Linear, Range, make_rows, multiply_fp32
 from memoryd.models.convert.samples import SAMPLES
 from memoryd.models.session import open_session
 from memoryd.models.tokens import Tokens
 
-Format = Literal["fp32", "block8", "rows7", "rows8"]
+Format = Literal["fp32", "rows7", "rows8"]
 ROW_STEPS: dict[str, int] = {"rows8": STEPS, "rows7": SMALL_STEPS}  # the finer first
 
 # Part of a model's fingerprint: raise it whenever a format's results change, so that vectors are computed again.
@@ -30,8 +30,6 @@ def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
     checkpoint = read_checkpoint(source)
     if form in ROW_STEPS:
         graph = assemble(checkpoint, pooling, make_rows(observe(checkpoint, source), ROW_STEPS[form]))
-    elif form == "block8":
-        graph = assemble(checkpoint, pooling, Linear(multiply_block8))
     else:
         graph = assemble(checkpoint, pooling, Linear(multiply_fp32), small_table=False)
     target.write_bytes(graph.serialise([OUTPUT]))
@@ -42,7 +40,7 @@ def best_format() -> Format:
     """Return the fastest format that computes exactly on this machine's processor, of two the finer one."""
     if are_rows_exact(STEPS):
         return "rows8"
-    return "rows7" if are_rows_exact(SMALL_STEPS) else "block8"
+    return "rows7" if are_rows_exact(SMALL_STEPS) else "fp32"
 
 
 def are_rows_exact(steps: int) -> bool:

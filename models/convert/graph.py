@@ -48,23 +48,6 @@ class Graph:
         self._nodes.append(helper.make_node("Split", [value], outputs, name=name, axis=-1, num_outputs=len(outputs)))
         return outputs
 
-    def choose(self, condition: str, first: "Branch", second: "Branch", output: str) -> str:
-        """Add a node that computes the value of the first branch where a condition holds, else that of the second.
-
-        A branch is a graph of its own, which may use the values of this one, and the name of its value.
-        """
-        bodies = [
-            helper.make_graph(
-                graph._nodes,
-                f"{output}.{number}",
-                [],
-                [helper.make_tensor_value_info(value, FLOAT, None)],
-                list(graph._constants.values()),
-            )
-            for number, (graph, value) in enumerate((first, second))
-        ]
-        return self.add("If", [condition], output, then_branch=bodies[0], else_branch=bodies[1])
-
     def serialise(self, outputs: Sequence[str]) -> bytes:
         """Return the model file that computes `outputs`."""
         ids = helper.make_tensor_value_info("input_ids", INT64, ["texts", "tokens"])
@@ -73,6 +56,3 @@ class Graph:
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIBUTED, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="memoryd")
         return bytes(model.SerializeToString(deterministic=True))
-
-
-Branch = tuple[Graph, str]

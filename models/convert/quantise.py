@@ -16,11 +16,9 @@ from memoryd.models.convert.graph import Graph
 Multiply = Callable[[Graph, str, str, NDArray[Any]], list[str]]
 Floats = NDArray[np.float32]
 
-BLOCK = 32
 MIDDLE = 128  # the code of zero in unsigned bytes
 STEPS = 127  # codes on each side of zero
 SMALL_STEPS = 63  # of weights whose products with unsigned bytes, two added, fit into 16 bits: 2 x 255 x 63 < 2^15
-INTEGER_COMPUTE = 4  # MatMulNBits accuracy level: multiply as 8-bit integers
 GROUP = 384  # inputs that share one scale per row
 BALANCE = 0.65  # how much of an input channel's size is moved into the weights (0 none, 1 all)
 TINY = 1e-9
@@ -54,26 +52,13 @@ def multiply_fp32(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> 
     return [graph.add("MatMul", [value, matrix], f"{name}.product")]
 
 
-def multiply_block8(graph: Graph, name: str, value: str, weight: NDArray[Any], block: int = BLOCK) -> list[str]:
-    """Multiply 8-bit weights with 8-bit inputs, both in blocks of 32 inputs with a scale each.
-
-    Exact integer arithmetic on every processor; slower than fp32 for long texts where there are no 8-bit dot products.
-    """
-    codes, scales = quantise_blocks(weight, block)
-    weights = [graph.add_constant(f"{name}.weight", codes), graph.add_constant(f"{name}.scales", scales)]
-    outputs, inputs = weight.shape
-    shape = {"N": outputs, "K": inputs, "bits": 8, "block_size": block, "accuracy_level": INTEGER_COMPUTE}
-    return [graph.add_contributed("MatMulNBits", [value, *weights], f"{name}.product", **shape)]
-
-
 def make_rows(ranges: Mapping[str, Range], steps: int = STEPS, group: int = GROUP) -> Linear:
     """Return the format of weights of `steps` codes on each side, with inputs that are rounded to 8 bits row by row.
 
     Transformers have a few channels that are far larger than the rest; one scale per row would spend its 256 codes on
     them. So each channel is to be centred and scaled first by its entry in `ranges`, with the inverse applied to the
-    weights (SmoothQuant, arXiv 2211.10438), and long rows are cut into groups with a scale each. Twice as fast as
-    `block8` on processors with 8-bit dot products. x86 without them adds two products in 16 bits, which those of 8-bit
-    weights exceed and those of SMALL_STEPS do not.
+    weights (SmoothQuant, arXiv 2211.10438), and long rows are cut into groups with a scale each. x86 without 8-bit dot
+    products adds two products in 16 bits, which those of 8-bit weights exceed and those of SMALL_STEPS do not.
     """
 
     def multiply(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:

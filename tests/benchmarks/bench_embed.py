@@ -8,7 +8,6 @@ nearest texts are the same, memory of a process with the model loaded and used.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import random
@@ -26,7 +25,7 @@ from memoryd.models.catalog import CATALOG, DEFAULT
 from memoryd.models.convert.checkpoint import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.convert import observe
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.quantise import SMALL_STEPS, Linear, make_rows, multiply_block8, multiply_fp32
+from memoryd.models.convert.quantise import SMALL_STEPS, Linear, make_rows, multiply_fp32
 from memoryd.models.session import open_session
 from memoryd.models.sources import fetch_from_index
 from memoryd.models.tokens import Tokens
@@ -64,8 +63,6 @@ def candidates(checkpoint: Checkpoint, source: Path) -> Iterator[tuple[str, Line
     yield "fp32", Linear(multiply_fp32), False
     yield "fp32, words as bytes", Linear(multiply_fp32), True
     yield "dynamic int8, per channel", Linear(dynamic8), True
-    yield "block8, blocks of 128", Linear(functools.partial(multiply_block8, block=128)), True
-    yield "block8", Linear(multiply_block8), True
     yield "**rows7**", make_rows(ranges, SMALL_STEPS), True
     yield "rows8, one group", make_rows(ranges, group=1 << 20), True
     yield "**rows8**", make_rows(ranges), True

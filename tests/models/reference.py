@@ -19,8 +19,7 @@ def embed(encoder: SmallEncoder, ids: list[int]) -> list[float]:
     """Return the unit vector of a text."""
     settings = dict(encoder.config)
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
-    pooler = {} if encoder.config["model_type"] == "modernbert" else {"add_pooling_layer": False}
-    model = AutoModel.from_config(config, attn_implementation="eager", **pooler).eval()
+    model = AutoModel.from_config(config, attn_implementation="eager", add_pooling_layer=False).eval()
     weights = {name: torch.from_numpy(tensor) for name, tensor in make_tensors(encoder.config).items()}
     model.load_state_dict(weights, strict=True)
     with torch.no_grad():

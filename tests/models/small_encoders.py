@@ -45,31 +45,6 @@ def _make_bert(**changes: object) -> dict[str, Any]:
     } | changes
 
 
-def _make_modernbert(**changes: object) -> dict[str, Any]:
-    return {
-        "model_type": "modernbert",
-        "vocab_size": VOCABULARY,
-        "hidden_size": HIDDEN,
-        "intermediate_size": WIDE,
-        "num_hidden_layers": 5,
-        "num_attention_heads": HEADS,
-        "max_position_embeddings": POSITIONS,
-        "hidden_activation": "gelu",
-        "norm_eps": 1e-5,
-        "global_attn_every_n_layers": 3,
-        "local_attention": 16,
-        "global_rope_theta": 160_000.0,
-        "local_rope_theta": 10_000.0,
-        "attention_bias": False,
-        "mlp_bias": False,
-        "norm_bias": False,
-        "pad_token_id": PADDING,
-    } | changes
-
-
-# Texts around the ends of a window of 8 tokens to either side, and of blocks of 8: 9 is the longest that is not cut.
-WINDOWED = (3, 9, 10, 16, 17, 130)
-BIASED = {"attention_bias": True, "mlp_bias": True, "norm_bias": True}
 SMALL_ENCODERS = {
     "bert, mean": SmallEncoder(_make_bert()),
     "bert, first token": SmallEncoder(_make_bert(hidden_act="gelu_new"), "cls"),
@@ -78,15 +53,6 @@ SMALL_ENCODERS = {
     "roberta": SmallEncoder(_make_bert(model_type="roberta", type_vocab_size=1, layer_norm_eps=1e-5)),
     "xlm-roberta": SmallEncoder(_make_bert(model_type="xlm-roberta", type_vocab_size=1, layer_norm_eps=1e-5), "cls"),
     "camembert": SmallEncoder(_make_bert(model_type="camembert", type_vocab_size=1, layer_norm_eps=1e-5)),
-    "modernbert, mean": SmallEncoder(_make_modernbert(), "mean", (), WINDOWED),
-    "modernbert, first token": SmallEncoder(
-        _make_modernbert(
-            local_rope_theta=160_000.0, global_attn_every_n_layers=2, hidden_activation="gelu_pytorch_tanh", **BIASED
-        ),
-        "cls",
-        (),
-        WINDOWED,
-    ),
 }
 
 
@@ -99,7 +65,7 @@ def make_ids(encoder: SmallEncoder) -> list[list[int]]:
 def make_tensors(config: dict[str, Any]) -> Tensors:
     """Return the weights of an encoder by their usual names."""
     chance = np.random.RandomState(11)
-    shapes = _list_bert(config) if "hidden_act" in config else _list_modernbert(config)
+    shapes = _list_bert(config)
     tensors = {}
     for name, shape in shapes.items():
         values = chance.standard_normal(shape) * 0.3
@@ -168,27 +134,4 @@ def _list_bert(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         add(f"{layer}.intermediate.dense", wide, hidden)
         add(f"{layer}.output.dense", hidden, wide)
         add(f"{layer}.output.LayerNorm", hidden)
-    return shapes
-
-
-def _list_modernbert(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    hidden, wide = config["hidden_size"], config["intermediate_size"]
-    shapes: dict[str, tuple[int, ...]] = {"embeddings.tok_embeddings.weight": (config["vocab_size"], hidden)}
-
-    def add(name: str, biased: bool, *shape: int) -> None:
-        shapes[f"{name}.weight"] = shape
-        if biased:
-            shapes[f"{name}.bias"] = shape[:1]
-
-    add("embeddings.norm", config["norm_bias"], hidden)
-    for number in range(config["num_hidden_layers"]):
-        layer = f"layers.{number}"
-        if number:
-            add(f"{layer}.attn_norm", config["norm_bias"], hidden)
-        add(f"{layer}.attn.Wqkv", config["attention_bias"], 3 * hidden, hidden)
-        add(f"{layer}.attn.Wo", config["attention_bias"], hidden, hidden)
-        add(f"{layer}.mlp_norm", config["norm_bias"], hidden)
-        add(f"{layer}.mlp.Wi", config["mlp_bias"], 2 * wide, hidden)
-        add(f"{layer}.mlp.Wo", config["mlp_bias"], hidden, wide)
-    add("final_norm", config["norm_bias"], hidden)
     return shapes

@@ -17,9 +17,9 @@ def test_list_has_the_catalog_and_the_imported(
     rows = {row["name"]: row for row in json.loads(capfdbinary.readouterr().out)}
     assert list(rows) == [*CATALOG, "tiny"]
     assert (rows["tiny"]["installed"], rows[DEFAULT]["installed"], rows[DEFAULT]["default"]) == (True, False, True)
-    languages = [rows[name]["languages"] for name in (DEFAULT, "bekko-embedding-v1-a8m", "tiny")]
+    languages = [rows[name]["languages"] for name in (DEFAULT, "multilingual-e5-small", "tiny")]
     assert languages == [["English"], [], None]
-    assert (rows["bekko-embedding-v1-a8m"]["max_tokens"], rows["tiny"]["max_tokens"]) == (8192, 256)
+    assert (rows["multilingual-e5-small"]["max_tokens"], rows["tiny"]["max_tokens"]) == (512, 256)
 
 
 def test_import_prints_the_folder(checkpoint: Path, models_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
