@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 
 from memoryd.client.protocol import Filtered
+from memoryd.daemon.arrays import lexical
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import fulltext, rows, vectors, where
+from memoryd.daemon.store import rows, vectors, where
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.tiers import L0
@@ -70,11 +71,11 @@ def _find_best(scores: Sequence[float | None], count: int) -> set[int]:
     return {place for _, place in heapq.nlargest(count, pairs)}
 
 
-def _score_words(question: fulltext.TextQuery | None, texts: Sequence[Text]) -> list[float | None]:
+def _score_words(question: lexical.TextQuery | None, texts: Sequence[Text]) -> list[float | None]:
     """Return the BM25 of each text, None if it has no word of the query."""
     if question is None:
         return [None] * len(texts)
-    scores = fulltext.score(question, [text.stems for text in texts], [text.length for text in texts])
+    scores = lexical.score(question, [text.stems for text in texts], [text.length for text in texts])
     return [score or None for score in scores]
 
 

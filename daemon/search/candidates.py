@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.arrays import lexical
 from memoryd.daemon.arrays.vector_index import RESCORE
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.hints import read_hints
@@ -140,7 +141,7 @@ def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
     try:
         postings = sources.store.postings
         with sources.store.reading() as connection, fulltext.stopping_at(connection, retrieval.deadline):
-            question = fulltext.ask(connection, postings, retrieval.call.query, retrieval.within)
+            question = lexical.ask(connection, postings, retrieval.call.query, retrieval.within)
     except Interrupted:
         retrieval.degrade("fulltext")
         return
@@ -152,7 +153,7 @@ def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes["words"] = question.asked
     if question.left_out:
         retrieval.notes["too_common"] = question.left_out
-    ranking = fulltext.rank(postings, question, retrieval.allowed, _WORDS_DEPTH * retrieval.depth)
+    ranking = lexical.rank(postings, question, retrieval.allowed, _WORDS_DEPTH * retrieval.depth)
     retrieval.words = {row: (rank, score) for rank, (row, score) in enumerate(ranking, start=1)}
     for row, _ in ranking[: retrieval.depth]:
         retrieval.ensure_candidate(row, "words")

@@ -6,11 +6,12 @@ count for its successor, which keeps it as one of its `formers`.
 
 import numpy as np
 
+from memoryd.daemon.arrays import lexical
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate, Origin
-from memoryd.daemon.store import fulltext, rows, successors
+from memoryd.daemon.store import rows, successors
 from memoryd.daemon.store.connection import Connection
 
 _MOST = 10  # of each arm
@@ -47,7 +48,7 @@ def _find(retrieval: Retrieval, connection: Connection, sources: Sources, mask: 
     """Return the superseded memories that fit the question best, by row."""
     found: dict[int, Candidate] = {}
     if retrieval.question is not None:
-        for row, bm25 in fulltext.rank(sources.store.postings, retrieval.question, mask, _MOST):
+        for row, bm25 in lexical.rank(sources.store.postings, retrieval.question, mask, _MOST):
             found[row] = Candidate(row, bm25=bm25)
     generation, vector = retrieval.generation, retrieval.vector
     if generation is not None and isinstance(vector, np.ndarray):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.protocol import Hit, Query
 from memoryd.daemon.arrays.columns import Mask
+from memoryd.daemon.arrays.lexical import TextQuery
 from memoryd.daemon.config import SearchConfig
 from memoryd.daemon.embedding.embedder import Embedding
 from memoryd.daemon.embedding.generation import Generation
@@ -18,7 +19,6 @@ from memoryd.daemon.search.profiles import Profile
 from memoryd.daemon.search.traces import Candidate, Origin, TraceStore
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.fulltext import TextQuery
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.turns import StoredTurn

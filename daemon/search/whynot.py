@@ -8,6 +8,7 @@ import numpy as np
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Why, WhyNot
 from memoryd.client.times import iso
+from memoryd.daemon.arrays import lexical
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.language.tongues import count_languages
 from memoryd.daemon.registry import handles
@@ -18,7 +19,7 @@ from memoryd.daemon.search.confidence import explain_confidence, rate
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store import fulltext, history, namespaces, rows, successors, turns
+from memoryd.daemon.store import history, namespaces, rows, successors, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values, compile_filter
 from memoryd.daemon.store.rows import Row
@@ -235,7 +236,7 @@ def _explain_missed_words(sources: Sources, retrieval: Retrieval, row: Row, why:
         if not retrieval.question.words and not retrieval.question.left_out:
             return 'the query has only words like "the", which are not looked for'
         alone = retrieval.allowed.restrict(np.array([row.row]))
-        ranking = fulltext.rank(sources.store.postings, retrieval.question, alone, limit=1)
+        ranking = lexical.rank(sources.store.postings, retrieval.question, alone, limit=1)
         why.bm25 = ranking[0][1] if ranking else None
     return (
         "no word of the query is in it" if why.bm25 is None else f"by words it is not among the best {retrieval.depth}"

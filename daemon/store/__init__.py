@@ -8,8 +8,6 @@ from it. A vector belongs to (model, SHA-256 of the text), so `vec_embeddings` i
 cache in one. It is a plain table of float32 blobs in sqlite-vec's format: vec0 takes 180 µs to read one vector by key,
 this takes 1 µs, and each search rescores its best 40. `codes` keeps the index in RAM on disk from the end of one daemon
 to the start of the next. What is kept in RAM by position is in `daemon/arrays`: the index, columns, postings.
-`fulltext` ranks the postings with FTS5's own scores; for a bound caller words are weighed among what it may see, since
-FTS5's scores would reveal which words others' memories hold.
 
 A short text may have a second vector, made of the text between its neighbours (`contexts`): searches use it, while
 duplicates are found by the text's own. A long text has vectors of its parts (`parts`).

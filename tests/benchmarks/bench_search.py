@@ -37,9 +37,9 @@ from harness import (
 from memoryd import models
 from memoryd.client import Client
 from memoryd.client.protocol import Hits, Trace
+from memoryd.daemon.arrays import lexical
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.postings import UNITS
-from memoryd.daemon.store import fulltext
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
 from memoryd.models.catalog import DEFAULT
@@ -187,12 +187,12 @@ def _compare_words(data: Path, size: int, count: int) -> dict[str, Any]:
         right, places, left_out = 0, 0, 0
         for question in corpus.questions(count, size, offset=9_500_000):
             with store.reading() as connection:
-                asked = fulltext.ask(connection, store.postings, question)
-                with patch.object(fulltext, "MAX_POSTINGS", 1 << 60):
-                    every = fulltext.ask(connection, store.postings, question)
+                asked = lexical.ask(connection, store.postings, question)
+                with patch.object(lexical, "MAX_POSTINGS", 1 << 60):
+                    every = lexical.ask(connection, store.postings, question)
             scores = _score_all(store, every, mask)
             best = np.sort(scores)[::-1][:10]
-            rows = [row for row, _ in fulltext.rank(store.postings, asked, mask, 10)]
+            rows = [row for row, _ in lexical.rank(store.postings, asked, mask, 10)]
             found = scores[store.positions.find(rows)]
             right += int(np.sum(np.isclose(found, best[: len(found)], rtol=1e-4)))
             places, left_out = places + int(np.count_nonzero(best)), left_out + len(asked.left_out)
@@ -201,7 +201,7 @@ def _compare_words(data: Path, size: int, count: int) -> dict[str, Any]:
         store.close()
 
 
-def _score_all(store: Store, question: fulltext.TextQuery, mask: Mask) -> "np.typing.NDArray[np.float64]":
+def _score_all(store: Store, question: lexical.TextQuery, mask: Mask) -> "np.typing.NDArray[np.float64]":
     """Return BM25 by position, of all words of a question in every memory."""
     scores = np.zeros(len(mask.allowed))
     for word in question.words:

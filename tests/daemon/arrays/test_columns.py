@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from memoryd.client.protocol import List
+from memoryd.daemon.arrays import lexical
 from memoryd.daemon.arrays.columns import FilterColumns
 from memoryd.daemon.arrays.positions import Positions
-from memoryd.daemon.store import fulltext, namespaces, rows
+from memoryd.daemon.store import namespaces, rows
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.store import Store
 from workbench import insert, make_row
@@ -132,8 +133,8 @@ def test_cost_follows_the_memories_that_exist_not_the_numbers_ever_used(store: S
     assert store.positions.count < 10
     assert store.facts.size_bytes() + store.postings._lengths.nbytes < 5_000
     with store.reading() as connection:
-        question = fulltext.ask(connection, store.postings, "herons")
-        found = fulltext.rank(store.postings, question, store.build_mask(Filter(), NOW), 10)
+        question = lexical.ask(connection, store.postings, "herons")
+        found = lexical.rank(store.postings, question, store.build_mask(Filter(), NOW), 10)
     assert [number for number, _ in found] == [last.row]
 
 

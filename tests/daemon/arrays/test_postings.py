@@ -10,10 +10,10 @@ import apsw
 import numpy as np
 import pytest
 
-from memoryd.daemon.arrays import postings
+from memoryd.daemon.arrays import lexical, postings
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.postings import _sum_of_varints
-from memoryd.daemon.store import fulltext, rows
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokenizer import stem_words
@@ -26,13 +26,13 @@ ORACLE = "SELECT rowid, -bm25(memories_fts, 1.0, 0.5, 0.35) FROM memories_fts WH
 
 def ranked(store: Store, query: str, within: Mask | None = None) -> dict[int, float]:
     with store.reading() as connection:
-        question = fulltext.ask(connection, store.postings, query, reached=within)
-        return dict(fulltext.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10_000))
+        question = lexical.ask(connection, store.postings, query, reached=within)
+        return dict(lexical.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10_000))
 
 
 def by_fts5(store: Store, query: str) -> dict[int, float]:
     with store.reading() as connection:
-        words = fulltext.split_words(connection, query)
+        words = lexical.split_words(connection, query)
         if not words:
             return {}
         found: Any = connection.execute(ORACLE, (" OR ".join(f'"{word}"' for word in words),)).fetchall()
@@ -105,11 +105,11 @@ def test_the_best_are_those_of_scoring_every_memory(store: Store, query: str, li
     many(store, 10, 6000, VARIED)
     best = sorted(by_fts5(store, query).values(), reverse=True)[:limit]
     with store.reading() as connection:
-        question = fulltext.ask(connection, store.postings, query)
+        question = lexical.ask(connection, store.postings, query)
         everything = store.build_mask(Filter(), 0.0)
-        found = fulltext.rank(store.postings, question, everything, limit)
+        found = lexical.rank(store.postings, question, everything, limit)
         half = everything.restrict(np.arange(0, 6000, 2))
-        of_half = fulltext.rank(store.postings, question, half, limit)
+        of_half = lexical.rank(store.postings, question, half, limit)
     assert [score for _, score in found] == pytest.approx(best, rel=1e-5)
     scores = by_fts5(store, query)
     assert [score for _, score in of_half] == pytest.approx(
@@ -120,13 +120,13 @@ def test_the_best_are_those_of_scoring_every_memory(store: Store, query: str, li
 
 def test_common_words_are_scored_only_where_they_matter(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     scored: list[int] = []
-    scores = fulltext._compute_scores
-    monkeypatch.setattr(fulltext, "_compute_scores", lambda *given: scored.append(len(given[3])) or scores(*given))
+    scores = lexical._compute_scores
+    monkeypatch.setattr(lexical, "_compute_scores", lambda *given: scored.append(len(given[3])) or scores(*given))
     insert(store, "the namespace")
     many(store, 10, 6000, VARIED)
     with store.reading() as connection:
-        question = fulltext.ask(connection, store.postings, "stork ibis crane heron")
-        fulltext.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10)
+        question = lexical.ask(connection, store.postings, "stork ibis crane heron")
+        lexical.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10)
     assert sum(scored) < 0.2 * sum(word.documents for word in question.words)
 
 
@@ -179,10 +179,10 @@ def test_a_commit_between_a_snapshot_and_its_reading_is_taken_in_later(store: St
 def test_a_question_names_a_word_that_no_memory_holds_but_does_not_ask_it(store: Store) -> None:
     insert(store, "a heron")
     with store.reading() as connection:
-        question = fulltext.ask(connection, store.postings, "heron zebra")
+        question = lexical.ask(connection, store.postings, "heron zebra")
         assert question.asked == ["heron"]
         texts = [Counter(stem_words(connection, text)) for text in ("zebras in a text of its own", "something else")]
-        one, other = fulltext.score(question, texts, [text.total() for text in texts])
+        one, other = lexical.score(question, texts, [text.total() for text in texts])
         assert (one > 0, other) == (True, 0)
 
 

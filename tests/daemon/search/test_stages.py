@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from conversing import talk
 from memoryd.client.protocol import Explain, Search
 from memoryd.daemon import search as package
+from memoryd.daemon.arrays.lexical import TextQuery
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search import pipeline
@@ -25,7 +26,6 @@ from memoryd.daemon.search.fuse import fuse, rrf
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
-from memoryd.daemon.store.fulltext import TextQuery
 from workbench import add, add_many, ask, search, weigh
 
 NO_STAGE = set("__init__ effects hints pipeline precedence profiles related retrieval traces whynot".split())

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memoryd.daemon.arrays import lexical
 from memoryd.daemon.store import fulltext, rows
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Interrupted, Store
@@ -24,15 +25,15 @@ def found(
     store: Store, query: str, chosen: Filter = EVERYTHING, limit: int = 10, deadline: float | None = None
 ) -> list[str]:
     with store.reading() as connection, fulltext.stopping_at(connection, deadline):
-        question = fulltext.ask(connection, store.postings, query)
-        hits = fulltext.rank(store.postings, question, store.build_mask(chosen, 100.0), limit)
+        question = lexical.ask(connection, store.postings, query)
+        hits = lexical.rank(store.postings, question, store.build_mask(chosen, 100.0), limit)
         contents = rows.read_rows(connection, [row for row, _ in hits])
         return [contents[row].content for row, _ in hits]
 
 
-def asked(store: Store, query: str) -> fulltext.TextQuery:
+def asked(store: Store, query: str) -> lexical.TextQuery:
     with store.reading() as connection:
-        return fulltext.ask(connection, store.postings, query)
+        return lexical.ask(connection, store.postings, query)
 
 
 HOSTILE = [
@@ -107,7 +108,7 @@ def test_a_text_is_found_by_itself_if_it_has_more_than_stop_words(store: Store, 
     row = insert(store, text)
     try:
         with store.reading() as connection:
-            words = fulltext.split_words(connection, text)
+            words = lexical.split_words(connection, text)
             indexed = connection.execute("SELECT count(*) FROM memories_terms").get
         assert indexed or not words
         assert found(store, text) == ([text] if words else [])
@@ -125,7 +126,7 @@ def test_a_word_that_most_memories_hold_says_little_where_the_other_words_are_in
     for text in ("I drink green tea", "I work in Lyon", "My sister is called Ruth"):
         insert(store, text)
     question = asked(store, "do I have siblings")
-    hits = fulltext.rank(store.postings, question, store.build_mask(EVERYTHING, 100.0), 10)
+    hits = lexical.rank(store.postings, question, store.build_mask(EVERYTHING, 100.0), 10)
     assert len(hits) == 2
     assert max(score for _, score in hits) < 0.01 * question.weight
 
@@ -162,10 +163,10 @@ def test_rare_words_enter_first_and_the_commonest_are_left_out_past_the_budget(
 ) -> None:
     for number in range(30):
         insert(store, f"common {'frequent' if number < 20 else ''} {'rare' if number < 2 else ''} text{number}")
-    monkeypatch.setattr(fulltext, "MAX_POSTINGS", 25)
+    monkeypatch.setattr(lexical, "MAX_POSTINGS", 25)
     question = asked(store, "common frequent rare")
     assert (question.asked, question.left_out) == (["rare", "frequent"], ["common"])
-    monkeypatch.setattr(fulltext, "MAX_POSTINGS", 1)
+    monkeypatch.setattr(lexical, "MAX_POSTINGS", 1)
     both = asked(store, "common frequent")  # the rarest two are asked whatever they cost
     assert both.asked == ["frequent", "common"]
 
@@ -173,7 +174,7 @@ def test_rare_words_enter_first_and_the_commonest_are_left_out_past_the_budget(
 def test_a_very_long_query_asks_a_bounded_number_of_words(store: Store) -> None:
     words = [f"word{n}" for n in range(500)]
     insert(store, " ".join(words))
-    assert len(asked(store, " ".join(words)).asked) == fulltext.MAX_TERMS
+    assert len(asked(store, " ".join(words)).asked) == lexical.MAX_TERMS
 
 
 def test_metadata_and_neighbours_are_found_and_weigh_less_than_content(store: Store) -> None:
@@ -271,9 +272,9 @@ def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Sto
     with store.reading() as connection:
         every = rows.select(connection, "TRUE", ())
         for row in every:
-            question = fulltext.ask(connection, store.postings, row.content)
+            question = lexical.ask(connection, store.postings, row.content)
             assert row.row in dict(
-                fulltext.rank(store.postings, question, store.build_mask(EVERYTHING, 0.0), len(every))
+                lexical.rank(store.postings, question, store.build_mask(EVERYTHING, 0.0), len(every))
             )
 
 
@@ -416,5 +417,5 @@ def test_words_without_spaces_are_found_within_a_sentence(store: Store, text: st
 
 def best(store: Store, query: str) -> list[int]:
     with store.reading() as connection:
-        question = fulltext.ask(connection, store.postings, query)
-        return [row for row, _ in fulltext.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10)]
+        question = lexical.ask(connection, store.postings, query)
+        return [row for row, _ in lexical.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.daemon.store import fulltext
+from memoryd.daemon.arrays import lexical
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
 from workbench import insert
@@ -17,8 +17,8 @@ def search(store: Store, text: str, *names: str) -> dict[int, float]:
     numbers = frozenset(number for name in names if (number := store.namespaces.find_number(name)) is not None)
     within = store.build_mask(Filter(numbers), 0.0)
     with store.reading() as connection:
-        question = fulltext.ask(connection, store.postings, text, reached=within)
-        return dict(fulltext.rank(store.postings, question, within, 10))
+        question = lexical.ask(connection, store.postings, text, reached=within)
+        return dict(lexical.rank(store.postings, question, within, 10))
 
 
 def test_the_score_is_bm25_over_the_reached_memories(store: Store) -> None:
