@@ -25,6 +25,7 @@ import pytest
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.projects.known import INTRODUCED
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
@@ -192,7 +193,7 @@ def _place_empty_database(folder: Path) -> Path:
 
 @pytest.fixture
 def store(folder: Path) -> Iterator[Store]:
-    opened = Store(_place_empty_database(folder))
+    opened = Store(_place_empty_database(folder), derived=Arrays())
     yield opened
     opened.close()
 

@@ -27,6 +27,8 @@ from memoryd.client.protocol import (
     Undo,
     Update,
 )
+from memoryd.daemon.arrays.arrays import Arrays
+from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.vector_index import VectorIndex
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
@@ -38,6 +40,7 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.server import handlers  # noqa: F401 (they register themselves)
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.actor import Actor, act_as
+from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
@@ -88,6 +91,17 @@ class CountingEmbedder(WordEmbedder):  # type: ignore[misc, valid-type]
         if self.broken or "poison" in text:
             raise RuntimeError("this text cannot be embedded")
         return np.roll(self._vector(text), self._turn)  # another turn is another model: not comparable
+
+
+def arrays_of(store: Store) -> Arrays:
+    """Return the arrays that follow a store."""
+    assert isinstance(store.derived, Arrays)
+    return store.derived
+
+
+def build_mask(store: Store, selection: Filter, now: float) -> Mask:
+    """Return which memories of a store a filter leaves."""
+    return arrays_of(store).build_mask(store, selection, now)
 
 
 @contextmanager

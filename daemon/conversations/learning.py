@@ -75,7 +75,7 @@ def _compare(core: Core, key: ThoughtKey, fact: Fact, embedded: Embedded, origin
         return News(fact, embedded, list(origins), [])
     generation, vector = embedded
     floors = generation.embedder.floors
-    mask = core.store.facts.build_mask(
+    mask = core.arrays.columns.build_mask(
         Filter(reached=frozenset([key.namespace]), words={"tier": [L1, L2]}), core.clock()
     )
     nearest = generation.index.find_nearest(vector, _NEIGHBOURS, mask)

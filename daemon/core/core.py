@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.apart import Apart
 from memoryd.daemon.core.events import Events
@@ -59,12 +60,13 @@ class Core:
     ) -> None:
         make_private(folder)
         self.folder, self.config = folder, config
-        self.store = Store(folder, config.storage.max_size_mb * 1_000_000)
+        self.arrays = Arrays()
+        self.store = Store(folder, config.storage.max_size_mb * 1_000_000, self.arrays)
         self.clock = Timekeeper(clock, self.store.read_setting(SETTING))
         self.supervisor = self.store.supervisor
         self.supervisor.clock = self.clock
         self.tokens = AccessTokens(self.store, folder, self.clock, config.access.require_token)
-        self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
+        self.embedding = Embedding(self.store, self.arrays, config.model, models_folder, load, fetch)
         self._states: dict[type[Any], Any] = {}
         self._states_lock = threading.Lock()
         traces = TraceStore()
@@ -87,7 +89,7 @@ class Core:
         self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.apart = Apart()
-        arguments = self.store, self.embedding, config.search, traces, self.clock
+        arguments = self.store, self.arrays, self.embedding, config.search, traces, self.clock
         self.sources = Sources(*arguments, self.active, self.hot, self.effects, self.state)
 
     def start(self) -> None:

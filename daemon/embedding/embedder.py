@@ -23,6 +23,7 @@ import numpy as np
 
 from memoryd.client.errors import ModelUnavailable, Unavailable
 from memoryd.client.protocol import ModelState, Progress
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.vector_index import RowKey
 from memoryd.daemon.config import ModelConfig
 from memoryd.daemon.embedding import parts as long_texts
@@ -51,7 +52,10 @@ _State = Literal["missing", "fetching", "loading", "ready", "failed"]
 class Embedding:
     """Text to vectors for the whole daemon, and the state of the model."""
 
-    def __init__(self, store: Store, config: ModelConfig, folder: Path, load: Loader, fetch: Fetcher | None) -> None:
+    def __init__(
+        self, store: Store, arrays: Arrays, config: ModelConfig, folder: Path, load: Loader, fetch: Fetcher | None
+    ) -> None:
+        self._arrays = arrays
         self._store, self._config, self._folder = store, config, folder
         self._load, self._fetch = load, fetch
         self.active: Generation | None = None
@@ -298,7 +302,7 @@ class Embedding:
 
     def _fill(self, model: int, name: str, embedder: Embedder) -> Generation:
         """Return a model with the vectors on disk."""
-        generation = Generation(model, name, embedder, self._store.positions)
+        generation = Generation(model, name, embedder, self._arrays.positions)
         self._loading = generation
         try:
             with self._store.reading() as connection:
@@ -313,7 +317,7 @@ class Embedding:
         kept = self._store.take_codes()
         if kept is None:
             return None
-        generation = Generation(model, name, embedder, self._store.positions)
+        generation = Generation(model, name, embedder, self._arrays.positions)
         try:
             if (kept.header.model, kept.header.fingerprint) != (model, embedder.fingerprint):
                 return None

@@ -64,7 +64,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
     """Return the state of all tiers within reach. A bound caller does not see what searches returned."""
     reached = core.store.namespaces.reach(check(call.namespace), call.reach)
     condition = visible_condition(core, call)
-    counts = core.store.facts.count_standing(reached)
+    counts = core.arrays.columns.count_standing(reached)
     with core.store.reading() as connection:
         account = turns.read_flows(connection, condition)
         waiting = turns.count_waiting(connection, condition)

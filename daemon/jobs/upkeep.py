@@ -31,7 +31,7 @@ def plan_embed(core: Core, now: float) -> Iterator[Step]:
         return  # the embedder tries by itself to get its model
     missing = None
     if abs(now - generation.compared_at) < _DAY_S:
-        missing = generation.index.find_missing(core.store.facts.list_places())
+        missing = generation.index.find_missing(core.arrays.columns.list_places())
     with core.store.reading() as connection:
         texts = rows.read_without_vector(connection, generation.model, missing)
     generation.compared_at = now if missing is None else generation.compared_at

@@ -246,7 +246,7 @@ def stats(core: Core, call: protocol.GetStats, caller: Caller = USER) -> protoco
     """Count what is stored within reach; a bound caller learns nothing of the rest."""
     condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
-    facts = core.store.facts  # counting 100,000 rows takes SQLite a tenth of a second
+    facts = core.arrays.columns  # counting 100,000 rows takes SQLite a tenth of a second
     standing = facts.count_standing(reached)
     total = sum(part.memories for part in standing)
     with core.store.reading() as connection:
@@ -278,7 +278,7 @@ def _count_waiting(core: Core, reached: frozenset[int] | None) -> int | None:
     if generation is None:
         return None
     rows = np.fromiter((*generation.pending, *generation.failing), np.int64)
-    return int(core.store.build_mask(Filter(reached), core.clock()).select(rows).sum()) if len(rows) else 0
+    return int(core.arrays.build_mask(core.store, Filter(reached), core.clock()).select(rows).sum()) if len(rows) else 0
 
 
 def count_pending(core: Core, connection: Connection, condition: str) -> int:

@@ -139,7 +139,7 @@ def _settle(near: "Future[NearRows]", find: Callable[[], NearRows]) -> None:
 
 def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
     try:
-        postings = sources.store.postings
+        postings = sources.arrays.postings
         with sources.store.reading() as connection, fulltext.stopping_at(connection, retrieval.deadline):
             question = lexical.ask(connection, postings, retrieval.call.query, retrieval.within)
     except Interrupted:

@@ -176,7 +176,7 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
     least = max(LEAST_DEPTH, multiplier * limit)
     selection, passed = compile_filter(call, sources.store.namespaces), sources.clock()
     turns = sources.active.list_turns(selection.reached)  # first: one that leaves L0 meanwhile is here or in the mask
-    allowed = sources.store.build_mask(selection, passed)
+    allowed = sources.arrays.build_mask(sources.store, selection, passed)
     return Retrieval(
         call=call,
         chosen=selection,
@@ -196,7 +196,9 @@ def _select_within(sources: Sources, selection: Filter, allowed: Mask, passed: f
     """Return the memories among which words are weighed: those within reach, None for all that there are."""
     if selection.reached is None and not sources.caller.bound:
         return None
-    return sources.store.build_mask(Filter(selection.reached), passed) if selection.condition else allowed
+    if not selection.condition:
+        return allowed
+    return sources.arrays.build_mask(sources.store, Filter(selection.reached), passed)
 
 
 def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> protocol.StageTrace:

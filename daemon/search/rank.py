@@ -15,7 +15,7 @@ def rank(retrieval: Retrieval, sources: Sources) -> None:
     """Score the candidates as the profile says."""
     if retrieval.profile.rows or retrieval.call.half_life_days:
         _rank_by_profile(retrieval, sources)
-    usefulness = sources.store.facts.usefulness
+    usefulness = sources.arrays.columns.usefulness
     if usefulness and retrieval.profile.usefulness:
         _rank_by_usefulness(retrieval, usefulness)
 

@@ -21,7 +21,7 @@ def replaced(retrieval: Retrieval, sources: Sources) -> None:
     """Give successors the better of their own and their formers' words and nearness."""
     if not retrieval.profile.cues:
         return
-    mask = sources.store.facts.find_superseded(retrieval.chosen.reached, retrieval.passed)
+    mask = sources.arrays.columns.find_superseded(retrieval.chosen.reached, retrieval.passed)
     if mask is None:
         return
     with sources.store.reading() as connection:
@@ -48,7 +48,7 @@ def _find(retrieval: Retrieval, connection: Connection, sources: Sources, mask: 
     """Return the superseded memories that fit the question best, by row."""
     found: dict[int, Candidate] = {}
     if retrieval.question is not None:
-        for row, bm25 in lexical.rank(sources.store.postings, retrieval.question, mask, _MOST):
+        for row, bm25 in lexical.rank(sources.arrays.postings, retrieval.question, mask, _MOST):
             found[row] = Candidate(row, bm25=bm25)
     generation, vector = retrieval.generation, retrieval.vector
     if generation is not None and isinstance(vector, np.ndarray):

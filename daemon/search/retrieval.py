@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from memoryd.client.protocol import Hit, Query
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.lexical import TextQuery
 from memoryd.daemon.config import SearchConfig
@@ -36,6 +37,7 @@ class Sources(NamedTuple):
     """What the stages draw from."""
 
     store: Store
+    arrays: Arrays
     embedding: Embedding
     config: SearchConfig
     traces: TraceStore

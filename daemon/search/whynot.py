@@ -236,7 +236,7 @@ def _explain_missed_words(sources: Sources, retrieval: Retrieval, row: Row, why:
         if not retrieval.question.words and not retrieval.question.left_out:
             return 'the query has only words like "the", which are not looked for'
         alone = retrieval.allowed.restrict(np.array([row.row]))
-        ranking = lexical.rank(sources.store.postings, retrieval.question, alone, limit=1)
+        ranking = lexical.rank(sources.arrays.postings, retrieval.question, alone, limit=1)
         why.bm25 = ranking[0][1] if ranking else None
     return (
         "no word of the query is in it" if why.bm25 is None else f"by words it is not among the best {retrieval.depth}"

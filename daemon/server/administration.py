@@ -36,7 +36,7 @@ def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
     try:
         memories, unread = reading.count(core), core.languages.find_unread(model.name)
     except StorageFailed:  # a damaged file, of which RAM still knows this
-        memories = len(core.store.facts.list_places())
+        memories = len(core.arrays.columns.list_places())
         degraded.append("database")
     return msgspec.structs.replace(
         _status(context, memories, memories if pending is None else pending, model),

@@ -9,9 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import apsw
 import msgspec
@@ -19,9 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.arrays.columns import FilterColumns, Mask
-from memoryd.daemon.arrays.positions import Positions
-from memoryd.daemon.arrays.postings import Postings, read_common_stems
 from memoryd.daemon.store import codes, damage, fulltext, hashes, reserve, settings, turns, vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import (
@@ -48,9 +45,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_WARMED = 1_000  # stems
 _MOST_CHANGED = 10_000  # rows
-_BREATH_S = 0.001  # between two of them
 _ADVISED_S = 60.0  # for which what to remove is not looked up again
 
 FILE_NAME = "memoryd.sqlite"
@@ -60,11 +55,28 @@ Interrupted = apsw.InterruptError
 Damaged = (StorageFailed, apsw.SQLError)
 
 
+class Derived(Protocol):
+    """What is kept in RAM of the memories, in step with each commit: `arrays/arrays.py`."""
+
+    def read(self, connection: apsw.Connection) -> None:
+        """Read it; raise `apsw.CorruptError` for damage."""
+
+    def note_snapshot(self) -> None:
+        """Note that a reader begins."""
+
+    def follow(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
+        """Take in changed memories and changed texts, on the writer's thread."""
+
+    def warm_up(self, reading: Callable[[], AbstractContextManager[apsw.Connection]], closing: threading.Event) -> None:
+        """Read what searches will ask for, until `closing` is set."""
+
+
 class Store:
     """The database of one data directory."""
 
-    def __init__(self, folder: Path, limit_bytes: int = 0) -> None:
+    def __init__(self, folder: Path, limit_bytes: int = 0, derived: Derived | None = None) -> None:
         """Open the database of a folder; it takes no more than `limit_bytes` on disk, 0: what the disk holds."""
+        self.derived = derived
         self.path, self.limit_bytes = folder / FILE_NAME, limit_bytes
         self._codes = codes.take(self.path)
         self._advice, self._advised_until = "", 0.0
@@ -100,9 +112,8 @@ class Store:
             self._page_bytes = read_pragma(connection, "page_size")
             self.used_bytes = self._used_size(connection)
             self.namespaces = NamespaceTable(connection)
-            self.positions = Positions()
-            self.facts = FilterColumns(connection, self.positions)
-            self.postings = Postings(connection, self.positions)
+            if self.derived:
+                self.derived.read(connection)
         except BaseException as error:
             connection.close()
             if isinstance(error, apsw.Error):
@@ -116,7 +127,8 @@ class Store:
         """Lend this thread a reader, within one snapshot of the database."""
         connection = self._readers.take()
         try:
-            self.postings.note_snapshot()
+            if self.derived:
+                self.derived.note_snapshot()
             connection.execute("BEGIN")
             yield connection
         except DAMAGE as error:
@@ -137,13 +149,13 @@ class Store:
         self._readers.interrupt(thread)
 
     def _follow_commit(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
-        """Bring up to date what RAM knows of changed memories and of changed texts, on the writer's thread."""
+        """Note changed memories and have what is derived follow, on the writer's thread."""
         if self._changed is not None:
             self._changed |= rows
             if len(self._changed) > _MOST_CHANGED or self._writer.touched_vectors:
                 self._changed = None
-        self.facts.refresh(connection, rows)
-        self.postings.note_changes(connection, texts)
+        if self.derived:
+            self.derived.follow(connection, rows, texts)
         if self.limit_bytes:
             self.used_bytes = self._used_size(connection)
 
@@ -234,12 +246,7 @@ class Store:
         """Write a setting of this database."""
         return self.write(lambda transaction: settings.put(transaction.connection, name, value))
 
-    def build_mask(self, selection: Filter, now: float) -> Mask:
-        """Return which memories a filter leaves, among what is alive."""
-        mask = self.facts.build_mask(selection, now)
-        return mask.restrict(self._select_rows(selection, now)) if selection.further else mask
-
-    def _select_rows(self, selection: Filter, now: float) -> NDArray[np.int64]:
+    def select_rows(self, selection: Filter, now: float) -> NDArray[np.int64]:
         """Return the row numbers that a filter leaves: one text of all of them is faster than a Python row each."""
         where, values = selection.full_condition(now)
         with self.reading() as connection:
@@ -287,20 +294,11 @@ class Store:
 
     def _warm(self) -> None:
         try:
-            self._read_postings()
+            if self.derived:
+                self.derived.warm_up(self.reading, self._closing)
         except Damaged as error:
             log.warning("full text could not be warmed: %s", error)
         self._warmed.set()
-
-    def _read_postings(self) -> None:
-        """Read the postings that searches will ask for, the commonest first; each is a read of its own."""
-        with self.reading() as connection:
-            stems = read_common_stems(connection, _WARMED)
-        for stem in stems:
-            if self._closing.wait(_BREATH_S) or self.postings.is_full():
-                break
-            with self.reading() as connection:
-                self.postings.find(connection, stem)
 
     def _check_integrity(self, pragma: str) -> list[str]:
         """Return what is wrong; on a connection of its own, as FTS5 checks against what a used one has cached."""

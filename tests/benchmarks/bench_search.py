@@ -38,6 +38,7 @@ from memoryd import models
 from memoryd.client import Client
 from memoryd.client.protocol import Hits, Trace
 from memoryd.daemon.arrays import lexical
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.postings import UNITS
 from memoryd.daemon.store.filters import Filter
@@ -181,19 +182,20 @@ def _recall(daemon: Daemon, size: int, count: int, namespace: str) -> dict[str, 
 
 def _compare_words(data: Path, size: int, count: int) -> dict[str, Any]:
     """Return how many of the ten places by words are right, and how many words were left out as too common."""
-    store = Store(data)
+    arrays = Arrays()
+    store = Store(data, derived=arrays)
     try:
-        mask = store.build_mask(Filter(), 0.0)
+        mask = arrays.build_mask(store, Filter(), 0.0)
         right, places, left_out = 0, 0, 0
         for question in corpus.questions(count, size, offset=9_500_000):
             with store.reading() as connection:
-                asked = lexical.ask(connection, store.postings, question)
+                asked = lexical.ask(connection, arrays.postings, question)
                 with patch.object(lexical, "MAX_POSTINGS", 1 << 60):
-                    every = lexical.ask(connection, store.postings, question)
-            scores = _score_all(store, every, mask)
+                    every = lexical.ask(connection, arrays.postings, question)
+            scores = _score_all(arrays, every, mask)
             best = np.sort(scores)[::-1][:10]
-            rows = [row for row, _ in lexical.rank(store.postings, asked, mask, 10)]
-            found = scores[store.positions.find(rows)]
+            rows = [row for row, _ in lexical.rank(arrays.postings, asked, mask, 10)]
+            found = scores[arrays.positions.find(rows)]
             right += int(np.sum(np.isclose(found, best[: len(found)], rtol=1e-4)))
             places, left_out = places + int(np.count_nonzero(best)), left_out + len(asked.left_out)
         return {"questions": count, "places that agree": f"{right / places:.4f}", "words left out": left_out}
@@ -201,13 +203,13 @@ def _compare_words(data: Path, size: int, count: int) -> dict[str, Any]:
         store.close()
 
 
-def _score_all(store: Store, question: lexical.TextQuery, mask: Mask) -> "np.typing.NDArray[np.float64]":
+def _score_all(arrays: Arrays, question: lexical.TextQuery, mask: Mask) -> "np.typing.NDArray[np.float64]":
     """Return BM25 by position, of all words of a question in every memory."""
     scores = np.zeros(len(mask.allowed))
     for word in question.words:
         places = word.posting.places
         often = word.posting.counts / UNITS
-        lengths = store.postings.read_lengths(places).astype(np.float64)
+        lengths = arrays.postings.read_lengths(places).astype(np.float64)
         scores[places] += word.rarity * often * 2.2 / (often + 1.2 * (0.25 + 0.75 * lengths / question.average))
     scores[~mask.allowed] = 0
     return scores

@@ -123,7 +123,7 @@ def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
         rows = [int(row) for (row,) in found]  # some of them come with another one all the same
     former = f"SELECT 'delete', row, content, metadata, neighbours FROM memories WHERE row >= {rows[-1]}"
     spoiled(played, f"INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours) {former}")
-    played.core.store.postings.note_changes(connection, range(1, 2000))  # so many that what is kept is read anew
+    played.core.arrays.postings.note_changes(connection, range(1, 2000))  # so many that what is kept is read anew
     for row in rows:
         played.core.embedding.remove_rows([row])
     assert invariants.unreachable(played.core)

@@ -16,13 +16,13 @@ from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.store import namespaces, rows
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.store import Store
-from workbench import insert, make_row
+from workbench import arrays_of, build_mask, insert, make_row
 
 NOW = 1000.0
 
 
 def by_ram(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
-    return set(store.build_mask(chosen, now).list_rows())
+    return set(build_mask(store, chosen, now).list_rows())
 
 
 def by_sql(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
@@ -100,7 +100,7 @@ def test_what_is_taken_back_is_not_there(store: Store) -> None:
 
 def test_rows_that_a_mask_does_not_know_are_not_allowed(store: Store) -> None:
     row = insert(store, "one").row
-    mask = store.build_mask(Filter(), NOW)
+    mask = build_mask(store, Filter(), NOW)
     assert mask.select(np.array([row, 10**9, -5])).tolist() == [True, False, False]
     assert mask.restrict(np.array([row, 10**9])).list_rows() == [row]
     assert not mask.restrict(np.zeros(0, np.int64)).list_rows()
@@ -115,7 +115,7 @@ def test_the_columns_grow_with_the_rows(store: Store, count: int) -> None:
     insert(store, "the namespace")
     store.write(job).result()
     assert len(by_ram(store, Filter())) == count + 1
-    assert store.facts.size_bytes() < 200 * (count + 1024)
+    assert arrays_of(store).columns.size_bytes() < 200 * (count + 1024)
 
 
 def test_cost_follows_the_memories_that_exist_not_the_numbers_ever_used(store: Store) -> None:
@@ -130,17 +130,17 @@ def test_cost_follows_the_memories_that_exist_not_the_numbers_ever_used(store: S
     last = insert(store, "herons stay", id="e" * 32)
     assert last.row > 400_000_000
     assert len(by_ram(store, Filter())) == 2
-    assert store.positions.count < 10
-    assert store.facts.size_bytes() + store.postings._lengths.nbytes < 5_000
+    assert arrays_of(store).positions.count < 10
+    assert arrays_of(store).columns.size_bytes() + arrays_of(store).postings._lengths.nbytes < 5_000
     with store.reading() as connection:
-        question = lexical.ask(connection, store.postings, "herons")
-        found = lexical.rank(store.postings, question, store.build_mask(Filter(), NOW), 10)
+        question = lexical.ask(connection, arrays_of(store).postings, "herons")
+        found = lexical.rank(arrays_of(store).postings, question, build_mask(store, Filter(), NOW), 10)
     assert [number for number, _ in found] == [last.row]
 
 
 def test_counts_in_ram_are_those_of_the_rows(store: Store) -> None:
-    assert store.facts.count_standing(None) == []
-    assert store.facts.tally("type", None) == {}
+    assert arrays_of(store).columns.count_standing(None) == []
+    assert arrays_of(store).columns.tally("type", None) == {}
     for number, place in enumerate(("", "a", "a", "a/b", "c")):
         tier, kind = ("L1", "L2")[number % 2], ("fact", "decision", "L1")[number % 3]
         insert(store, f"fact {number}", place, tier=tier, type=kind, created_at=float(number))
@@ -152,15 +152,15 @@ def test_counts_in_ram_are_those_of_the_rows(store: Store) -> None:
             sql = "SELECT namespace, tier, count(*), min(created_at), max(created_at) FROM memories m"
             expected = sorted(connection.execute(f"{sql} WHERE {condition} GROUP BY 1, 2"))
             kinds = dict(connection.execute(f"SELECT type, count(*) FROM memories m WHERE {condition} GROUP BY 1"))
-        assert sorted(store.facts.count_standing(reached)) == expected
-        assert store.facts.tally("type", reached) == kinds
+        assert sorted(arrays_of(store).columns.count_standing(reached)) == expected
+        assert arrays_of(store).columns.tally("type", reached) == kinds
 
 
 def test_a_row_is_counted_whole_or_not_at_all_while_it_is_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert(store, "first", "a", tier="L1")
-    before = (store.facts.count_standing(None), store.facts.tally("tier", None))
+    before = (arrays_of(store).columns.count_standing(None), arrays_of(store).columns.tally("tier", None))
     seen: list[Any] = []
     numbers = FilterColumns._find_numbers
 
@@ -177,7 +177,7 @@ def test_a_row_that_goes_while_it_is_counted_is_of_no_other_namespace(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = insert(store, "gone", "a", tier="L1")
-    before = store.facts.count_standing(None)
+    before = arrays_of(store).columns.count_standing(None)
     reached = FilterColumns._select_reached
 
     def forget_meanwhile(facts: FilterColumns, wanted: frozenset[int] | None) -> Any:
@@ -186,8 +186,8 @@ def test_a_row_that_goes_while_it_is_counted_is_of_no_other_namespace(
         return found
 
     monkeypatch.setattr(FilterColumns, "_select_reached", forget_meanwhile)
-    assert store.facts.count_standing(None) == before
-    assert store.facts.count_standing(None) == []
+    assert arrays_of(store).columns.count_standing(None) == before
+    assert arrays_of(store).columns.count_standing(None) == []
 
 
 @pytest.fixture
@@ -217,10 +217,14 @@ def test_what_is_counted_while_rows_come_and_go_is_of_their_places(store: Store,
     wrong = []
     try:
         while not done.is_set():
-            wrong += [found for found in store.facts.count_standing(None) if found.namespace < 1 or found.tier != "L1"]
-            store.facts.tally("source", None)
-            store.build_mask(compile_filter(List(type=["type 0"], namespace="place 0"), store.namespaces), NOW)
+            wrong += [
+                found
+                for found in arrays_of(store).columns.count_standing(None)
+                if found.namespace < 1 or found.tier != "L1"
+            ]
+            arrays_of(store).columns.tally("source", None)
+            build_mask(store, compile_filter(List(type=["type 0"], namespace="place 0"), store.namespaces), NOW)
     finally:
         writer.join()
     assert wrong == []
-    assert sum(found.memories for found in store.facts.count_standing(None)) == 150
+    assert sum(found.memories for found in arrays_of(store).columns.count_standing(None)) == 150

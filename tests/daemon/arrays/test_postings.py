@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from memoryd.daemon.arrays import lexical, postings
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.postings import _sum_of_varints
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokenizer import stem_words
-from workbench import draw_text, insert
+from workbench import arrays_of, build_mask, draw_text, insert
 
 WORDS = ["heron", "herons", "egret", "stork", "crane", "ibis", "Ünïcode", "日本", "C++", "the", "a"]
 # The same constants and weights, by FTS5 itself.
@@ -26,8 +27,8 @@ ORACLE = "SELECT rowid, -bm25(memories_fts, 1.0, 0.5, 0.35) FROM memories_fts WH
 
 def ranked(store: Store, query: str, within: Mask | None = None) -> dict[int, float]:
     with store.reading() as connection:
-        question = lexical.ask(connection, store.postings, query, reached=within)
-        return dict(lexical.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10_000))
+        question = lexical.ask(connection, arrays_of(store).postings, query, reached=within)
+        return dict(lexical.rank(arrays_of(store).postings, question, build_mask(store, Filter(), 0.0), 10_000))
 
 
 def by_fts5(store: Store, query: str) -> dict[int, float]:
@@ -105,11 +106,11 @@ def test_the_best_are_those_of_scoring_every_memory(store: Store, query: str, li
     many(store, 10, 6000, VARIED)
     best = sorted(by_fts5(store, query).values(), reverse=True)[:limit]
     with store.reading() as connection:
-        question = lexical.ask(connection, store.postings, query)
-        everything = store.build_mask(Filter(), 0.0)
-        found = lexical.rank(store.postings, question, everything, limit)
+        question = lexical.ask(connection, arrays_of(store).postings, query)
+        everything = build_mask(store, Filter(), 0.0)
+        found = lexical.rank(arrays_of(store).postings, question, everything, limit)
         half = everything.restrict(np.arange(0, 6000, 2))
-        of_half = lexical.rank(store.postings, question, half, limit)
+        of_half = lexical.rank(arrays_of(store).postings, question, half, limit)
     assert [score for _, score in found] == pytest.approx(best, rel=1e-5)
     scores = by_fts5(store, query)
     assert [score for _, score in of_half] == pytest.approx(
@@ -125,8 +126,8 @@ def test_common_words_are_scored_only_where_they_matter(store: Store, monkeypatc
     insert(store, "the namespace")
     many(store, 10, 6000, VARIED)
     with store.reading() as connection:
-        question = lexical.ask(connection, store.postings, "stork ibis crane heron")
-        lexical.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10)
+        question = lexical.ask(connection, arrays_of(store).postings, "stork ibis crane heron")
+        lexical.rank(arrays_of(store).postings, question, build_mask(store, Filter(), 0.0), 10)
     assert sum(scored) < 0.2 * sum(word.documents for word in question.words)
 
 
@@ -158,8 +159,8 @@ def test_what_is_kept_is_bounded_and_the_longest_unasked_go_first(
     many(store, 10, 300, "'heron egret stork crane ' || i")
     for word in ("heron", "egret", "heron", "stork", "heron", "crane", "absent"):
         ranked(store, word)
-        assert store.postings._size <= 1000
-    assert list(store.postings._kept) == ["heron", "crane", "absent"]
+        assert arrays_of(store).postings._size <= 1000
+    assert list(arrays_of(store).postings._kept) == ["heron", "crane", "absent"]
     for word in ("heron", "egret", "stork", "crane"):
         assert len(ranked(store, word)) == 300
 
@@ -171,15 +172,15 @@ def test_a_commit_between_a_snapshot_and_its_reading_is_taken_in_later(store: St
         writing = threading.Thread(target=insert, args=(store, "another heron"))
         writing.start()
         writing.join()
-        posting = store.postings.find(connection, "heron")
-        assert store.positions.read_rows(posting.places).tolist() == [first.row]
+        posting = arrays_of(store).postings.find(connection, "heron")
+        assert arrays_of(store).positions.read_rows(posting.places).tolist() == [first.row]
     assert len(ranked(store, "heron")) == 2
 
 
 def test_a_question_names_a_word_that_no_memory_holds_but_does_not_ask_it(store: Store) -> None:
     insert(store, "a heron")
     with store.reading() as connection:
-        question = lexical.ask(connection, store.postings, "heron zebra")
+        question = lexical.ask(connection, arrays_of(store).postings, "heron zebra")
         assert question.asked == ["heron"]
         texts = [Counter(stem_words(connection, text)) for text in ("zebras in a text of its own", "something else")]
         one, other = lexical.score(question, texts, [text.total() for text in texts])
@@ -215,15 +216,15 @@ def test_readers_and_a_writer_at_once_end_with_the_scores_of_fts5(store: Store) 
 
 
 def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) -> None:
-    store = Store(tmp_path)
+    store = Store(tmp_path, derived=Arrays())
     insert(store, "a heron")
     store.close()
     other = apsw.Connection(str(tmp_path / "memoryd.sqlite"))
     other.execute("DROP TABLE memories_fts_docsize")
     other.close()
-    store = Store(tmp_path)
+    store = Store(tmp_path, derived=Arrays())
     try:
-        assert store.build_mask(Filter(), 0.0).list_rows()
+        assert build_mask(store, Filter(), 0.0).list_rows()
     finally:
         store.close()
 
@@ -236,14 +237,14 @@ def test_the_lengths_that_full_text_keeps_are_varints(data: bytes, total: int) -
 
 
 def test_the_commonest_stems_are_read_ahead_after_a_start(tmp_path: Any) -> None:
-    store = Store(tmp_path)
+    store = Store(tmp_path, derived=Arrays())
     try:
         insert(store, "the namespace")
         many(store, 10, 30, "'heron ' || CASE WHEN i < 20 THEN 'egrets ' ELSE '' END || i")
         store.warm_soon()
         assert store._warming is not None
         store._warming.join()
-        assert list(store.postings._kept)[:2] == ["heron", "egret"]
+        assert list(arrays_of(store).postings._kept)[:2] == ["heron", "egret"]
         assert len(ranked(store, "heron")) == 30
     finally:
         store.close()

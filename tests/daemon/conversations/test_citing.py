@@ -65,7 +65,7 @@ def test_a_cited_memory_ranks_a_little_higher_once_for_each_session(core: Core) 
     tell(core, "gateway port", session="t")
     say(core, f"What {one[:8]} says is decisive for the crawler too.", session="t")
     assert get(core, one).usefulness.factor == 1.05
-    assert core.store.facts.usefulness == {1: 1.05}
+    assert core.arrays.columns.usefulness == {1: 1.05}
 
 
 def test_a_text_that_merely_repeats_what_was_told_is_skipped_and_still_a_citation(core: Core) -> None:

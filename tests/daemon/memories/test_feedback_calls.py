@@ -44,8 +44,8 @@ def get(core: Core, id: str) -> Any:
 def factors(core: Core) -> dict[int, float]:
     """Return what RAM has, which must be what the disk has."""
     with core.store.reading() as connection:
-        assert core.store.facts.usefulness == FilterColumns(connection, Positions()).usefulness
-    return core.store.facts.usefulness
+        assert core.arrays.columns.usefulness == FilterColumns(connection, Positions()).usefulness
+    return core.arrays.columns.usefulness
 
 
 def test_of_two_that_answer_equally_well_the_useful_one_goes_first(core: Core) -> None:

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoryd.daemon.arrays import lexical
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.store import fulltext, rows
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Interrupted, Store
-from workbench import draw_text, insert, make_row
+from workbench import arrays_of, build_mask, draw_text, insert, make_row
 
 EVERYTHING = Filter()
 
@@ -25,15 +26,15 @@ def found(
     store: Store, query: str, chosen: Filter = EVERYTHING, limit: int = 10, deadline: float | None = None
 ) -> list[str]:
     with store.reading() as connection, fulltext.stopping_at(connection, deadline):
-        question = lexical.ask(connection, store.postings, query)
-        hits = lexical.rank(store.postings, question, store.build_mask(chosen, 100.0), limit)
+        question = lexical.ask(connection, arrays_of(store).postings, query)
+        hits = lexical.rank(arrays_of(store).postings, question, build_mask(store, chosen, 100.0), limit)
         contents = rows.read_rows(connection, [row for row, _ in hits])
         return [contents[row].content for row, _ in hits]
 
 
 def asked(store: Store, query: str) -> lexical.TextQuery:
     with store.reading() as connection:
-        return lexical.ask(connection, store.postings, query)
+        return lexical.ask(connection, arrays_of(store).postings, query)
 
 
 HOSTILE = [
@@ -84,7 +85,7 @@ def test_text_that_means_something_to_fts5_is_only_words(store: Store, query: st
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    store = Store(tmp_path_factory.mktemp("shelf"))
+    store = Store(tmp_path_factory.mktemp("shelf"), derived=Arrays())
     for text in ("The cache is Valkey", "near or not and", "naïve Straße ﬁne", "C++ and C# and .NET", "你好 世界"):
         insert(store, text)
     yield store
@@ -126,7 +127,7 @@ def test_a_word_that_most_memories_hold_says_little_where_the_other_words_are_in
     for text in ("I drink green tea", "I work in Lyon", "My sister is called Ruth"):
         insert(store, text)
     question = asked(store, "do I have siblings")
-    hits = lexical.rank(store.postings, question, store.build_mask(EVERYTHING, 100.0), 10)
+    hits = lexical.rank(arrays_of(store).postings, question, build_mask(store, EVERYTHING, 100.0), 10)
     assert len(hits) == 2
     assert max(score for _, score in hits) < 0.01 * question.weight
 
@@ -272,9 +273,9 @@ def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Sto
     with store.reading() as connection:
         every = rows.select(connection, "TRUE", ())
         for row in every:
-            question = lexical.ask(connection, store.postings, row.content)
+            question = lexical.ask(connection, arrays_of(store).postings, row.content)
             assert row.row in dict(
-                lexical.rank(store.postings, question, store.build_mask(EVERYTHING, 0.0), len(every))
+                lexical.rank(arrays_of(store).postings, question, build_mask(store, EVERYTHING, 0.0), len(every))
             )
 
 
@@ -417,5 +418,7 @@ def test_words_without_spaces_are_found_within_a_sentence(store: Store, text: st
 
 def best(store: Store, query: str) -> list[int]:
     with store.reading() as connection:
-        question = lexical.ask(connection, store.postings, query)
-        return [row for row, _ in lexical.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10)]
+        question = lexical.ask(connection, arrays_of(store).postings, query)
+        return [
+            row for row, _ in lexical.rank(arrays_of(store).postings, question, build_mask(store, Filter(), 0.0), 10)
+        ]

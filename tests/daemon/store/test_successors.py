@@ -20,7 +20,20 @@ from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import history, rows, successors
 from memoryd.daemon.store.filters import Filter, select_living
 from memoryd.daemon.store.store import Store
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, add_many, ask, delete, insert, running, undo, update
+from workbench import (
+    LIMIT_S,
+    Clock,
+    CountingEmbedder,
+    add,
+    add_many,
+    ask,
+    build_mask,
+    delete,
+    insert,
+    running,
+    undo,
+    update,
+)
 
 A, B, C, D = (letter * 32 for letter in "abcd")
 TEXTS = {
@@ -50,7 +63,7 @@ def shown(core: Core, namespace: str = "") -> str:
         fresh = FilterColumns(connection, Positions())  # as after a restart
         stored = rows.select(connection, "TRUE", ())
         alive = {row.row for row in select_living(connection, stored, core.clock())}
-    for facts in (core.store.facts, fresh):
+    for facts in (core.arrays.columns, fresh):
         assert set(facts.build_mask(Filter(), core.clock()).list_rows()) == alive
     return "".join(sorted(id[0] for id in ids))
 
@@ -295,7 +308,7 @@ def test_a_long_chain_is_followed_to_its_end_and_costs_little(core: Core, clock:
     for id in ids[100:]:
         update(core, id, expires_at=clock.now)
     assert [memory.id for memory in ask(core, List(limit=500))] == [ids[99]]
-    allowed = core.store.facts.build_mask(Filter(), clock.now).list_rows()
+    allowed = core.arrays.columns.build_mask(Filter(), clock.now).list_rows()
     assert len(allowed) == 1
 
 
@@ -364,7 +377,7 @@ def test_whatever_is_added_changed_deleted_and_restored_ram_and_sql_follow_the_d
         store.write(lambda transaction, count=count: [step(transaction) for _ in range(count)]).result()
         for now in (4.0, 5.0, 9.0, 12.0, 20.0):
             wanted = expected(stored, links, now)
-            assert set(store.build_mask(Filter(), now).list_rows()) == wanted
+            assert set(build_mask(store, Filter(), now).list_rows()) == wanted
             where, values = Filter().full_condition(now)
             with store.reading() as connection:
                 assert {row.row for row in rows.select(connection, where, values)} == wanted

@@ -8,17 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.daemon.arrays import lexical
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
-from workbench import insert
+from workbench import arrays_of, build_mask, insert
 
 
 def search(store: Store, text: str, *names: str) -> dict[int, float]:
     numbers = frozenset(number for name in names if (number := store.namespaces.find_number(name)) is not None)
-    within = store.build_mask(Filter(numbers), 0.0)
+    within = build_mask(store, Filter(numbers), 0.0)
     with store.reading() as connection:
-        question = lexical.ask(connection, store.postings, text, reached=within)
-        return dict(lexical.rank(store.postings, question, within, 10))
+        question = lexical.ask(connection, arrays_of(store).postings, text, reached=within)
+        return dict(lexical.rank(arrays_of(store).postings, question, within, 10))
 
 
 def test_the_score_is_bm25_over_the_reached_memories(store: Store) -> None:
@@ -61,7 +62,7 @@ def test_nothing_reached_or_no_such_word_gives_nothing(store: Store) -> None:
 def test_scores_do_not_depend_on_what_is_not_reached(tmp_path_factory: Any, own: list[str], others: list[str]) -> None:
     scores = []
     for hidden in (others, []):
-        store = Store(tmp_path_factory.mktemp("store"))
+        store = Store(tmp_path_factory.mktemp("store"), derived=Arrays())
         try:
             texts = {insert(store, text, "a", id=f"{number:032x}").row: text for number, text in enumerate(own)}
             for number, text in enumerate(hidden, start=100):
