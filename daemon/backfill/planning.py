@@ -13,7 +13,7 @@ from memoryd.daemon.conversations import gate, pairing
 from memoryd.daemon.conversations.observing import PAUSED, PRIVATE
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.language import rating
-from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
+from memoryd.daemon.store.contexts import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.store.turns import RecentTurn
 
 

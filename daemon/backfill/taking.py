@@ -10,10 +10,8 @@ from memoryd.client.transport.batches import split_batches
 from memoryd.daemon.backfill.planning import PlannedTurn, plan
 from memoryd.daemon.backfill.tables import said
 from memoryd.daemon.conversations import observing
-from memoryd.daemon.core.checks import metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import asking
-from memoryd.daemon.memories.adding import compute_expiry
 from memoryd.daemon.memories.parts import PART, PART_BYTES, cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import erasing, history, namespaces, rows, turns, vectors
@@ -180,11 +178,13 @@ def _is_kept_once(one: PlannedTurn) -> bool:
 def _make_row(core: Core, call: Backfill, number: int, one: PlannedTurn, stored: dict[str, str]) -> Row:
     turn = one.turn
     at = core.clock() if turn.created_at is None else turn.created_at
-    described = StoredTurn(
+    kept = StoredTurn(
         key=str(turn.id),
         namespace=number,
         session=call.session,
         role=turn.role,
+        importance=one.importance,
+        source=SOURCE,
         created_at=at,
         answers=stored.get(one.answers or ""),
         content_hash=one.key,
@@ -192,24 +192,8 @@ def _make_row(core: Core, call: Backfill, number: int, one: PlannedTurn, stored:
         speaker=turn.speaker,
         files="\n".join(turn.files),
     )
-    return Row(
-        row=0,
-        id=described.key,
-        namespace=number,
-        type=turns.TYPE,
-        source=SOURCE,
-        tier=L2,
-        importance=one.importance,
-        created_at=at,
-        updated_at=at,
-        expires_at=compute_expiry(core, SOURCE, at),
-        turns=1,
-        content_hash=one.key,
-        text_hash=vectors.text_hash(turn.content),
-        metadata=metadata_text(turns.describe(described)),
-        neighbours=one.neighbours,
-        content=turn.content,
-    )
+    expires_at = rows.compute_expiry(core.config.lifetime.days, SOURCE, at)
+    return turns.to_memory(kept, L2, one.neighbours, expires_at)
 
 
 def _count(done: Backfilled, outcome: str) -> None:

@@ -138,7 +138,7 @@ class _Run:
             metadata={**about, **({"session": self._key.session} if self._key.session else {})},
         )
         row = adding.new_row(self._core, self._place, memory, content_hash(fact.text))
-        row.expires_at = adding.compute_expiry(self._core, SOURCE, row.created_at)
+        row.expires_at = rows.compute_expiry(self._core.config.lifetime.days, SOURCE, row.created_at)
         against = list(rows.read_ids(connection, news.against).values())
         against += [kept for kept, one in self._kept if _is_contradiction(one, news)]
         verdict = Verdict(None, None, against)

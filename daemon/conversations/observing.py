@@ -17,7 +17,6 @@ from memoryd.daemon.conversations import citing, gate, pairing, promoting, think
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import asking
-from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, pauses, rows, thoughts, turns
 from memoryd.daemon.store.actor import PRESENT
@@ -234,7 +233,7 @@ def _accept(place: TurnTarget, taken: Taken, key: bytes, answers: str | None) ->
         created_at=_time_of(place, turn),
         answers=answers,
         content_hash=key,
-        previous="\n".join(turns.find_previous(connection, place.number, place.session, SHORT_CHARS, NEIGHBOURS)),
+        previous="\n".join(turns.find_previous(connection, place.number, place.session)),
         content=turn.content,
         speaker=turn.speaker,
         files="\n".join(turn.files),

@@ -8,14 +8,11 @@ full text. What a search brought up is never promoted: it is a memory already.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
-from memoryd.daemon.core.checks import metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS, compute_expiry
-from memoryd.daemon.store import history, rows, turns, vectors
+from memoryd.daemon.store import history, rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.turns import Skip, StoredTurn
@@ -53,7 +50,7 @@ def leave(
         place = core.store.namespaces.name(leaving[0].namespace)
         operation = history.begin(connection, f"{history.JOB}promote", place, core.clock())
     taken = rows.read_ids(connection, [turn.key for turn in leaving])
-    following = _read_following(transaction, leaving)
+    near = turns.find_neighbours(connection, leaving)
     promoted: list[Row] = []
     dropped: list[Leaving] = []
     for one in (judge(core, turn) for turn in leaving):
@@ -62,7 +59,8 @@ def leave(
         if one.dropped:
             dropped.append(one)
             continue
-        row = _row(core, one, following.get(turn.key, ""))
+        expires_at = rows.compute_expiry(core.config.lifetime.days, turn.source, turn.created_at)
+        row = turns.to_memory(turn, one.tier, near[turn.key], expires_at)
         if turn.key in taken:  # by a memory of an import that came meanwhile
             row.id = core.new_id()
         row.row = rows.insert(connection, row)
@@ -72,28 +70,6 @@ def leave(
     _keep_account(core, transaction, promoted, dropped)
     core.active.follow(transaction, {turn.namespace for turn in leaving})
     return Counter(promoted=len(promoted), dropped=len(dropped))
-
-
-def _row(core: Core, leaving: Leaving, following: str) -> Row:
-    turn = leaving.turn
-    return Row(
-        row=0,
-        id=turn.key,
-        namespace=turn.namespace,
-        type=turns.TYPE,
-        source=turn.source,
-        tier=leaving.tier,
-        importance=turn.importance,
-        created_at=turn.created_at,
-        updated_at=turn.created_at,
-        expires_at=compute_expiry(core, turn.source, turn.created_at),
-        turns=1,
-        content_hash=turn.content_hash,
-        text_hash=vectors.text_hash(turn.content),
-        metadata=metadata_text(turns.describe(turn)),
-        neighbours=neighbours(turn, following),
-        content=turn.content,
-    )
 
 
 def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dropped: list[Leaving]) -> None:
@@ -106,7 +82,7 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
     skips = []
     for turn, _, reason in dropped:
         turns.count(connection, turn.namespace, f"dropped: {reason}")
-        told = _find_pair(turn)
+        told = _describe(turn)
         skips.append(Skip(turn.namespace, turn.session, turn.role, turn.content, told, turn.created_at))
     if skips:
         turns.skip(connection, skips)
@@ -116,27 +92,8 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
         transaction.after_commit(core.cognition.wake.set)
 
 
-def _find_pair(turn: StoredTurn) -> str:
+def _describe(turn: StoredTurn) -> str:
     return f"left L0 with importance {turn.importance:.2f}"
-
-
-def neighbours(turn: StoredTurn, following: str) -> str:
-    """Return the turns before and after a turn, by which it is found as well; a long one needs none."""
-    return "" if len(turn.content) > SHORT_CHARS else "\n".join(filter(None, (turn.previous, following)))
-
-
-def _read_following(transaction: Transaction, leaving: Sequence[StoredTurn]) -> dict[str, str]:
-    """Return for each turn the short turns that follow it in its session and are in L0."""
-    contexts: dict[str, str] = {}
-    for namespace in {turn.namespace for turn in leaving}:
-        sessions: dict[str, list[StoredTurn]] = {}
-        for turn in turns.read_ring(transaction.connection, namespace):
-            sessions.setdefault(turn.session, []).append(turn)
-        for said in sessions.values():
-            for at, turn in enumerate(said, start=1):
-                near = takewhile(lambda one: len(one.content) <= SHORT_CHARS, said[at : at + NEIGHBOURS])
-                contexts[turn.key] = "\n".join(one.content for one in near)
-    return contexts
 
 
 # The job -------------------------------------------------------------------------------------------------------------
@@ -156,7 +113,7 @@ def plan_steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step
             ring = turns.read_ring(connection, namespace)
         for turn in ring:
             dropped = judge(core, turn).dropped
-            yield Step("drop" if dropped else "promote", turn.key, f"{why}; {_find_pair(turn)}" if dropped else why)
+            yield Step("drop" if dropped else "promote", turn.key, f"{why}; {_describe(turn)}" if dropped else why)
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:

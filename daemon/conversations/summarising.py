@@ -74,7 +74,7 @@ def _note(core: Core, key: ThoughtKey, text: str, by: str, heard: Sequence[Heard
         source=SOURCE,
         importance=IMPORTANCE,
         created_at=said_at,
-        expires_at=adding.compute_expiry(core, SOURCE, said_at),
+        expires_at=rows.compute_expiry(core.config.lifetime.days, SOURCE, said_at),
         metadata={"session": key.session, "by": by, "turns": len(heard)},
     )
 

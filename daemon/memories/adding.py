@@ -22,12 +22,10 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.contexts import SHORT_CHARS
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 from memoryd.daemon.store.writer import Transaction
-
-SHORT_CHARS = 250
-NEIGHBOURS = 2  # turns on each side
 
 
 @handles(Add)
@@ -146,18 +144,13 @@ def _add_one(
     return added, row
 
 
-def compute_expiry(core: Core, source: str, created_at: float) -> float | None:
-    """Return when what came from a source expires, None for never."""
-    days = core.config.lifetime.days.get(source)
-    return None if days is None else created_at + days * 86400.0
-
-
 def add_lifetime(core: Core, memory: NewMemory) -> NewMemory:
     """Return a memory that expires as its source says, unless it says so itself or is pinned."""
     if memory.expires_at is not None or memory.pinned:
         return memory
     created_at = core.clock() if memory.created_at is None else memory.created_at
-    return msgspec.structs.replace(memory, expires_at=compute_expiry(core, memory.source, created_at))
+    expires_at = rows.compute_expiry(core.config.lifetime.days, memory.source, created_at)
+    return msgspec.structs.replace(memory, expires_at=expires_at)
 
 
 def insert(

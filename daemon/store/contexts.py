@@ -14,6 +14,8 @@ import numpy as np
 
 from memoryd.daemon.store.vectors import Vector
 
+SHORT_CHARS = 250  # a longer text needs no neighbours, and is nobody's
+NEIGHBOURS = 2  # turns on each side
 OWN_SHARE = 0.3  # of its own vector in that of a text within its context
 
 

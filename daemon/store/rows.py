@@ -1,6 +1,6 @@
 """Rows of the table `memories`: read, insert, change, delete. Every function takes the connection to work on."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import Any, NamedTuple
 
@@ -58,6 +58,11 @@ class Row(msgspec.Struct, gc=False):
     key: str | None = None
     searchable: int = 1
     ttl_s: float | None = None
+
+
+def compute_expiry(days: Mapping[str, float], source: str, created_at: float) -> float | None:
+    """Return when what came from a source expires, by the days that each source has, None for never."""
+    return created_at + days[source] * 86400.0 if source in days else None
 
 
 COLUMNS: tuple[str, ...] = Row.__struct_fields__

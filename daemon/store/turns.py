@@ -15,7 +15,8 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import NotFound
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import rows, vectors
+from memoryd.daemon.store.contexts import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L0
@@ -160,6 +161,13 @@ def to_row(turn: StoredTurn) -> Row:
     )
 
 
+def to_memory(turn: StoredTurn, tier: str, neighbours: str, expires_at: float | None) -> Row:
+    """Return a turn as the memory that it becomes when it leaves L0; it is not inserted yet."""
+    text_hash = vectors.text_hash(turn.content)
+    changes = {"row": 0, "tier": tier, "neighbours": neighbours, "expires_at": expires_at, "text_hash": text_hash}
+    return msgspec.structs.replace(to_row(turn), **changes)
+
+
 def describe(turn: StoredTurn) -> dict[str, Any]:
     """Return what a turn's memory says of it in its metadata."""
     files = turn.files.splitlines()
@@ -249,10 +257,28 @@ def find_equal_turn(connection: apsw.Connection, namespace: int, key: bytes) -> 
     return None if id is None else str(id)
 
 
-def find_previous(connection: apsw.Connection, namespace: int, session: str, most_chars: int, count: int) -> list[str]:
+def find_previous(connection: apsw.Connection, namespace: int, session: str) -> list[str]:
     """Return the texts of a session's last turns in L0, up to the first long one, in the order in which they came."""
-    last: Any = connection.execute(_LATEST, (namespace, session, most_chars, count))
+    last: Any = connection.execute(_LATEST, (namespace, session, SHORT_CHARS, NEIGHBOURS))
     return list(takewhile(bool, (text for (text,) in last)))[::-1]
+
+
+def find_neighbours(connection: apsw.Connection, leaving: Sequence[StoredTurn]) -> dict[str, str]:
+    """Return for turns of L0 the short ones before and after each in its session; a long one needs none."""
+    following: dict[str, Iterable[StoredTurn]] = {}
+    for namespace in {turn.namespace for turn in leaving}:
+        sessions: dict[str, list[StoredTurn]] = {}
+        for turn in read_ring(connection, namespace):
+            sessions.setdefault(turn.session, []).append(turn)
+        for said in sessions.values():
+            for at, turn in enumerate(said, start=1):
+                following[turn.key] = takewhile(_is_short, said[at : at + NEIGHBOURS])
+    near = {turn.key: [turn.previous, *(one.content for one in following.get(turn.key, ()))] for turn in leaving}
+    return {turn.key: "\n".join(filter(None, near[turn.key])) if _is_short(turn) else "" for turn in leaving}
+
+
+def _is_short(turn: StoredTurn) -> bool:
+    return len(turn.content) <= SHORT_CHARS
 
 
 def find_question(
