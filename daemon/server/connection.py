@@ -2,7 +2,7 @@
 
 Past `MAX_IN_FLIGHT` calls it is not read any further; past a lane's capacity a call gets `busy`; a client that does not
 read its replies for `SLOW_READER_S` is dropped. What waits in a lane when its client leaves is forgotten. Everything
-here runs on the event loop but `_work`, `_go_on`, `_follow`, `_report` and what hands their outcome over.
+here runs on the event loop but `_go_on`, `_hand_over`, `_follow`, `_report` and, unless a call is inline, `_work`.
 """
 
 import asyncio
@@ -45,8 +45,7 @@ _SMALL_BYTES = 64 * 1024  # which a client may always send
 _WRITE_HIGH_WATER = 1024 * 1024
 _LINGER_S = 1.0
 
-EncodedReply = tuple[bytes, bool]  # a frame, and whether it is an error
-End = Callable[[EncodedReply], None]
+End = Callable[[Any], None]  # takes the outcome of a call: a result, an error, or a future that is done
 
 
 class ConnectionHost(Protocol):
@@ -269,15 +268,13 @@ class Connection(asyncio.Protocol):
     # Calls -----------------------------------------------------------------------------------------------------------
 
     def _receive(self, payload: bytes) -> None:
-        request_id = 0
         self._heard_at = time.monotonic()
+        request_id, call = envelope.read_call(payload, self._server.draining)
         try:
-            request = envelope.decode_request(payload)
-            request_id = request.id
-            if self._server.draining:  # before all else: the successor may know what this daemon does not
-                raise envelope.stopping_error()
+            if isinstance(call, MemorydError):
+                raise call
             self._caller = self._server.core.tokens.read_present(self._caller)
-            call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
+            call = access.admit(call, self._caller, self._server.core.tokens)
             access.check_room(call, self._server.core.store)
         except MemorydError as error:
             self._refuse(request_id, error)
@@ -294,13 +291,13 @@ class Connection(asyncio.Protocol):
         parts = server.core, report, server.facts, self._caller, self._become, server.jobs, follow
         context = CallContext(*parts, "" if declared.reads else self._find_process())
         if declared.lane == "inline":
-            self._finish(call, began, envelope.answer(request_id, partial(run_call, context, call)))
+            self._work(call, context, partial(self._finish, request_id, call, began))
             return
-        work = partial(self._work, request_id, call, context, partial(self._hand_over, call, began))
+        work = partial(self._work, call, context, partial(self._hand_over, request_id, call, began))
         try:
             server.submit(declared.lane, work, self)
         except MemorydError as error:
-            self._finish(call, began, (envelope.encode_refusal(request_id, error), True))
+            self._finish(request_id, call, began, error)
         self._regulate()
 
     def _find_process(self) -> str:
@@ -329,25 +326,23 @@ class Connection(asyncio.Protocol):
             raise Forbidden("This socket is bound to a token and takes no other.")
         self._caller = caller
 
-    def _work(self, request_id: int, call: Call[Any], context: CallContext, end: End) -> LaneWork | None:
-        """Carry a call out on a worker; a future is answered when the writer is done with it."""
+    def _work(self, call: Call[Any], context: CallContext, end: End) -> LaneWork | None:
+        """Carry a call out; a future is answered when the writer is done with it."""
         try:
             context.core.check_going_on()
             result = run_call(context, call)
         except BaseException as error:
-            end(envelope.encode_failure(request_id, error))
+            end(error)
             return None
         if isinstance(result, Generator):
-            return self._go_on(request_id, call, context, end, result)
+            return self._go_on(call, context, end, result)
         if isinstance(result, Future):
-            result.add_done_callback(lambda done: end(envelope.answer(request_id, done.result)))
+            result.add_done_callback(end)
         else:
-            end(envelope.answer(request_id, lambda: result))
+            end(result)
         return None
 
-    def _go_on(
-        self, request_id: int, call: Call[Any], context: CallContext, end: End, parts: Parts[Any]
-    ) -> LaneWork | None:
+    def _go_on(self, call: Call[Any], context: CallContext, end: End, parts: Parts[Any]) -> LaneWork | None:
         """Run the next part of a long call; return a function for the part after it, unless the client has left.
 
         One that only reads ends when the daemon stops: its client asks the successor.
@@ -355,33 +350,34 @@ class Connection(asyncio.Protocol):
         try:
             next(parts)
             if self._transport is None:
-                answer = envelope.encode_failure(request_id, Unavailable("The client has left."))
+                end(Unavailable("The client has left."))
             elif self._server.draining and DECLARED[type(call)].reads:
-                answer = envelope.encode_failure(request_id, envelope.stopping_error())
+                end(envelope.stopping_error())
             else:
-                return partial(self._go_on, request_id, call, context, end, parts)
+                return partial(self._go_on, call, context, end, parts)
         except StopIteration as done:
-            result = done.value
-            answer = envelope.answer(request_id, lambda: result)
+            end(done.value)
         except BaseException as error:
-            answer = envelope.encode_failure(request_id, error)
-        end(answer)
+            end(error)
         return None
 
-    def _hand_over(self, call: Call[Any], began: float, answer: EncodedReply) -> None:
-        """Give an answer made on another thread to the loop."""
+    def _hand_over(self, request_id: int, call: Call[Any], began: float, outcome: Any) -> None:
+        """Answer a call on the thread that carried it out, and give the answer to the loop."""
+        reply = envelope.answer(request_id, outcome)
         try:
-            self._server.loop.call_soon_threadsafe(self._finish, call, began, answer)
+            self._server.loop.call_soon_threadsafe(self._send, call, began, reply)
         except RuntimeError:
             log.info("an answer came after the loop had ended")
 
-    def _finish(self, call: Call[Any], began: float, answer: EncodedReply) -> None:
-        data, failed = answer
+    def _finish(self, request_id: int, call: Call[Any], began: float, outcome: Any) -> None:
+        self._send(call, began, envelope.answer(request_id, outcome))
+
+    def _send(self, call: Call[Any], began: float, reply: envelope.EncodedReply) -> None:
         self.in_flight -= 1
         now = time.perf_counter()
         if type(call) is not Subscribe:  # how long somebody listened is no latency
-            self._server.meters.count(method_name(type(call)), now - began, failed, now)
-        self._write(data)
+            self._server.meters.count(method_name(type(call)), now - began, reply.failed, now)
+        self._write(reply.data)
         self._regulate()
 
     def _report(self, request_id: int, event: Progress) -> None:

@@ -6,9 +6,10 @@ the limit for one text is the highest with which all of them fit.
 
 import gc
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import msgspec
 
@@ -22,6 +23,13 @@ from memoryd.client.transport.frames import frame
 log = logging.getLogger(__name__)
 
 _NIL = b"\xc0"
+
+
+class EncodedReply(NamedTuple):
+    """The frame of a reply, and whether it is an error."""
+
+    data: bytes
+    failed: bool
 
 
 class _Tagged(msgspec.Struct):
@@ -66,6 +74,19 @@ _MAX_ERROR_DATA_BYTES = 64 * 1024
 FIT_BYTES = 4 * 1024 * 1024  # what a reply that was too large is shortened to
 _SHORTEST = 256  # bytes that each text keeps in any case
 _MARK = " … [shortened, {:,} bytes in all; `get` returns the whole]"
+
+
+def read_call(payload: bytes, is_stopping: bool) -> tuple[int, Call[Any] | MemorydError]:
+    """Return the id of the request in a frame (0 if it is none) and its call, or the error to answer it with."""
+    request_id = 0
+    try:
+        request = decode_request(payload)
+        request_id = request.id
+        if is_stopping:  # before all else: the successor may know what this daemon does not
+            return request_id, stopping_error()
+        return request_id, call_of(request)
+    except MemorydError as error:
+        return request_id, error
 
 
 def decode_request(payload: bytes) -> Request:
@@ -133,16 +154,18 @@ def progress(request_id: int, event: protocol.Progress | protocol.Event) -> byte
     return frame(_encode((protocol.PROGRESS, request_id, event)))
 
 
-def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
-    """Return the reply frame of a result, or of the error it raises, and whether it is an error."""
+def answer(request_id: int, outcome: Any) -> EncodedReply:
+    """Return the reply frame of a result, an error, or a future that is done."""
     try:
-        reply = result()
-        data = _encode((RESULT, request_id, reply))
+        result = outcome.result() if isinstance(outcome, Future) else outcome
+        if isinstance(result, BaseException):
+            raise result
+        data = _encode((RESULT, request_id, result))
         if len(data) > MAX_FRAME_BYTES:
-            data = _encode((RESULT, request_id, shorten(reply, len(data))))
-        return frame(data), False
+            data = _encode((RESULT, request_id, shorten(result, len(data))))
+        return EncodedReply(frame(data), False)
     except BaseException as error:
-        return encode_failure(request_id, error)
+        return _encode_failure(request_id, error)
 
 
 def _encode(value: Any) -> bytearray:
@@ -207,14 +230,14 @@ def _shorten(text: str, limit: int) -> str:
     return data[: max(0, limit - len(mark.encode()))].decode("utf-8", "ignore") + mark
 
 
-def encode_failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:
-    """Return the reply frame of an error that a handler raised, and True; one that is not ours is logged."""
+def _encode_failure(request_id: int, error: BaseException) -> EncodedReply:
+    """Return the reply frame of an error that a handler raised; one that is not ours is logged."""
     if not isinstance(error, MemorydError):
         log.error("a call failed", exc_info=error)
         is_memory = isinstance(error, MemoryError)
         sentence = "has not enough memory for this call" if is_memory else f"failed: {type(error).__name__}"
         error = Internal(f"The daemon {sentence}. Its log has the details.")
-    return encode_refusal(request_id, error), True
+    return EncodedReply(encode_refusal(request_id, error), True)
 
 
 def encode_refusal(request_id: int, error: MemorydError) -> bytes:
