@@ -94,19 +94,11 @@ def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: 
 
 def write(core: Core, transaction: Transaction, place: AddTarget, batch: Batch, operation: str) -> list[Added]:
     """Add memories within one transaction, each compared with those before it as well."""
-    newer = duplicates.find_newer(place, batch)
     results: list[Added] = []
     became: list[Row] = []
     fresh: list[tuple[Row, Embedded]] = []  # new and not in the index yet
-    for at, memory in enumerate(batch.memories):
-        near, twins = batch.near[at], [became[twin].row for twin, _ in batch.twins[at]]
-        if near is not None:
-            near = [*near, *newer[at]]
-        new = New(add_lifetime(core, memory), batch.embedded[at], near, twins)
-        same = find_by_id(transaction.connection, place.number, memory)
-        verdict = (
-            Verdict(same, 1.0, []) if same else duplicates.judge(core, transaction.connection, place, new, batch.known)
-        )
+    for new, verdict in duplicates.judge_each(core, transaction.connection, place, batch, became):
+        new = new._replace(memory=add_lifetime(core, new.memory))
         if verdict.same is not None:  # it may get another text and vector
             _index(core, transaction, fresh)
             fresh = []
@@ -175,17 +167,6 @@ def _insert_row(
     history.record(connection, operation, row.id, place.name, None)
     for other in verdict.contradicted:
         links.add(connection, row.id, other.id, "contradicts", core.clock())
-
-
-def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
-    """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
-    if memory.id is None:
-        return None
-    row = rows.read_ids(connection, [memory.id]).get(memory.id)
-    expected = (content_hash(memory.content), namespace)
-    if row is not None and ((row.content_hash, row.namespace) != expected or row.tier == DOCUMENTS):
-        raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
-    return row
 
 
 def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:

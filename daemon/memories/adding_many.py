@@ -103,6 +103,6 @@ def _check_others(core: Core, connection: Connection, call: AddMany, caller: Cal
             else:
                 adding.check_replaceable(connection, old, core.store.namespaces.name(old.namespace), caller)
         if memory.id is not None:
-            adding.find_by_id(connection, number, memory)
+            duplicates.find_by_id(connection, number, memory)
             if digests.setdefault(memory.id, content_hash(memory.content)) != content_hash(memory.content):
                 raise Conflict(f"The id {memory.id} is given to two memories.", {"id": memory.id})

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Add, AddMany, NewMemory
 from memoryd.daemon.agreement.statements import find_contradiction, is_same
 from memoryd.daemon.arrays.scan import AlikeQuery
@@ -171,6 +172,30 @@ def find_newer(place: AddTarget, batch: Batch) -> dict[int, list[int]]:
     """Return for the memories of a batch the rows near them that the index has taken in since the search."""
     places = [at for at, rows_near in enumerate(batch.near) if rows_near is not None]
     return dict(_scan(place, batch, places, batch.stamp))
+
+
+def judge_each(
+    core: Core, connection: Connection, place: AddTarget, batch: Batch, became: Sequence[Row]
+) -> Iterator[tuple[New, Verdict]]:
+    """Yield the memories of a batch, each with what it meets once those before it are there, as the rows `became`."""
+    newer = find_newer(place, batch)
+    for at, memory in enumerate(batch.memories):
+        near = batch.near[at]
+        twins = [became[twin].row for twin, _ in batch.twins[at]]
+        new = New(memory, batch.embedded[at], None if near is None else [*near, *newer[at]], twins)
+        same = find_by_id(connection, place.number, memory)
+        yield new, Verdict(same, 1.0, []) if same else judge(core, connection, place, new, batch.known)
+
+
+def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
+    """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
+    if memory.id is None:
+        return None
+    row = rows.read_ids(connection, [memory.id]).get(memory.id)
+    expected = (content_hash(memory.content), namespace)
+    if row is not None and ((row.content_hash, row.namespace) != expected or row.tier == DOCUMENTS):
+        raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
+    return row
 
 
 def judge(core: Core, connection: Connection, place: AddTarget, new: New, comparisons: Comparisons) -> Verdict:
