@@ -46,6 +46,7 @@ BUILT: dict[str, list[str]] = {
     "daemon.agreement.words._compile_phrases": [],  # CHANGE, PENDING, …
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._check": [],  # settings
+    "client.credentials.private._skip_code": [r"(?m:^[ \t]*+`{3,}+[ \t]*+$)", r"(?<!`)``(?!`)"],
     "client.programs.memctl.snippet._find_marks": [re.escape("a.b*")],
     "client.programs.systemd.units._replace": ["(?m)^ExecStart=.*$"],
     "daemon.workspaces.documents.globs.__init__": [globs.Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
