@@ -10,7 +10,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,13 +92,13 @@ def test_what_is_no_file_is_refused_in_a_sentence(memctl: Memctl, client: Client
 
 
 @pytest.mark.parametrize(
-    ("system", "name"), [("claude-mem", "claude-mem.db"), ("mem0", "storage.sqlite"), ("mem0", "mem0.pkl")]
+    ("system", "name"), [("claude-mem", "claude-mem.db"), ("mem0", "storage.sqlite"), ("mem0", "mem0.json")]
 )
 def test_a_pipe_in_place_of_a_database_is_not_waited_for(
     memctl: Memctl, tmp_path: Path, system: str, name: str
 ) -> None:
     os.mkfifo(tmp_path / name)
-    if name == "mem0.pkl":
+    if name == "mem0.json":
         (tmp_path / "mem0.faiss").touch()
     assert "is neither a file nor a folder" in refused(memctl, system, str(tmp_path))
 
@@ -137,18 +139,22 @@ def test_a_view_in_place_of_a_table_is_no_table(memctl: Memctl, database: Path) 
     assert "it has no table project" in refused(memctl, "basic-memory", str(database))
 
 
-def write_faiss(tmp_path: Path, payload: Any) -> Path:
-    path = tmp_path / "mem0.pkl"
-    path.write_bytes(pickle.dumps(({"one": payload}, {0: "one"})))
+def write_qdrant(tmp_path: Path, payload: Any) -> Path:
+    """Write a store of mem0 in Qdrant's local mode, whose points are pickles."""
+    path = tmp_path / "storage.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)")
+        point = pickle.dumps(SimpleNamespace(id="one", payload=payload))
+        connection.execute("INSERT INTO points VALUES ('one', ?)", (point,))
     return path
 
 
 def test_what_holds_itself_is_left_out_or_refused(memctl: Memctl, tmp_path: Path) -> None:
     endless: dict[str, Any] = {"data": "Herons fish at dawn"}
     endless["me"] = endless
-    done = memctl("import", "--from", "mem0", str(write_faiss(tmp_path, endless)), "--dry-run")
+    done = memctl("import", "--from", "mem0", str(write_qdrant(tmp_path, endless)), "--dry-run")
     assert "Traceback" not in done.err
-    assert "hold themselves" in done.out + done.err or "depth" in done.err
+    assert "hold themselves" in done.out + done.err or "nested too deeply" in done.err
 
 
 @pytest.mark.slow
@@ -156,8 +162,8 @@ def test_a_small_pickle_cannot_take_all_memory(tmp_path: Path) -> None:
     bomb: Any = ["x" * 64]
     for _ in range(40):
         bomb = [bomb, bomb]
-    path = write_faiss(tmp_path, {"data": "Herons fish at dawn", "bomb": bomb})
-    assert path.stat().st_size < 1000
+    path = write_qdrant(tmp_path, {"data": "Herons fish at dawn", "bomb": bomb})
+    assert path.stat().st_size < 20_000
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

@@ -450,12 +450,12 @@ def test_a_pickle_runs_nothing_that_it_names(tmp_path: Path) -> None:
         load_plain(b"\x80\x04nonsense")
 
 
-def test_the_pickle_of_an_older_mem0_is_read(memctl: Memctl, client: Client, tmp_path: Path) -> None:
-    (tmp_path / "mem0.faiss").write_bytes(b"")
-    payload = {"data": "Deploys need a green build", "user_id": "reader", "created_at": "2026-03-01T09:00:00+00:00"}
-    (tmp_path / "mem0.pkl").write_bytes(pickle.dumps(({"3f9a": payload}, {0: "3f9a"})))
-    assert bring(memctl, "mem0", tmp_path)["created"] == 1
-    assert everything(client)[0].created_at == 1772355600.0
+def test_the_pickle_of_an_older_mem0_is_refused_with_what_to_do(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    (tmp_path / "mem0.faiss").touch()
+    (tmp_path / "mem0.pkl").write_bytes(pickle.dumps(({"3f9a": {"data": "Deploys need a green build"}}, {0: "3f9a"})))
+    for path in (tmp_path, tmp_path / "mem0.pkl"):
+        assert "save what get_all() returns as JSON" in refused(memctl, "mem0", path)
+    assert everything(client) == []
 
 
 def test_front_matter_and_entries_are_read_as_people_write_them() -> None:

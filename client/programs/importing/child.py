@@ -47,8 +47,8 @@ def main() -> int:
         print(error.message, file=sys.stderr)
         return FAILED
     except (MemoryError, RecursionError) as error:
-        what = "memory than an import may take" if isinstance(error, MemoryError) else "depth than anything has"
-        print(f"{given.path} needs more {what}. Nothing was imported.", file=sys.stderr)
+        what = "needs more memory than an import may take" if isinstance(error, MemoryError) else "is nested too deeply"
+        print(f"{given.path} {what}. Nothing was imported.", file=sys.stderr)
         return FAILED
     return 0
 

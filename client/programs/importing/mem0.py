@@ -40,7 +40,6 @@ _CHROMA = (
     " JOIN embedding_metadata m ON m.id = e.id ORDER BY e.id"
 )
 _HISTORY = "SELECT memory_id, new_memory, event, created_at, updated_at, is_deleted, actor_id, role FROM history"
-MAX_PICKLE_BYTES = 1024 * 1024 * 1024
 
 Payloads = Iterator[tuple[str, dict[str, Any]]]
 
@@ -49,7 +48,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield the memories of every store below a folder, or of one file."""
     for file in _list_files(path):
         at = file.stat().st_mtime
-        reader = _read_database if is_database(file) else _read_faiss if file.suffix == ".pkl" else _read_json
+        reader = _read_database if is_database(file) else _read_json
         for id, payload in reader(file, account):
             text = payload.get("data", payload.get("memory"))
             if not isinstance(text, str):
@@ -61,9 +60,9 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 
 def _list_files(path: Path) -> list[Path]:
     if not path.is_dir():
-        return [path]
+        return [_refuse_pickle(path)]
     found = sorted({file for pattern in _PATTERNS for file in path.glob(pattern) if _is_store(file)})
-    stores = [_payloads_path(file) if file.suffix == ".faiss" else file for file in found]
+    stores = [_find_payloads(file) if file.suffix == ".faiss" else file for file in found]
     if not stores and not (path / HISTORY).is_file():
         raise Invalid(f"{path} holds no store of mem0: no Qdrant, FAISS or Chroma files, no {HISTORY}.")
     return stores or [path / HISTORY]
@@ -75,10 +74,19 @@ def _is_store(file: Path) -> bool:
     return not any(name.startswith("mem0migrations") or name.endswith("_entities") for name in names)
 
 
-def _payloads_path(index: Path) -> Path:
+def _find_payloads(index: Path) -> Path:
     """Return the file of the payloads beside a FAISS index: JSON, in older versions a pickle."""
-    texts = index.with_suffix(".json")
-    return texts if texts.is_file() else index.with_suffix(".pkl")
+    pickled, texts = index.with_suffix(".pkl"), index.with_suffix(".json")
+    return _refuse_pickle(pickled) if pickled.exists() and not texts.exists() else texts
+
+
+def _refuse_pickle(file: Path) -> Path:
+    if file.suffix == ".pkl":
+        raise Invalid(
+            f"{file} is a pickle, in which older versions of mem0 keep the texts of FAISS; it is not read. With that"
+            " mem0 save what get_all() returns as JSON, and import that file. Nothing was imported."
+        )
+    return file
 
 
 def _convert_record(account: Account, id: str, text: str, payload: dict[str, Any], at: float) -> Record | None:
@@ -145,19 +153,6 @@ def _read_chroma(connection: SqliteConnection, file: Path) -> Payloads:
         if not row["collection"].endswith("_entities"):
             payloads.setdefault(row["id"], {})[row["key"]] = row["value"]
     yield from payloads.items()
-
-
-def _read_faiss(file: Path, account: Account) -> Payloads:
-    """Read the texts beside a FAISS index of an older version: a pair of (payload by id, id by place)."""
-    try:
-        found = load_plain(file.read_bytes())
-    except ValueError as error:
-        raise Invalid(f"{file} is not {WHAT}: {error}. Nothing was imported.") from None
-    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], dict)):
-        raise Invalid(f"{file} is not {WHAT}. Nothing was imported.")
-    for id, payload in found[0].items():
-        if isinstance(payload, dict):
-            yield str(id), payload
 
 
 def _read_history(connection: SqliteConnection, file: Path, account: Account) -> Payloads:
@@ -237,8 +232,6 @@ class _Plain(pickle.Unpickler):
 
 def load_plain(data: bytes) -> Any:
     """Return what a pickle holds; raise `ValueError` when it is none."""
-    if len(data) > MAX_PICKLE_BYTES:
-        raise ValueError("it is above 1 GiB")
     try:
         return _Plain(io.BytesIO(data)).load()
     except Exception as error:  # a broken pickle raises whatever its broken orders lead to
