@@ -16,7 +16,7 @@ from memoryd.daemon.dreams import dreaming
 from memoryd.daemon.dreams import files as dream_files
 from memoryd.daemon.dreams.dreaming import DreamTerms
 from memoryd.daemon.registry import ReportProgress, handles
-from memoryd.daemon.workspaces import registry
+from memoryd.daemon.workspaces import hosts, registry
 
 log = logging.getLogger(__name__)
 
@@ -82,9 +82,10 @@ def check(call: Dream) -> None:
 def dream(core: Core, call: Dream, terms: DreamTerms) -> Dreamt:
     """Dream of one workspace, or of all that have daily files."""
     if call.place is None:
-        chosen = [workspace for workspace in registry.list_all(core) if dreaming.list_daily_files(core, workspace)]
+        persons = [workspace for workspace in registry.list_all(core) if not hosts.find_host(workspace)]
+        chosen = [workspace for workspace in persons if dreaming.list_daily_files(core, workspace)]
         return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
-    workspace = registry.find(core, call.place)
+    workspace = hosts.check_writable(registry.find(core, call.place))
     if call.allow is not None:
         registry.allow_writing(core, workspace, call.allow)
     if call.undo:

@@ -32,6 +32,7 @@ _LATEST_OF_SESSION = (
 
 # Sources of what was drawn out of conversations; what has another one and is no turn was saved on purpose.
 EXTRACTION = "extraction"  # the source of facts that are drawn out of a conversation
+CLAUDE_CODE, CODEX = OF_HOSTS = "claude-code", "codex"  # sources: notes that these agents keep in files of their own
 DRAWN = (EXTRACTION, "session_summary", "task_completion")
 
 
@@ -112,13 +113,18 @@ def find_standing(connection: apsw.Connection, selection: Filter, now: float, ty
 
 
 def find_saved(
-    connection: apsw.Connection, selection: Filter, now: float, types: Sequence[str], limit: int
+    connection: apsw.Connection, selection: Filter, now: float, types: Sequence[str], asker: str, limit: int
 ) -> list[Row]:
-    """Return the latest living memories that are pinned, or were saved on purpose and have one of these types."""
+    """Return the latest living memories that are pinned, or were saved on purpose and have one of these types.
+
+    Of files only those that an agent keeps itself are among them; those of the `asker` are not, as it has read them.
+    """
     where, values = selection.full_condition(now)
     of_type = f"m.type IN ({', '.join('?' * len(types))})"
     saved = f"(m.turns = 0 AND {of_type} AND m.source NOT IN ({', '.join(map(repr, DRAWN))}))"
-    latest = f"{where} AND {build_searched()} AND m.tier <> {DOCUMENTS!r} AND (m.pinned OR {saved})"
+    hosts = ", ".join(repr(host) for host in OF_HOSTS if host != asker)
+    told = f"(m.tier <> {DOCUMENTS!r} OR m.source IN ({hosts}))"
+    latest = f"{where} AND {build_searched()} AND {told} AND (m.pinned OR {saved})"
     latest = f"{latest} ORDER BY m.pinned DESC, m.created_at DESC, m.id LIMIT ?"
     return rows.select_beginnings(connection, latest, (*values, *types, limit), _MAX_CHARS)
 

@@ -30,7 +30,7 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.queries import DRAWN, Provenance
+from memoryd.daemon.store.queries import DRAWN, OF_HOSTS, Provenance
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stem_words
@@ -46,7 +46,7 @@ _FEW = 100
 _STANDS_OUT = 3.0  # standard deviations of its cosine above others
 MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
-_OF_AGENTS = ("mcp", "file")  # sources of what an agent may save itself while its session runs
+_OF_AGENTS = ("mcp", "file", *OF_HOSTS)  # sources of what an agent may save itself while its session runs
 _OTHER_COUNTS = "the other turn of its exchange counts in its place"
 _NOT_TAKEN_UP = (
     "what a user says comes up where an agent's reply says it too, and no reply near the prompt does;"

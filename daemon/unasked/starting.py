@@ -78,6 +78,8 @@ def is_for_project(core: Core, row: Row, namespace: str) -> bool:
 def describe_saved(core: Core, row: Row, namespace: str) -> str:
     """Return what a memory is that was saved on purpose, and where."""
     whose = "of yours, from /" if _is_persons(core, row, namespace) else "that was saved here"
+    if row.source in queries.OF_HOSTS:
+        whose = f"in the notes of {row.source}"
     return f"a {row.type} {whose}"
 
 
@@ -87,7 +89,8 @@ def _is_persons(core: Core, row: Row, namespace: str) -> bool:
 
 def _find_saved(core: Core, connection: Connection, call: GetUnasked, selection: Filter) -> list[Row]:
     types = sorted(set().union(*KINDS.values()))
-    saved = queries.find_saved(connection, selection, core.clock(), types, _MOST_SAVED)
+    asker = call.agent.lower().replace(" ", "-")
+    saved = queries.find_saved(connection, selection, core.clock(), types, asker, _MOST_SAVED)
     return [row for row in saved if is_for_project(core, row, call.namespace)]
 
 

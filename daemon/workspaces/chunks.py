@@ -18,6 +18,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.workspaces import hosts
 from memoryd.daemon.workspaces.documents.document import Chunk, Document
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
@@ -54,7 +55,12 @@ class Difference(NamedTuple):
 
 
 def namespace_of(workspace: StoredWorkspace, relative: str) -> str:
-    """Return the namespace of a file: the workspace's, or one inside it for a sub-folder of `memory`."""
+    """Return the namespace of a file: the workspace's, or one inside it for a sub-folder of `memory`.
+
+    An agent's own notes are in the one above.
+    """
+    if hosts.find_host(workspace):
+        return workspace.namespace.rpartition("/")[0]
     parts = relative.split("/")
     inner = len(parts) > 2 and parts[0] == _MEMORY
     return f"{workspace.namespace}/{parts[1]}" if inner else workspace.namespace
@@ -78,8 +84,9 @@ def build_file(workspace: StoredWorkspace, relative: str, document: Document) ->
     """Return what is to be in the index of a file that was read; raise `Invalid` for what cannot be in it."""
     path = absolute_path(workspace, relative)
     namespace = namespaces.check(namespace_of(workspace, relative))
-    front = document.front
-    check_word("type", front.type)
+    front, host = document.front, hosts.find_host(workspace)
+    kind = hosts.find_type(front) if host else front.type
+    check_word("type", kind)
     changed_at = document.mtime_ns / 1e9
     date = document.front.created_at or find_date(relative) or document.front.changed_at
     taken: dict[bytes, int] = {}
@@ -91,8 +98,8 @@ def build_file(workspace: StoredWorkspace, relative: str, document: Document) ->
             row=0,
             id=_id(path, text_hash, taken[text_hash]),
             namespace=0,  # its number is known to the writer
-            type=front.type,
-            source=SOURCE,
+            type=kind,
+            source=host or SOURCE,
             tier=DOCUMENTS,
             importance=0.5,
             created_at=changed_at if date is None else date,

@@ -9,7 +9,7 @@ from memoryd.daemon.core.checks import MAX_PATH_BYTES
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.workspaces import committing
+from memoryd.daemon.workspaces import committing, hosts
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.globs import check_globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
@@ -149,7 +149,7 @@ def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None)
 
 def is_write_allowed(core: Core, workspace: StoredWorkspace) -> bool:
     """Return whether dreams may write MEMORY.md of a workspace, a person's file: once somebody has allowed it there."""
-    return core.store.read_setting(f"{_ALLOWED}{workspace.root}") == _YES
+    return not hosts.find_host(workspace) and core.store.read_setting(f"{_ALLOWED}{workspace.root}") == _YES
 
 
 def allow_writing(core: Core, workspace: StoredWorkspace, may_write: bool) -> None:

@@ -19,7 +19,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import resolve_row
-from memoryd.daemon.workspaces import chunks, indexing, registry
+from memoryd.daemon.workspaces import chunks, hosts, indexing, registry
 from memoryd.daemon.workspaces.documents.document import MAX_BYTES
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import append, cut, decode, find_item, split
@@ -38,7 +38,7 @@ _MARK = "\ufeff"
 def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     """Write a note into a file; return its place and the memory that holds it."""
     checks.check_content(call.text)
-    workspace = find_workspace(core, call.workspace, caller)
+    workspace = hosts.check_writable(find_workspace(core, call.workspace, caller))
     relative = relative_path(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
     namespace = chunks.namespace_of(workspace, relative)
     if not caller.may_change(namespace):
@@ -144,7 +144,7 @@ class _Forgetting:
 
     def __init__(self, core: Core, call: Forget, path: str, everyone: Sequence[Row], ids: set[str]) -> None:
         self.core, self.call, self.path = core, call, path
-        self.workspace = registry.find(core, path)
+        self.workspace = hosts.check_writable(registry.find(core, path))
         self.relative = path[len(str(self.workspace.root).rstrip("/")) + 1 :]
         self.targets = [_find_target(everyone, at) for at, row in enumerate(everyone) if row.id in ids]
         self.removed: list[RemovedLines] = []

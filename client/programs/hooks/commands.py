@@ -11,7 +11,7 @@ from pathlib import Path
 from memoryd.client.errors import Invalid
 from memoryd.client.extras import advise
 from memoryd.client.methods import get_unasked
-from memoryd.client.programs.hooks import folders, installing, spool
+from memoryd.client.programs.hooks import folders, installing, notes, spool
 from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.programs.hooks.installing import UNFIT, FileChange, Refusal, Target
 from memoryd.client.programs.memctl.commands import Command
@@ -58,6 +58,7 @@ def _install_arguments(parser: ArgumentParser) -> None:
     _declare_agent(parser)
     parser.add_argument("--print", action="store_true", help="print what belongs into the files, and change nothing")
     import_module(_OFFER).declare(parser)
+    notes.declare(parser)
 
 
 def _install(args: Namespace) -> int:
@@ -87,6 +88,8 @@ def _install(args: Namespace) -> int:
             print_note(f"memctl: the MCP server needs a package that is not here; {advise('mcp')}")
     if done == 0 and not args.dry_run and (not args.json or getattr(args, "backfill", None)):
         import_module(_OFFER).offer(args)
+    if done == 0 and not args.dry_run and (not args.json or args.notes):
+        notes.offer(args)
     return done
 
 

@@ -2,9 +2,11 @@
 
 import os
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from shlex import quote
 
 from memoryd.client import calls, methods
+from memoryd.client.programs.hooks import notes
 from memoryd.client.programs.memctl.arguments import add_optional, declare_nothing, parse_limit, parse_offset
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for, send, show_result
@@ -48,9 +50,11 @@ def _add(args: Namespace) -> int:
 def _project_namespace(path: str) -> str | None:
     """Return the namespace of a folder that is a project as a whole, so that its notes are where its memories are.
 
-    A folder `memory` inside a project is that of the project.
+    A folder `memory` inside a project is that of the project; notes of an agent itself have one below their project's.
     """
     root = os.path.realpath(os.path.expanduser(path))
+    if namespace := notes.find_namespace(Path(root)):
+        return namespace
     is_project = os.path.isdir(root) and (project_root(root) == root or os.path.basename(root) == "memory")
     return (project_namespace(root) or None) if is_project else None
 

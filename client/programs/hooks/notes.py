@@ -1,0 +1,125 @@
+"""The notes that an agent keeps itself, which `hooks install` offers to index: Claude Code's of each project, Codex's.
+
+Each folder of them becomes a workspace; the end of its namespace says whose notes they are, which the daemon then only
+reads. Files of repositories (CLAUDE.md, AGENTS.md) are none of these: agents read them by themselves.
+"""
+
+import os
+import re
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from memoryd.client import calls, methods
+from memoryd.client.errors import MemorydError
+from memoryd.client.programs.hooks.hosts import HOSTS
+from memoryd.client.programs.memctl.link import ask_running, send
+from memoryd.client.programs.memctl.output import print_note
+from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.project import project_namespace
+
+CLAUDE_CODE, CODEX = "claude-code", "codex"
+_FOLDERS = {CLAUDE_CODE: (".claude", "projects/*/memory"), CODEX: (".codex", "memories")}
+# Of Codex not raw_memories.md, of which MEMORY.md is made, nor its skills.
+_GLOBS = {CLAUDE_CODE: ("**/*.md",), CODEX: ("MEMORY.md", "memory_summary.md", "rollout_summaries/*.md")}
+_MAX_LINES, _MAX_LINE_BYTES = 50, 1024 * 1024  # of a session's file, in which its folder is looked for
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Declare the options with which nobody is asked."""
+    told = "index the notes that it keeps itself too, or do not (default: ask, on a terminal)"
+    parser.add_argument("--notes", action=BooleanOptionalAction, help=told)
+
+
+def offer(args: Namespace) -> None:
+    """Make workspaces of an agent's own notes if that is wanted; without a terminal nobody is asked."""
+    found = list_folders(args.agent, args.project) if args.agent in _FOLDERS and args.notes is not False else []
+    with suppress(MemorydError):  # no daemon runs
+        known = {one.root for one in ask_running(args, methods.workspaces())}
+        found = [path for path in found if str(path) not in known]
+    if not found:
+        return
+    title, number = HOSTS[args.agent].title, count_text(len(found), "folder")
+    if args.notes is None and not _is_wanted(f"{title} has {number} of notes of its own."):
+        print_note(f"memctl: its own notes: memctl hooks install {args.agent} --notes")
+        return
+    if added := sum(_add(args, path) for path in found):
+        print_note(f"memctl: {count_text(added, 'folder')} of notes of {title} added; they are watched, never changed.")
+
+
+def _is_wanted(found: str) -> bool:
+    if not (sys.stdin and sys.stdin.isatty()):
+        return False
+    print_note(f"{found} Index them for searches and other agents? They are only read. [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _add(args: Namespace, path: Path) -> bool:
+    namespace = find_namespace(path)
+    if namespace is None:
+        print_note(f"memctl: {path} was not added: its project is not known.")
+        return False
+    try:
+        send(args, calls.add_workspace(str(path), namespace=namespace, globs=list(_GLOBS[args.agent])))
+        send(args, calls.index_workspace(str(path)))
+    except MemorydError as error:
+        print_note(f"memctl: {path} was not added: {error.message}")
+        return False
+    return True
+
+
+def list_folders(agent: str, project: Path | None) -> list[Path]:
+    """Return the folders of notes of an agent, or those of one project."""
+    found = [path for path in sorted(_find_home(agent).glob(_FOLDERS[agent][1])) if next(path.glob("*.md"), None)]
+    if project is None:
+        return found
+    own = f"{project_namespace(project, note=False)}/{agent}"
+    return [path for path in found if find_namespace(path, note=False) == own]
+
+
+def find_namespace(path: Path, note: bool = True) -> str | None:
+    """Return the namespace of the workspace of an agent's own notes; None where they are none, or of which project is
+    not known. Without `note` nothing is written down of a new project.
+    """
+    if path == _find_home(CODEX) / "memories":
+        return CODEX
+    if path.name != "memory" or path.parent.parent != _find_home(CLAUDE_CODE) / "projects":
+        return None
+    folder = _find_project(path.parent)
+    return None if folder is None else f"{project_namespace(folder, note)}/{CLAUDE_CODE}".strip("/")
+
+
+def _find_home(agent: str) -> Path:
+    return Path(os.environ.get(HOSTS[agent].home) or Path.home() / _FOLDERS[agent][0]).resolve()
+
+
+def _find_project(kept: Path) -> str | None:
+    """Return the folder of the project of which Claude Code keeps sessions and notes in a folder.
+
+    That is called like the other's path with `-` for all that is no letter or digit, which cannot be turned back.
+    """
+    with suppress(OSError, MemorydError):
+        candidates = [
+            *_list_cwds(kept),
+            *(path for one in projects.read_table()["projects"] for path in one["folders"]),
+        ]
+        return next((one for one in candidates if re.sub(r"[^a-zA-Z0-9]", "-", one) == kept.name), None)
+    return None
+
+
+def _list_cwds(kept: Path) -> Iterator[str]:
+    """Yield the folders that the sessions in a folder name."""
+    for path in sorted(kept.glob("*.jsonl")):
+        with suppress(OSError), path.open("rb") as file:
+            for _ in range(_MAX_LINES):
+                if not (line := file.readline(_MAX_LINE_BYTES)):
+                    break
+                with suppress(msgspec.MsgspecError):
+                    entry = msgspec.json.decode(line)
+                    if isinstance(entry, dict) and isinstance(cwd := entry.get("cwd"), str):
+                        yield cwd
