@@ -11,7 +11,7 @@ from typing import Any
 from memoryd.client.patterns import compile_late
 
 KIND = "private passage"
-WHOLE = "<private></private>"  # represents a text of which nothing is left
+WHOLE = "<private></private>"  # represents a text of which no letter or digit is left
 
 _MARK = compile_late(r"<(?P<end>/?)private[ \t]*>", re.IGNORECASE)
 _TOKEN = compile_late(
@@ -31,7 +31,7 @@ def cut_private(text: str, kinds: Counter[str] | None = None) -> str:
         kinds[KIND] += len(passages)
     starts, ends = [start for start, _ in passages], [end for _, end in passages]
     rest = "".join(text[start:end] for start, end in zip([0, *ends], [*starts, len(text)], strict=True))
-    return rest if rest.strip() else WHOLE
+    return rest if any(character.isalnum() for character in rest) else WHOLE
 
 
 def cut_private_tree(value: Any, kinds: Counter[str]) -> Any:

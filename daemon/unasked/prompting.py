@@ -35,7 +35,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.unasked import sureness
-from memoryd.daemon.unasked.starting import PREFERENCE, describe_saved, is_for_project
+from memoryd.daemon.unasked.starting import PREFERENCE, describe_saved, is_for_project, name_asker
 from memoryd.daemon.unasked.sureness import Measured
 
 _CONSIDERED = 40  # hits of the search
@@ -289,7 +289,7 @@ def _find_kind(row: Row) -> Provenance | None:
 def _may_come_up(core: Core, row: Row, call: GetUnasked) -> bool:
     only = core.config.hooks.only
     is_of_type = not only or row.type in only or (bool(row.pinned) and "pinned" in only)
-    return is_of_type and is_for_project(core, row, call.namespace)
+    return is_of_type and is_for_project(core, row, call.namespace) and row.source != name_asker(call)
 
 
 def _hold_person_back(core: Core, retrieval: Retrieval, call: GetUnasked) -> Filter:

@@ -75,6 +75,11 @@ def is_for_project(core: Core, row: Row, namespace: str) -> bool:
     return not _is_persons(core, row, namespace) or bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0)
 
 
+def name_asker(call: GetUnasked) -> str:
+    """Return the agent that asks as the source of its own notes, which it is not told."""
+    return call.agent.lower().replace(" ", "-")
+
+
 def describe_saved(core: Core, row: Row, namespace: str) -> str:
     """Return what a memory is that was saved on purpose, and where."""
     whose = "of yours, from /" if _is_persons(core, row, namespace) else "that was saved here"
@@ -89,8 +94,7 @@ def _is_persons(core: Core, row: Row, namespace: str) -> bool:
 
 def _find_saved(core: Core, connection: Connection, call: GetUnasked, selection: Filter) -> list[Row]:
     types = sorted(set().union(*KINDS.values()))
-    asker = call.agent.lower().replace(" ", "-")
-    saved = queries.find_saved(connection, selection, core.clock(), types, asker, _MOST_SAVED)
+    saved = queries.find_saved(connection, selection, core.clock(), types, name_asker(call), _MOST_SAVED)
     return [row for row in saved if is_for_project(core, row, call.namespace)]
 
 

@@ -12,6 +12,7 @@ CASES = {
     "a<private>b<private>c</private>d</private>e": "ae",
     "<private>all</private>\n": WHOLE,
     "<private>all": WHOLE,
+    "- <private>all</private>.": WHOLE,
     WHOLE: WHOLE,
     "the tag `<private>` is cut": "the tag `<private>` is cut",
     "``a ` <private>`` b": "``a ` <private>`` b",

@@ -56,9 +56,9 @@ def state(root: Path) -> dict[str, tuple[bytes, int]]:
     return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
-def told(daemon: "Daemon", agent: str, namespace: str = "shop") -> str:
+def told(daemon: "Daemon", agent: str, namespace: str = "shop", prompt: str = "") -> str:
     with daemon.client() as client:
-        return client.call(GetUnasked(agent=agent, namespace=namespace)).text
+        return client.call(GetUnasked(agent=agent, namespace=namespace, prompt=prompt)).text
 
 
 def test_notes_of_claude_code_are_found_in_their_project_and_told_to_others(
@@ -78,6 +78,9 @@ def test_notes_of_claude_code_are_found_in_their_project_and_told_to_others(
         assert "Valkey" not in text
     assert told(daemon, "Claude Code") == ""
     assert told(daemon, "Codex", "other") == ""
+    asked = "Where are the sessions of the shop cached?"
+    assert "Valkey" in told(daemon, "Codex", prompt=asked)
+    assert told(daemon, "Claude Code", prompt=asked) == ""
     (shop / "deploys.md").write_text(RULE.replace("Friday", "Monday"))
     wait_until(lambda: "on a Monday" in told(daemon, "Codex"))
     (shop / "deploys.md").write_text(RULE)
