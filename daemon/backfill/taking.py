@@ -192,8 +192,7 @@ def _make_row(core: Core, call: Backfill, number: int, one: PlannedTurn, stored:
         speaker=turn.speaker,
         files="\n".join(turn.files),
     )
-    expires_at = rows.compute_expiry(core.config.lifetime.days, SOURCE, at)
-    return turns.to_memory(kept, L2, one.neighbours, expires_at)
+    return turns.to_memory(kept, L2, one.neighbours, core.config.lifetime.days)
 
 
 def _count(done: Backfilled, outcome: str) -> None:

@@ -59,8 +59,7 @@ def leave(
         if one.dropped:
             dropped.append(one)
             continue
-        expires_at = rows.compute_expiry(core.config.lifetime.days, turn.source, turn.created_at)
-        row = turns.to_memory(turn, one.tier, near[turn.key], expires_at)
+        row = turns.to_memory(turn, one.tier, near[turn.key], core.config.lifetime.days)
         if turn.key in taken:  # by a memory of an import that came meanwhile
             row.id = core.new_id()
         row.row = rows.insert(connection, row)

@@ -7,7 +7,7 @@ The account (`flows`) counts per namespace: `observed` turns came in; `skipped: 
 A turn that comes in is compared with ids, equal texts, the turn before it, and the question that it answers.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -161,11 +161,13 @@ def to_row(turn: StoredTurn) -> Row:
     )
 
 
-def to_memory(turn: StoredTurn, tier: str, neighbours: str, expires_at: float | None) -> Row:
-    """Return a turn as the memory that it becomes when it leaves L0; it is not inserted yet."""
-    text_hash = vectors.text_hash(turn.content)
-    changes = {"row": 0, "tier": tier, "neighbours": neighbours, "expires_at": expires_at, "text_hash": text_hash}
-    return msgspec.structs.replace(to_row(turn), **changes)
+def to_memory(turn: StoredTurn, tier: str, neighbours: str, days: Mapping[str, float]) -> Row:
+    """Return a turn as the memory that it becomes when it leaves L0, not inserted yet; `days` are lives by source."""
+    row = to_row(turn)
+    row.row, row.tier, row.neighbours = 0, tier, neighbours
+    row.text_hash = vectors.text_hash(turn.content)
+    row.expires_at = rows.compute_expiry(days, turn.source, turn.created_at)
+    return row
 
 
 def describe(turn: StoredTurn) -> dict[str, Any]:
