@@ -57,7 +57,9 @@ def name_place(root: str, note: bool) -> str:
 
 @lru_cache(1000)
 def is_temporary(folder: str) -> bool:
-    """Return whether a folder is below one for temporary files."""
+    """Return whether a folder is below one for temporary files, and not in a home folder that is there, too."""
+    if is_within(folder, os.path.realpath(os.path.expanduser("~"))):
+        return False
     return any(is_within(folder, place) for place in (*_TEMPORARY, tempfile.gettempdir()))
 
 

@@ -92,6 +92,7 @@ class _Reading:
         self.queue: list[tuple[str, float | None, int]] = []  # what waits: text, when it was typed, offset
         self.only_queued: dict[str, str] = {}  # by text: the id of what stands only in the queue, so far
         self.said: set[str] = set()  # texts that were typed while the agent worked, as attachments have them
+        self.writes: dict[str, tuple[Any, str]] = {}  # by id of a call: the file that it is to write, and the folder
         self.is_working = False  # the agent called a tool after it said something
         self.entry_points: set[str] = set()
 
@@ -101,8 +102,9 @@ class _Reading:
         session.offset = offset
         session.version = get_text(entry, "version") or session.version
         session.folder = session.folder or get_text(entry, "cwd")
-        if fork := get_text(get_object(entry, "forkedFrom"), "sessionId"):
-            session.forked_from = fork
+        origin = get_text(get_object(entry, "forkedFrom"), "sessionId") or get_text(entry, "requestSessionId")
+        if origin not in ("", session.name):
+            session.forked_from = origin
         if kind == "queue-operation":
             self._take_queued(entry)
             return
@@ -234,12 +236,15 @@ class _Reading:
         session = self.session
         session.left_out[TOOLS] += 1
         result = entry.get("toolUseResult")
+        written = self.writes.pop(get_text(block, "tool_use_id"), None)
         text = get_text(block, "content") or "\n".join(get_text(one, "text") for one in list_objects(block, "content"))
         at, key, folder = parse_time(entry.get("timestamp")), get_text(entry, "uuid"), get_text(entry, "cwd")
         if block.get("is_error"):
             reason = _find_reason(text)
             if reason:
                 session.says(REASON, reason, at, key, folder)
+        elif written:
+            session.write(*written)
         elif pairs := _list_replies(result):
             if len(pairs) == 1:
                 session.says(REPLY, pairs[0][1], at, key, folder, pairs[0][0])
@@ -260,7 +265,7 @@ class _Reading:
             elif block.get("type") == "tool_use":
                 self.is_working = True
                 if field := _WRITES.get(get_text(block, "name")):
-                    session.write(get_object(block, "input").get(field), folder)
+                    self.writes[get_text(block, "id")] = get_object(block, "input").get(field), folder
         texts = [get_text(message, "content"), *(get_text(one, "text") for one in blocks if one.get("type") == "text")]
         if entry.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             session.left_out[SYNTHETIC] += 1
