@@ -31,6 +31,7 @@ class PastAgent(NamedTuple):
     files: tuple[str, ...]
     home: str = ""
     resumes: bool = False  # whether its reader takes `start`
+    file_variable: str = ""  # names a file, from `home` on
 
     def find_home(self) -> Path:
         """Return the folder in which this agent keeps what is its own."""
@@ -42,6 +43,8 @@ class PastAgent(NamedTuple):
         """Return the files that may hold sessions, in order; nothing through symbolic links."""
         home = self.find_home()
         found = {path for pattern in self.files for path in home.glob(pattern)}
+        if given := os.environ.get(self.file_variable, "") if self.file_variable else "":
+            found.add(home / given)
         return sorted(filter(_is_plain, found))
 
     def list_closed(self) -> list[Path]:
@@ -81,12 +84,23 @@ AGENTS: dict[str, PastAgent] = {
         "Codex",
         "codex",
         ".codex",
-        ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
+        tuple(
+            f"{below}/rollout-*.jsonl{end}" for below in ("sessions/**", "archived_sessions") for end in ("", ".zst")
+        ),
         "CODEX_HOME",
         True,
     ),
-    "gemini": PastAgent("Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl")),
+    "gemini": PastAgent(
+        "Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl"), "GEMINI_CLI_HOME/.gemini"
+    ),
     "cline": PastAgent("Cline", "cline", ".cline", ("data/sessions/*/*.messages.json",), "CLINE_DIR"),
     "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",), "COPILOT_HOME", True),
-    "opencode": PastAgent("OpenCode", "opencode", ".local/share/opencode", ("opencode.db",), "XDG_DATA_HOME/opencode"),
+    "opencode": PastAgent(
+        "OpenCode",
+        "opencode",
+        ".local/share/opencode",
+        ("opencode.db", "opencode-*.db"),  # a file for each channel (`packages/opencode/src/storage/db.ts`)
+        "XDG_DATA_HOME/opencode",
+        file_variable="OPENCODE_DB",
+    ),
 }

@@ -8,6 +8,7 @@ the agent's answers and plans are kept; everything else is counted by kind.
 
 import errno
 import hashlib
+import json
 import os
 import re
 import stat
@@ -28,6 +29,7 @@ from memoryd.client.programs.hooks.answering import (
     MOST_FILES,
     is_path,
 )
+from memoryd.client.programs.sessions.compressed import unpack
 from memoryd.client.programs.sessions.prompts import COMMAND, TYPED, clean_prompt
 from memoryd.client.times import seconds
 
@@ -252,7 +254,8 @@ def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[t
     is held: see `read_ends`.
     """
     with open_file(path) as file:
-        file.seek(start)
+        if start:
+            file.seek(start)
         while line := file.readline(BIG_LINE_BYTES):
             offset = start
             start += len(line)
@@ -264,9 +267,23 @@ def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[t
                 yield offset, read_ends(head, tail)
             elif line.strip():
                 try:
-                    yield offset, msgspec.json.decode(line, type=dict[str, Any])
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    yield offset, decode_object(line)
+                except (ValueError, RecursionError):
                     left_out[UNREADABLE] += 1
+
+
+def decode_object(text: bytes) -> dict[str, Any]:
+    """Return a JSON object, also of a text with bytes that are no UTF-8 or with halves of characters, as cut ones have.
+
+    Raise ValueError or RecursionError for anything else.
+    """
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        found = json.loads(text.decode(errors="replace"))
+    if not isinstance(found, dict):
+        raise ValueError("not an object")
+    return found
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -275,7 +292,8 @@ def open_file(path: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return os.fdopen(number, "rb")
+    file = os.fdopen(number, "rb")
+    return unpack(file) if path.suffix == ".zst" else file
 
 
 def read_ends(head: bytes, tail: bytes) -> dict[str, Any]:
@@ -326,8 +344,8 @@ def read_object(path: Path, left_out: Counter[str]) -> dict[str, Any]:
     try:
         with open_file(path) as file:
             if os.fstat(file.fileno()).st_size <= MAX_FILE_BYTES:
-                return msgspec.json.decode(file.read(), type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                return decode_object(file.read())
+    except (ValueError, RecursionError):
         pass
     left_out[UNREADABLE] += 1
     return {}

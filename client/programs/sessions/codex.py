@@ -115,6 +115,7 @@ class _Rollout:
         self.turns: list[tuple[int, int]] = []
         self.turn = self.prompts = self.began_at = 0  # the last is where in the file the turn begins
         self.last_key = self.prompt_key = ""
+        self.picture: tuple[float | None, str] | None = None  # a prompt of which only a picture was read so far
         self.has_header = False
 
     def take(self, offset: int, line: dict[str, Any]) -> None:
@@ -181,6 +182,9 @@ class _Rollout:
         parts = [text for text in texts if not _PICTURE.fullmatch(text)]
         said = "\n".join(text for text in parts if not FRAGMENTS.fullmatch(text))
         typed = judge(said or "".join(parts[:1]))
+        if not parts and any(part.get("type") == "input_image" for part in list_objects(item, "content")):
+            self.picture = at, key  # the words stand after it, and are not read of so long a line
+            return
         if not typed.is_person:
             self._hear_program(typed.kind)
             return
@@ -254,7 +258,7 @@ class _Rollout:
     def _read_event(self, event: dict[str, Any], at: float | None, key: str) -> None:
         match event.get("type"):
             case "user_message":
-                self._confirm(_squeeze(get_text(event, "message")))
+                self._confirm(get_text(event, "message"))
             case "task_started" | "turn_started":
                 self.turn, self.prompts = self.turn + 1, 0
                 self.began_at = self.session.offset
@@ -279,7 +283,7 @@ class _Rollout:
                 completed = get_object(event, "item")
                 if completed.get("type") == "UserMessage":
                     texts = [get_text(part, "text") for part in list_objects(completed, "content")]
-                    self._confirm(_squeeze("\n".join(texts)))
+                    self._confirm("\n".join(texts))
                 elif completed.get("type") == "FileChange":
                     self._note_changes(completed, completed.get("status") == "completed")
             case kind if kind not in _EVENTS:
@@ -289,15 +293,20 @@ class _Rollout:
         for path in get_object(changed, "changes") if is_done else ():
             self.session.write(path)
 
-    def _confirm(self, said: str) -> None:
+    def _confirm(self, message: str) -> None:
         """Note that a prompt was typed: the last one that has the text of this event."""
+        said = _squeeze(message)
         for index, text in reversed(self.unconfirmed.items()):
             if said and (said in text or text in said):
                 del self.unconfirmed[index]
-                self.is_confirmed = True
+                self.is_confirmed, self.picture = True, None
                 return
-        if said:
+        if said and self.picture:
+            judged = judge(message)
+            self._hear_person(judged.text or message, *self.picture, QUEUED if self.prompts else TYPED)
+        elif said:
             self.unmatched = [*self.unmatched[-8:], said]
+        self.picture = None
 
     def _take_back(self, number: Any) -> None:
         """Mark the last turns of the person, and all that was said in them, as taken back."""

@@ -1,12 +1,16 @@
 """OpenCode: `opencode.db`, a SQLite database with sessions, messages and their parts (since 1.2; before, files).
 
-Read by apsw, whose SQLite is new, in one snapshot and without a change, whatever OpenCode does meanwhile.
+Read by apsw, whose SQLite is new, in one snapshot and without a change, whatever OpenCode does meanwhile. Its source is
+`packages/opencode/src` of github.com/anomalyco/opencode: parts and messages are in `session/message-v2.ts`. A fork has
+copies of the messages under other ids, with the times of the originals (`fork` in `session/index.ts`). What a revert
+takes back stays until the next prompt; `revert` of the session says where it begins (`session/revert.ts`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -14,7 +18,6 @@ from memoryd.client.errors import Invalid
 from memoryd.client.extras import advise
 from memoryd.client.programs.hooks.answering import PATCHED
 from memoryd.client.programs.sessions.building import (
-    HOST,
     SUBAGENT,
     THINKING,
     TOOLS,
@@ -22,37 +25,65 @@ from memoryd.client.programs.sessions.building import (
     Session,
     get_object,
     get_text,
+    is_template,
+    list_objects,
     parse_time,
+)
+from memoryd.client.programs.sessions.opencode_prompts import judge
+from memoryd.client.programs.sessions.prompts import (
+    COMMAND,
+    COMPACTION,
+    CONTEXT,
+    NOTICE,
+    QUEUED,
+    REASON,
+    REPLY,
+    SYNTHETIC,
+    TYPED,
 )
 
 if TYPE_CHECKING:
     import apsw
 
 _BUSY_MS = 5000
-_SESSIONS = "SELECT id, directory, parent_id FROM session ORDER BY time_created, id"
+_COLUMNS = "SELECT name FROM pragma_table_info('session') ORDER BY cid"  # newer versions have more
+_SESSIONS = "SELECT * FROM session ORDER BY time_created, id"
 _PARTS = (
-    "SELECT m.id, m.time_created, m.data, p.data FROM message m JOIN part p ON p.message_id = m.id"
+    "SELECT m.id, m.time_created, m.data, p.id, p.data FROM message m LEFT JOIN part p ON p.message_id = m.id"
     " WHERE m.session_id = ? ORDER BY m.time_created, m.id, p.time_created, p.id"
 )
+_WRITES = ("write", "edit")
+# `CorrectedError` in `permission/index.ts`.
+_REFUSED = "The user rejected permission to use this specific tool call with the following feedback: "
+# What `opencode run` denies (`cli/cmd/run.ts`), as nobody is there to answer.
+_OF_RUN = {"question", "plan_enter", "plan_exit"}
+_TYPES = frozenset("file step-start step-finish snapshot patch agent retry".split())
+
+
+class _Message(NamedTuple):
+    """A message with its parts, of each the id and what it holds."""
+
+    id: str
+    at: float | None
+    info: dict[str, Any]
+    parts: list[tuple[str, dict[str, Any]]]
 
 
 def read(path: Path, home: Path) -> Iterator[Session]:
     """Yield the sessions of a database."""
+    began: dict[tuple[float, str], str] = {}  # by the first thing that was said: the session
     with _open(path) as connection:
-        for id, folder, parent in connection.execute(_SESSIONS).fetchall():
-            session = Session("opencode", str(id), str(folder))
-            for key, at, message, part in connection.execute(_PARTS, (id,)):
-                try:
-                    role = get_text(msgspec.json.decode(message), "role")
-                    decoded = msgspec.json.decode(part, type=dict[str, Any])
-                except (msgspec.MsgspecError, RecursionError):
-                    session.left_out[UNREADABLE] += 1
-                    continue
-                if parent:
-                    session.left_out[SUBAGENT] += decoded.get("type") == "text"
-                else:
-                    _read_part(session, decoded, role, parse_time(at), str(key))
-            session.close()
+        names = [str(name) for (name,) in connection.execute(_COLUMNS)]
+        for row in connection.execute(_SESSIONS).fetchall():
+            described = dict(zip(names, row, strict=True))
+            session = Session("opencode", str(described["id"]), str(described["directory"]))
+            session.version = str(described.get("version") or "")
+            session.began = parse_time(described.get("time_created"))
+            _read_session(session, described, _list_messages(session, connection.execute(_PARTS, (described["id"],))))
+            if session.utterances:
+                first = session.utterances[0]
+                origin = began.setdefault((first.at, first.text), session.name)
+                session.forked_from = origin if origin != session.name else ""
             yield session
 
 
@@ -76,21 +107,153 @@ def _open(path: Path) -> "Iterator[apsw.Connection]":
             connection.close()
 
 
-def _read_part(session: Session, part: dict[str, Any], role: str, at: float | None, key: str) -> None:
-    match part.get("type"):
-        case "text" if part.get("synthetic") or part.get("ignored"):
-            session.left_out[HOST] += 1
-        case "text" if role == "user":
-            session.person(get_text(part, "text"), at, f"{key}\0{len(session.utterances)}")
-        case "text" if role == "assistant":
-            session.agent_says(get_text(part, "text"), at, key)
-        case "reasoning":
-            session.left_out[THINKING] += 1
-        case "tool":
-            session.left_out[TOOLS] += 1
-            state = get_object(part, "state")
-            given = get_object(state, "input")
-            if part.get("tool") in ("write", "edit") and state.get("status") == "completed":
-                session.write(given.get("filePath"))
-            for path in PATCHED.findall(get_text(given, "patchText")):
-                session.write(path.strip())
+def _list_messages(session: Session, rows: Iterable[Any]) -> Iterator[_Message]:
+    for (id, at, held), group in groupby(rows, key=lambda row: row[:3]):
+        info = _decode(session, held)
+        parts = [(str(row[3]), _decode(session, row[4])) for row in group if row[3] is not None]
+        if info:
+            yield _Message(str(id), parse_time(get_object(info, "time").get("created")) or parse_time(at), info, parts)
+
+
+def _decode(session: Session, text: Any) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError, TypeError, UnicodeError):
+        session.left_out[UNREADABLE] += 1
+        return {}
+
+
+def _read_session(session: Session, described: dict[str, Any], messages: Iterable[_Message]) -> None:
+    reverted = _decode(session, described["revert"]) if described.get("revert") else {}
+    back = (get_text(reverted, "messageID"), get_text(reverted, "partID"))
+    if described.get("parent_id"):
+        session.left_out[SUBAGENT] += sum(part.get("type") == "text" for one in messages for _, part in one.parts)
+        return
+    reading = _Reading(session)
+    begin = None
+    for message in messages:
+        if back[0] and begin is None and (message.id > back[0] or (message.id == back[0] and not back[1])):
+            session.close()
+            begin = len(session.utterances)
+        if message.info.get("role") == "user":
+            reading.read_prompt(message)
+        elif message.info.get("role") == "assistant":
+            reading.read_answer(message)
+        else:
+            session.unknown[f"messages of {str(message.info.get('role'))[:40]}"] += 1
+    session.close()
+    if begin is not None:
+        session.utterances[begin:] = [said._replace(taken_back=True) for said in session.utterances[begin:]]
+    session.automated = _find_automated(session, described.get("permission"))
+
+
+class _Reading:
+    """A session while its messages are read. `is_working`: the agent called tools and has not ended its turn."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.is_working = False
+        self.worked_until = 0.0
+
+    def read_prompt(self, message: _Message) -> None:
+        """Take in what was typed; texts that OpenCode adds are `synthetic`, others `ignored` by the model."""
+        session, texts, reason = self.session, [], COMMAND
+        for _, part in message.parts:
+            kind, text = part.get("type"), get_text(part, "text")
+            if kind == "text" and (part.get("synthetic") or part.get("ignored")):
+                session.left_out[CONTEXT] += 1
+                reason = NOTICE
+            elif kind == "text":
+                texts.append(text)
+            elif kind == "compaction":
+                reason = COMPACTION
+            elif kind == "subtask":  # a command that an agent of its own answers
+                session.left_out[SUBAGENT] += 1
+            else:
+                self._count_unknown(kind)
+        judged = judge("\n".join(text for text in texts if text.strip()))
+        if judged.is_person:
+            at = message.at or 0.0
+            is_queued = judged.kind == TYPED and (self.is_working or at < self.worked_until)
+            if self.is_working:
+                session.drop_interim()
+            session.says(QUEUED if is_queued else judged.kind, judged.text, message.at, message.id)
+        elif texts and judged.kind != COMMAND:
+            session.program_says(judged.kind)
+        elif reason == COMMAND:
+            session.command()
+        else:
+            session.program_says(reason)
+        self.is_working = False
+
+    def read_answer(self, message: _Message) -> None:
+        """Take in what the agent said and did; a summary is for itself."""
+        session, info = self.session, message.info
+        folder = get_text(get_object(info, "path"), "cwd")
+        self.worked_until = parse_time(get_object(info, "time").get("completed")) or 0.0
+        for id, part in message.parts:
+            match part.get("type"):
+                case "text" if info.get("summary") is True:
+                    session.left_out[COMPACTION] += 1
+                case "text" if part.get("synthetic") or part.get("ignored"):
+                    session.left_out[SYNTHETIC] += 1
+                case "text":
+                    session.agent_says(get_text(part, "text"), message.at, message.id, folder)
+                    self.is_working = False
+                case "reasoning":
+                    session.left_out[THINKING] += 1
+                case "tool":
+                    session.left_out[TOOLS] += 1
+                    self.is_working = True
+                    self._read_call(part, message, f"{message.id}\0{id}", folder)
+                case kind:
+                    self._count_unknown(kind)
+        if info.get("finish") not in (None, "tool-calls"):
+            self.is_working = False
+
+    def _read_call(self, part: dict[str, Any], message: _Message, key: str, folder: str) -> None:
+        session, state = self.session, get_object(part, "state")
+        given, is_done = get_object(state, "input"), state.get("status") == "completed"
+        at = parse_time(get_object(state, "time").get("end")) or message.at
+        if part.get("tool") in _WRITES and is_done:
+            session.write(given.get("filePath"), folder)
+        for path in PATCHED.findall(get_text(given, "patchText")) if is_done else ():
+            session.write(path.strip(), folder)
+        if part.get("tool") == "question" and is_done:
+            answers = get_object(state, "metadata").get("answers")
+            asked = [
+                (get_text(question, "question"), reply)
+                for question, answer in zip(list_objects(given, "questions"), answers or (), strict=False)
+                if (reply := ", ".join(text for text in answer or () if isinstance(text, str)).strip())
+            ]
+            if asked:
+                questions, replies = zip(*asked, strict=True)
+                self._hear("\n".join(replies), at, key, folder, REPLY, "\n".join(questions))
+        _, refused, reason = get_text(state, "error").partition(_REFUSED)
+        if refused and reason.strip():
+            self._hear(reason.strip(), at, key, folder, REASON)
+
+    def _hear(self, text: str, at: float | None, key: str, folder: str, kind: str, question: str = "") -> None:
+        self.session.drop_interim()
+        self.session.says(kind, text, at, key, folder, question)
+
+    def _count_unknown(self, kind: Any) -> None:
+        if kind not in _TYPES:
+            self.session.unknown[f"parts of type {str(kind)[:40]}"] += 1
+
+
+def _find_automated(session: Session, permission: Any) -> str:
+    """Return by what it is seen that a program ran a session."""
+    rules = {"rules": _decode_list(permission)}
+    denied = {get_text(rule, "permission") for rule in list_objects(rules, "rules") if rule.get("action") == "deny"}
+    if denied >= _OF_RUN:
+        return "opencode run"
+    prompts = [said for said in session.utterances if said.role == "user"]
+    return "a prompt of a program" if len(prompts) == 1 and is_template(prompts[0].text) else ""
+
+
+def _decode_list(text: Any) -> list[Any]:
+    try:
+        return msgspec.json.decode(text, type=list[Any]) if isinstance(text, str) else []
+    except (msgspec.MsgspecError, RecursionError):
+        return []
