@@ -201,7 +201,7 @@ def _apply_options(core: "Core", options: argparse.Namespace) -> None:
 
 
 def _take_up_waiting(folder: Path) -> None:
-    from memoryd.daemon.store import swap
+    from memoryd.daemon.upkeep import swap
 
     if former := swap.take_up(folder, time()):
         logger.warning("the database was exchanged; the former one is in %s", former)

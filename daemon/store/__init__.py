@@ -18,9 +18,8 @@ duplicates are found by the text's own. A long text has vectors of its parts (`p
 **The writer** (`writer`) is the only connection that writes. It takes all waiting jobs into one transaction: one
 fsync for all. Where there are several, each runs in a savepoint. Its changes in RAM follow the commit.
 
-**Another database** in place of the present one (restore, recovery, reset) is made in `next.part` by a process of
-its own (`rescue`), checked, and renamed to `next`. A process that holds the lock of the data directory puts it in
-place, the daemon before it opens anything (`swap`). Copies (`copies`) get their name once they are checked.
+Copies (`copies`) get their name once they are checked. Another database in place of the present one is made by
+`daemon/upkeep`.
 
 A memory is **superseded** as long as a successor of it exists and has not expired (`successors`). `filters.ALIVE` and
 the masks of `arrays/columns` alone decide that; a deleted successor is kept in `deleted_successors` as a link.

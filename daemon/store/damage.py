@@ -1,7 +1,7 @@
 """Checks of the database, and its repair: indexes are made again, and what is derived is rebuilt from the rows.
 
 SQLite cannot make again a table or index that it cannot walk. Where a page is damaged a new file is needed:
-`memctl repair --recover` (`rescue`), or a copy.
+`memctl repair --recover` (`upkeep/rescue`), or a copy.
 """
 
 from collections.abc import Callable

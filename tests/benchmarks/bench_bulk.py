@@ -24,7 +24,7 @@ from harness import Daemon, Report, database, give_vectors, percentile, progress
 
 from memoryd.client import Client, MemorydError, methods, protocol
 from memoryd.daemon.jobs.table import list_jobs
-from memoryd.daemon.store import examine
+from memoryd.daemon.upkeep import examine
 
 _BULK, _OTHERS = 30_000_000, 40_000_000  # numbers of texts that no database holds
 _KNOWN = 20_000  # texts of the other client that have a vector

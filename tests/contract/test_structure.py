@@ -32,8 +32,11 @@ def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def speaks_sql(path: str) -> bool:
-    """Whether a module may have SQL: those of the store, arrays in RAM that are read from it, tables of a room."""
-    return path.startswith(("daemon/store/", "daemon/arrays/")) or "/tables/" in path
+    """Whether a module may have SQL: those of the store, arrays in RAM that are read from it, tables of a room.
+
+    And `upkeep`, which works on whole files of databases.
+    """
+    return path.startswith(("daemon/store/", "daemon/arrays/", "daemon/upkeep/")) or "/tables/" in path
 
 
 def test_only_the_store_the_tables_of_rooms_and_readers_of_other_programs_import_sqlite() -> None:

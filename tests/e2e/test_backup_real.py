@@ -10,8 +10,8 @@ import pytest
 from memoryd.client import Client
 from memoryd.client.programs.memctl import run
 from memoryd.client.protocol import Record
-from memoryd.daemon.store.rescue import restore
 from memoryd.daemon.store.store import Store
+from memoryd.daemon.upkeep.rescue import restore
 from workbench import Process
 
 WRITERS = 8

@@ -148,7 +148,7 @@ class Patient:
 def examine_file(path: Path, *, check: bool) -> dict[str, Any]:
     """Return the facts about a database file; raise `MemorydError` with what SQLite says of a broken one."""
     words = [str(path), "--check"] if check else [str(path)]
-    found: dict[str, Any] = msgspec.json.decode(read_output("memoryd.daemon.store.examine", words))
+    found: dict[str, Any] = msgspec.json.decode(read_output("memoryd.daemon.upkeep.examine", words))
     return found
 
 

@@ -20,10 +20,11 @@ from memoryd.client.protocol import (
     ResumeObserving,
     Traces,
 )
-from memoryd.daemon.store import rescue, settings
+from memoryd.daemon.store import settings
 from memoryd.daemon.store.pauses import Pauses, TurnPlace
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.upkeep import rescue
 
 if TYPE_CHECKING:
     from conftest import Daemon

@@ -13,8 +13,8 @@ from test_recovering import break_pages, pages_of
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import NewMemory, Verification, Verify
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store.rescue import recover
 from memoryd.daemon.store.store import FILE_NAME, Store
+from memoryd.daemon.upkeep.rescue import recover
 from workbench import CountingEmbedder, add, add_many, ask, found, running, search, wait_until
 
 NUMBER = 200

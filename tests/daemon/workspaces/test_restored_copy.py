@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memoryd.daemon.store import rescue
 from memoryd.daemon.store.store import FILE_NAME
+from memoryd.daemon.upkeep import rescue
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.tables import workspaces
 from workbench import CountingEmbedder, running

@@ -19,7 +19,7 @@ from memoryd.client.protocol import Shutdown, Status
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths, spawn
 
-MODULE = "memoryd.daemon.store.rescue"
+MODULE = "memoryd.daemon.upkeep.rescue"
 _STOP_S = 60.0
 _LOCK_S = 10.0
 

@@ -9,9 +9,10 @@ import pytest
 
 from memoryd.client.errors import Conflict, StorageFailed
 from memoryd.client.protocol import AddToken, Delete, Erase, NewTurn, Observe, Undo
-from memoryd.daemon.store import erasing, rescue, upkeep
-from memoryd.daemon.store.rescue import Restored
+from memoryd.daemon.store import erasing, upkeep
 from memoryd.daemon.store.store import FILE_NAME, Store
+from memoryd.daemon.upkeep import rescue
+from memoryd.daemon.upkeep.rescue import Restored
 from workbench import CountingEmbedder, add, ask, running
 
 TRIGGER = "CREATE TRIGGER leak AFTER INSERT ON memories BEGIN INSERT INTO stolen VALUES (new.content); END"

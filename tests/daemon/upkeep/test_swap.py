@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memoryd.daemon.store import swap
 from memoryd.daemon.store.store import FILE_NAME, Store
+from memoryd.daemon.upkeep import swap
 
 NOW = 1_800_000_000.0
 

@@ -1,4 +1,4 @@
-"""`python -m memoryd.daemon.store.examine FILE [--check]`: facts about a database file, as one JSON document.
+"""`python -m memoryd.daemon.upkeep.examine FILE [--check]`: facts about a database file, as one JSON document.
 
 It opens the file read-only, so it may be asked about the database of a running daemon, of one that cannot start, and
 about a copy. `memctl doctor` runs it in a process of its own. Exit code 1 with one sentence on stderr when the file
@@ -76,7 +76,7 @@ def _address(path: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the facts and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.examine", description=read_facts.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.upkeep.examine", description=read_facts.__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--check", action="store_true", help="also run SQLite's quick check")
     options = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
 """What is done to a database while no daemon serves it: restore a copy, read out a damaged one, start again.
 
-`python -m memoryd.daemon.store.rescue restore FILE | recover | reset | take-up | cancel --data-dir DIR` prints one JSON
-document; memctl runs it. The new database is made ready beside the present one, checked, and taken up at once when the
-lock of the directory is free, else by the daemon at its next start (`store/swap.py`).
+`python -m memoryd.daemon.upkeep.rescue restore FILE | recover | reset | take-up | cancel --data-dir DIR` prints one
+JSON document; memctl runs it. The new database is made ready beside the present one, checked, and taken up at once when
+the lock of the directory is free, else by the daemon at its next start (`swap.py`).
 """
 
 import argparse
@@ -23,18 +23,7 @@ from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.rooms import list_rooms
-from memoryd.daemon.store import (
-    erasing,
-    fulltext,
-    jobs,
-    known_projects,
-    leftovers,
-    pauses,
-    salvage,
-    swap,
-    turns,
-    vectors,
-)
+from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, leftovers, pauses, turns, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
@@ -42,12 +31,13 @@ from memoryd.daemon.store.erasing import ErasureRecord
 from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.pauses import PauseRecord
-from memoryd.daemon.store.salvage import SalvagedTable
 from memoryd.daemon.store.schema import DERIVED, VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import listen, process
+from memoryd.daemon.upkeep import salvage, swap
+from memoryd.daemon.upkeep.salvage import SalvagedTable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,7 +63,7 @@ def _give_up(folder: Path, reason: str) -> int:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.rescue", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.upkeep.rescue", description=__doc__)
     parser.add_argument("command", choices=tuple(_COMMANDS))
     parser.add_argument("file", nargs="?", type=Path, help="the copy to restore")
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")

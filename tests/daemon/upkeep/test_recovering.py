@@ -8,9 +8,9 @@ import pytest
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import NewMemory
-from memoryd.daemon.store.rescue import list_tables, recover
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
+from memoryd.daemon.upkeep.rescue import list_tables, recover
 from workbench import CountingEmbedder, add, add_many, found, running
 
 NUMBER = 300
