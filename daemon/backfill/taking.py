@@ -14,7 +14,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import asking
 from memoryd.daemon.memories.parts import PART, PART_BYTES, cut_short
 from memoryd.daemon.registry import Parts, handles
-from memoryd.daemon.store import erasing, history, namespaces, rows, turns, vectors
+from memoryd.daemon.store import erasures, history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.pauses import TurnPlace
@@ -49,7 +49,7 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
     number = -1 if number is None else number
     with core.store.reading() as connection:
         stored = _find_stored(core, connection, call, number, planned[: call.before])
-        is_erased = erasing.was_erased_from(connection, call.session)
+        is_erased = erasures.was_erased_from(connection, call.session)
         if call.dry_run or is_erased:
             for one in wanted:
                 outcome = _compare(core, connection, call, number, one, stored)

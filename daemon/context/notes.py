@@ -18,8 +18,8 @@ from memoryd.daemon.language import talk
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import queries
-from memoryd.daemon.store.erasing import SUMMARY
 from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.queries import SUMMARY
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 

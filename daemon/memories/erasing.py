@@ -21,6 +21,7 @@ from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import (
     copies,
     erasing,
+    erasures,
     leftovers,
     mentions,
     queries,
@@ -76,7 +77,7 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         report.copies = [str(path) for path in leftovers.find_copies(core.folder, every, beside)]
         return report
     with core.store.reading() as connection:
-        every = list(dict.fromkeys([*every, *erasing.find_all_erased(connection)]))
+        every = list(dict.fromkeys([*every, *erasures.find_all_erased(connection)]))
     for path in paths:
         try:
             leftovers.rewrite(path, every, beside, core.clock())
@@ -159,7 +160,7 @@ def _choose(core: Core, call: Erase) -> _Chosen:
         active = [turn for turn in active if not mention or mention.is_in(turn)]
         past = _find_past(connection, call, mention, selection.reached)
         ids = list(dict.fromkeys(stored + [turn.key for turn in active] + [one.id for one in past]))
-        again = sorted(set(erasing.find_erased(connection, call.ids)) - set(ids))
+        again = sorted(set(erasures.find_erased(connection, call.ids)) - set(ids))
         shown = _describe(connection, mention, ids, past) if mention else []
     for prefix in call.ids:
         choose_unique(prefix, [id for id in [*ids, *again] if id.startswith(prefix)])
@@ -216,7 +217,7 @@ def _describe(
 
 
 def _erase_beside(core: Core, transaction: Transaction, beside: Beside, unsent: Sequence[str]) -> None:
-    erasing.note_sessions(transaction.connection, unsent)
+    erasures.note_sessions(transaction.connection, unsent)
     beside.erase(transaction.connection)
     changed = beside.forget_around(transaction.connection)
     core.active.follow(transaction, changed.rings)

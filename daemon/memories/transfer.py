@@ -21,7 +21,18 @@ from memoryd.daemon.memories import keyed, parts
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search import active
-from memoryd.daemon.store import erasing, feedback, history, links, namespaces, present, queries, rows, turns, vectors
+from memoryd.daemon.store import (
+    erasures,
+    feedback,
+    history,
+    links,
+    namespaces,
+    present,
+    queries,
+    rows,
+    turns,
+    vectors,
+)
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, compile_filter
@@ -198,12 +209,12 @@ def _plan_steps(
     ids = [record.id for record, _ in pairs]
     by_id, recent = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
     absent = [id for id in ids if id not in by_id and id not in recent]
-    erased = set() if call.overwrite else erasing.select_erased(connection, absent)
+    erased = set() if call.overwrite else erasures.select_erased(connection, absent)
     deleted = {} if call.overwrite else history.find_deletions(connection, absent)
     for record, row in pairs:
         number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
-    suspect = set() if call.overwrite else erasing.find_suspect(connection, [row for _, row in pairs])
+    suspect = set() if call.overwrite else erasures.find_suspect(connection, [row for _, row in pairs])
     steps = []
     for record, row in pairs:
         if record.id in erased:

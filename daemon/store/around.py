@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from memoryd.daemon.store import history
+from memoryd.daemon.store import history, turns
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.turns import StoredTurn
 
 _SESSION = "iif(m.turns > 0, coalesce(m.metadata ->> '$.session', ''), '')"
 _SOURCES = {
@@ -65,15 +64,7 @@ def find(connection: apsw.Connection) -> Iterator[Around]:
         held = history.decode_image(before)
         if one := held.row or held.turn:
             text = one.neighbours if isinstance(one, Row) else one.previous
-            yield Around("history", number, id, one.namespace, read_session(one), one.created_at, text)
-
-
-def read_session(record: Row | StoredTurn) -> str:
-    """Return the session that a turn was said in; nothing for a memory that is no turn."""
-    if isinstance(record, StoredTurn):
-        return record.session
-    session = msgspec.json.decode(record.metadata).get("session") if record.turns else None
-    return session if isinstance(session, str) else ""
+            yield Around("history", number, id, one.namespace, turns.read_session(one), one.created_at, text)
 
 
 def cut(connection: apsw.Connection, keep: Callable[[Around], str]) -> ChangedAround:

@@ -5,8 +5,7 @@ zeros; erased words leave the full-text index when `merge` is done. `find_derive
 with memories.
 """
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -14,14 +13,12 @@ import msgspec
 
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.rooms import list_rooms
-from memoryd.daemon.store import around, fulltext, history, rows, settings, thoughts, trimming, turns
+from memoryd.daemon.store import around, erasures, fulltext, history, rows, thoughts, trimming, turns
 from memoryd.daemon.store.history import Image
+from memoryd.daemon.store.queries import SUMMARY
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import KEPT_CHARS, StoredTurn
 
-SUMMARY = "session_summary"  # the source of notes on sessions
-_SESSIONS = "erased_sessions"  # setting: a JSON list
-_MOST_NOTED = 10_000
 _MERGED_PAGES = 100  # of one transaction, which others wait for
 
 
@@ -72,25 +69,6 @@ def find_past(connection: apsw.Connection, ids: Iterable[str] | None = None) -> 
         sql += f" AND memory IN ({', '.join('?' * len(values))})"
     for memory, before in connection.execute(sql, values):
         yield Past(str(memory), history.decode_image(str(before)))
-
-
-def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[str]:
-    """Return what was erased already and has an id that begins with a prefix: a copy may still hold it."""
-    sql = (
-        "SELECT h.memory FROM history h JOIN operations o ON o.number = h.operation"
-        f" WHERE o.kind = '{history.ERASE}' AND h.memory >= ? AND h.memory < ?"
-    )
-    return [str(id) for prefix in prefixes for (id,) in connection.execute(sql, rows.id_range(prefix))]
-
-
-def find_all_erased(connection: apsw.Connection) -> list[str]:
-    """Return all that was erased and has not come back: an erase that was cut short left it in copies."""
-    sql = (
-        "SELECT DISTINCT h.memory FROM history h JOIN operations o ON o.number = h.operation"
-        f" WHERE o.kind = '{history.ERASE}' AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory)"
-        " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.key = h.memory)"
-    )
-    return [str(id) for (id,) in connection.execute(sql)]
 
 
 def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
@@ -167,7 +145,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     texts = _gather(connection, every, list(by_id.values()), list(active.values()))
     skipped = _find_skipped(connection, every, texts)
     _note_sessions_of(connection, every, [*by_id.values(), *active.values()])
-    note_sessions(connection, skipped.values())
+    erasures.note_sessions(connection, skipped.values())
     operation = history.begin(connection, history.ERASE, "", now)
     _record(connection, operation, ids, [*by_id.values(), *active.values()])
     marks = ", ".join("?" * len(every))
@@ -228,21 +206,7 @@ def _find_skipped(connection: apsw.Connection, ids: set[str], texts: Iterable[st
 
 def _note_sessions_of(connection: apsw.Connection, ids: set[str], records: Iterable[Row | StoredTurn]) -> None:
     found = [_session_of(one) for one in records] + [one.session for one in find_past(connection, ids)]
-    note_sessions(connection, (session for _, session, _ in filter(None, found)))
-
-
-def note_sessions(connection: apsw.Connection, sessions: Iterable[str]) -> None:
-    """Note by digests of their names of which sessions something is erased: no backfill takes in more of them.
-
-    An empty name stands for what is of no session.
-    """
-    _note_digests(connection, sorted({_digest(session) for session in sessions}))
-
-
-def _note_digests(connection: apsw.Connection, digests: Sequence[str]) -> None:
-    noted = _read_noted(connection)
-    if new := [digest for digest in digests if digest not in noted]:
-        settings.put(connection, _SESSIONS, msgspec.json.encode([*noted, *new][-_MOST_NOTED:]).decode())
+    erasures.note_sessions(connection, (session for _, session, _ in filter(None, found)))
 
 
 class ErasureRecord(NamedTuple):
@@ -254,7 +218,7 @@ class ErasureRecord(NamedTuple):
 
 def read_record(connection: apsw.Connection) -> ErasureRecord:
     """Return what is known of all that was erased and has not come back."""
-    return ErasureRecord(_read_noted(connection), find_all_erased(connection))
+    return ErasureRecord(erasures.read_noted(connection), erasures.find_all_erased(connection))
 
 
 def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -> list[str]:
@@ -263,15 +227,15 @@ def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -
     What was said around the turns of a session of which something was erased goes too.
     """
     connection.pragma("secure_delete", True)
-    _note_digests(connection, record.sessions)
+    erasures.note_digests(connection, record.sessions)
     there = {*rows.read_ids(connection, record.ids), *turns.read_keys(connection, record.ids)}
     there |= {str(id) for (id,) in connection.execute(_DELETED)}.intersection(record.ids)
     every = [*sorted(there), *find_derived(connection, there)] if there else []
     for part in split_evenly(every, _PART):
         erase(connection, part, now)
     if sessions := set(record.sessions):  # others may hold what is not there by itself any more
-        around.cut(connection, lambda one: "" if _digest(one.session) in sessions else one.text)
-    known = set(find_all_erased(connection))
+        around.cut(connection, lambda one: "" if erasures.digest(one.session) in sessions else one.text)
+    known = set(erasures.find_all_erased(connection))
     if new := [id for id in record.ids if id not in known]:
         operation = history.begin(connection, history.ERASE, "", now)
         for id in new:
@@ -290,44 +254,6 @@ def erase_from_file(connection: apsw.Connection) -> None:
     while merge(connection, is_first):
         is_first = False
     connection.execute("VACUUM")
-
-
-def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
-    """Return which of some ids are those of memories or turns that were erased, as far as the history goes back."""
-    sql = (
-        "SELECT 1 FROM history h JOIN operations o ON o.number = h.operation"
-        f" WHERE h.memory = ? AND o.kind = '{history.ERASE}'"
-    )
-    return {id for id in ids if connection.execute(sql, (id,)).get}
-
-
-def was_erased_from(connection: apsw.Connection, session: str) -> bool:
-    """Return whether something of a session was erased."""
-    return bool(session) and _digest(session) in _read_noted(connection)
-
-
-def find_suspect(connection: apsw.Connection, records: Collection[Row]) -> set[str]:
-    """Return the ids of those memories from elsewhere around which something may have been said that was erased here.
-
-    That are turns of a session of which something was erased, and where anything was, all that are of no session.
-    """
-    noted = set(_read_noted(connection))
-    is_any = bool(noted) or connection.execute(_ANY_ERASED, (history.ERASE,)).get is not None
-    if not is_any:
-        return set()
-    sessions = {record.id: around.read_session(record) for record in records if record.neighbours}
-    return {id for id, session in sessions.items() if not session or _digest(session) in noted}
-
-
-_ANY_ERASED = "SELECT 1 FROM operations WHERE kind = ? LIMIT 1"
-
-
-def _read_noted(connection: apsw.Connection) -> list[str]:
-    return msgspec.json.decode(settings.read(connection, _SESSIONS) or "[]", type=list[str])
-
-
-def _digest(session: str) -> str:
-    return hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
 def _record(

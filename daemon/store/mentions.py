@@ -14,7 +14,7 @@ import msgspec
 from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.protocol import Mentioned
 from memoryd.client.wording import Wording
-from memoryd.daemon.store import around, erasing, feedback, rows, thoughts, turns
+from memoryd.daemon.store import around, erasing, erasures, feedback, rows, thoughts, turns
 from memoryd.daemon.store.around import Around, ChangedAround
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -184,7 +184,7 @@ class Beside(NamedTuple):
     def erase(self, connection: apsw.Connection) -> None:
         """Erase it, but for memories and turns."""
         connection.pragma("secure_delete", True)
-        erasing.note_sessions(connection, self._find_sessions(connection))
+        erasures.note_sessions(connection, self._find_sessions(connection))
         for table in _WAITING:
             where = "id = ?" if table != "thoughts" else "(namespace, session, kind) = (?, ?, ?)"
             connection.executemany(f"DELETE FROM {table} WHERE {where}", self._find(connection, table))
@@ -210,7 +210,7 @@ class Beside(NamedTuple):
         if self.mention is None:
             return ChangedAround([], set(), set())
         changed = around.cut(connection, lambda one: "" if self._is_around(one) else one.text)
-        erasing.note_sessions(connection, changed.sessions)
+        erasures.note_sessions(connection, changed.sessions)
         return changed
 
     def _is_around(self, one: Around) -> bool:

@@ -33,7 +33,8 @@ _LATEST_OF_SESSION = (
 # Sources of what was drawn out of conversations; what has another one and is no turn was saved on purpose.
 EXTRACTION = "extraction"  # the source of facts that are drawn out of a conversation
 CLAUDE_CODE, CODEX = OF_HOSTS = "claude-code", "codex"  # sources: notes that these agents keep in files of their own
-DRAWN = (EXTRACTION, "session_summary", "task_completion")
+SUMMARY = "session_summary"  # of notes on sessions
+DRAWN = (EXTRACTION, SUMMARY, "task_completion")
 
 
 Provenance = Literal["saved", "said"]

@@ -388,3 +388,11 @@ def remove_jobs(connection: apsw.Connection, keys: Iterable[str], *jobs: str) ->
 def count_asked(connection: apsw.Connection) -> dict[str, int]:
     """Return for each job how many turns and memories wait for it."""
     return dict(connection.execute("SELECT job, count(*) FROM cognition GROUP BY job"))
+
+
+def read_session(record: Row | StoredTurn) -> str:
+    """Return the session that a turn was said in; nothing for a memory that is no turn."""
+    if isinstance(record, StoredTurn):
+        return record.session
+    session = msgspec.json.decode(record.metadata).get("session") if record.turns else None
+    return session if isinstance(session, str) else ""

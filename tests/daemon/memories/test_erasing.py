@@ -27,7 +27,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.registry import finish
-from memoryd.daemon.store import contexts, copies, leftovers, trimming, upkeep
+from memoryd.daemon.store import contexts, copies, erasures, leftovers, trimming, upkeep
 from memoryd.daemon.store import erasing as records
 from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.vectors import count, text_hash
@@ -247,7 +247,7 @@ def test_what_was_said_around_others_is_not_restored_with_a_session_of_which_som
         for number, session in enumerate(({"session": "s1"}, {"session": "s2"}))
     ]
     ask(core, ImportMemories(records=put))
-    gone = empty._replace(sessions=[records._digest("s1")])
+    gone = empty._replace(sessions=[erasures.digest("s1")])
     core.store.write(lambda one: records.carry_over(one.connection, gone, 6.0)).result()
     assert [one.neighbours for one in ask(core, ExportMemories()).records] == ["", SECRET]
 

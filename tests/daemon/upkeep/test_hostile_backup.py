@@ -9,7 +9,7 @@ import pytest
 
 from memoryd.client.errors import Conflict, StorageFailed
 from memoryd.client.protocol import AddToken, Delete, Erase, NewTurn, Observe, Undo
-from memoryd.daemon.store import erasing, upkeep
+from memoryd.daemon.store import erasures, upkeep
 from memoryd.daemon.store.store import FILE_NAME, Store
 from memoryd.daemon.upkeep import rescue
 from memoryd.daemon.upkeep.rescue import Restored
@@ -145,9 +145,9 @@ def test_what_was_erased_here_is_erased_again_from_an_older_copy(folder: Path) -
     assert not {kept, deleted, later} & set(report["erased"])
     with closing(Store(folder / "restored")) as store:
         with store.reading() as connection:
-            assert erasing.was_erased_from(connection, "s1")
+            assert erasures.was_erased_from(connection, "s1")
             every = [kept, gone, deleted, former, later]
-            assert erasing.select_erased(connection, every) == {gone, deleted, former, later}
+            assert erasures.select_erased(connection, every) == {gone, deleted, former, later}
         assert store.find_problems() == []
     restored = b"".join(path.read_bytes() for path in (folder / "restored").iterdir())
     assert [word for word in (b"herons", b"wombat", b"jars") if word in restored] == [b"jars"]

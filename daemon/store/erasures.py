@@ -1,0 +1,87 @@
+"""What a database knows of what was erased from it: ids in the history, digests of the sessions."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+
+import apsw
+import msgspec
+
+from memoryd.daemon.store import history, rows, settings, turns
+from memoryd.daemon.store.rows import Row
+
+_SESSIONS = "erased_sessions"  # setting: a JSON list
+_MOST_NOTED = 10_000
+
+
+def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[str]:
+    """Return what was erased already and has an id that begins with a prefix: a copy may still hold it."""
+    sql = (
+        "SELECT h.memory FROM history h JOIN operations o ON o.number = h.operation"
+        f" WHERE o.kind = '{history.ERASE}' AND h.memory >= ? AND h.memory < ?"
+    )
+    return [str(id) for prefix in prefixes for (id,) in connection.execute(sql, rows.id_range(prefix))]
+
+
+def find_all_erased(connection: apsw.Connection) -> list[str]:
+    """Return all that was erased and has not come back: an erase that was cut short left it in copies."""
+    sql = (
+        "SELECT DISTINCT h.memory FROM history h JOIN operations o ON o.number = h.operation"
+        f" WHERE o.kind = '{history.ERASE}' AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory)"
+        " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.key = h.memory)"
+    )
+    return [str(id) for (id,) in connection.execute(sql)]
+
+
+def note_sessions(connection: apsw.Connection, sessions: Iterable[str]) -> None:
+    """Note by digests of their names of which sessions something is erased: no backfill takes in more of them.
+
+    An empty name stands for what is of no session.
+    """
+    note_digests(connection, sorted({digest(session) for session in sessions}))
+
+
+def note_digests(connection: apsw.Connection, digests: Sequence[str]) -> None:
+    """Note of which sessions something is erased, by digests of their names."""
+    noted = read_noted(connection)
+    if new := [one for one in digests if one not in noted]:
+        settings.put(connection, _SESSIONS, msgspec.json.encode([*noted, *new][-_MOST_NOTED:]).decode())
+
+
+def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
+    """Return which of some ids are those of memories or turns that were erased, as far as the history goes back."""
+    sql = (
+        "SELECT 1 FROM history h JOIN operations o ON o.number = h.operation"
+        f" WHERE h.memory = ? AND o.kind = '{history.ERASE}'"
+    )
+    return {id for id in ids if connection.execute(sql, (id,)).get}
+
+
+def was_erased_from(connection: apsw.Connection, session: str) -> bool:
+    """Return whether something of a session was erased."""
+    return bool(session) and digest(session) in read_noted(connection)
+
+
+def find_suspect(connection: apsw.Connection, records: Collection[Row]) -> set[str]:
+    """Return the ids of those memories from elsewhere around which something may have been said that was erased here.
+
+    That are turns of a session of which something was erased, and where anything was, all that are of no session.
+    """
+    noted = set(read_noted(connection))
+    is_any = bool(noted) or connection.execute(_ANY_ERASED, (history.ERASE,)).get is not None
+    if not is_any:
+        return set()
+    sessions = {record.id: turns.read_session(record) for record in records if record.neighbours}
+    return {id for id, session in sessions.items() if not session or digest(session) in noted}
+
+
+_ANY_ERASED = "SELECT 1 FROM operations WHERE kind = ? LIMIT 1"
+
+
+def read_noted(connection: apsw.Connection) -> list[str]:
+    """Return the digests of the sessions of which something was erased."""
+    return msgspec.json.decode(settings.read(connection, _SESSIONS) or "[]", type=list[str])
+
+
+def digest(session: str) -> str:
+    """Return the digest of a session's name."""
+    return hashlib.sha256(session.encode()).hexdigest()[:32]
