@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-_ROOMS = ("privacy", "context", "conversations", "unasked", "topics", "workspaces", "dreams", "backfill")
+_ROOMS = ("privacy", "context", "erasing", "conversations", "unasked", "topics", "workspaces", "dreams", "backfill")
 
 
 class Idle(Protocol):

@@ -10,10 +10,10 @@ from memoryd.daemon.conversations import summarising, tasks
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.conversations.tables.sessions import SessionEntry, SessionSpan
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.erasing.tables.mentions import LEAST_PREFIX
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, present, turns
-from memoryd.daemon.store.mentions import LEAST_PREFIX
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
 

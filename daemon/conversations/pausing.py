@@ -7,8 +7,9 @@ from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import GetObserving, Observing, Pause, PauseObserving, ResumeObserving
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.erasing.tables import mentions
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import mentions, namespaces
+from memoryd.daemon.store import namespaces
 
 _MAX_BYTES = 4096
 _WHOLE_CHARS = 32  # of the name of a session: agents give them such names

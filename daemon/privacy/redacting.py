@@ -20,7 +20,7 @@ from memoryd.client import credentials
 from memoryd.client.credentials import describe_kinds, redact, redact_tree
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import LOOK, Step, StopCheck, Work
-from memoryd.daemon.memories import erasing
+from memoryd.daemon.erasing import erasing
 from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.privacy.tables import redacting
 from memoryd.daemon.privacy.tables.redacting import TABLES, StoredText

@@ -7,7 +7,6 @@ from memoryd.daemon.memories import (
     adding_many,
     changing,
     deleting,
-    erasing,
     feedback,
     keyed,
     keyed_many,

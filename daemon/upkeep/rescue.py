@@ -22,13 +22,14 @@ import msgspec
 from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
+from memoryd.daemon.erasing.tables import erasing, leftovers
+from memoryd.daemon.erasing.tables.erasing import ErasureRecord
+from memoryd.daemon.erasing.tables.mentions import Beside
 from memoryd.daemon.rooms import list_rooms
-from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, leftovers, pauses, turns, vectors
+from memoryd.daemon.store import fulltext, jobs, known_projects, pauses, turns, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
-from memoryd.daemon.store.erasing import ErasureRecord
-from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.pauses import PauseRecord
 from memoryd.daemon.store.schema import DERIVED, VERSION

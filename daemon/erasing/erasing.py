@@ -1,6 +1,6 @@
 """Erasing for good, in parts: rows and what was made of them, then what is left in the file, then the copies.
 
-A crash between two parts leaves whole parts; the call made again does the rest. `store/erasing` says what is deleted.
+A crash between two parts leaves whole parts; the call made again does the rest. `tables/erasing` says what is deleted.
 """
 
 import logging
@@ -14,25 +14,15 @@ from memoryd.client.errors import Invalid, NotFound, StorageFailed
 from memoryd.client.protocol import Erase, Erased, Mentioned
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.erasing.tables import erasing, leftovers, mentions
+from memoryd.daemon.erasing.tables.mentions import Beside, Mention
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.active import select_turns
-from memoryd.daemon.store import (
-    copies,
-    erasing,
-    erasures,
-    leftovers,
-    mentions,
-    queries,
-    rows,
-    trimming,
-    turns,
-    upkeep,
-)
+from memoryd.daemon.store import copies, erasures, queries, rows, trimming, turns, upkeep
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import UNBOUNDED, compile_filter, is_bounded
-from memoryd.daemon.store.mentions import Beside, Mention
 from memoryd.daemon.store.rows import Row, choose_unique
 from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.store.writer import Transaction, wait_patiently

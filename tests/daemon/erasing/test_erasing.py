@@ -24,12 +24,13 @@ from memoryd.client.protocol import (
     Record,
 )
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.erasing import erasing
+from memoryd.daemon.erasing.tables import erasing as records
+from memoryd.daemon.erasing.tables import leftovers
+from memoryd.daemon.erasing.tables.mentions import Beside
 from memoryd.daemon.jobs.table import list_jobs
-from memoryd.daemon.memories import erasing
 from memoryd.daemon.registry import finish
-from memoryd.daemon.store import contexts, copies, erasures, leftovers, trimming, upkeep
-from memoryd.daemon.store import erasing as records
-from memoryd.daemon.store.mentions import Beside
+from memoryd.daemon.store import contexts, copies, erasures, trimming, upkeep
 from memoryd.daemon.store.vectors import count, text_hash
 from workbench import add, ask, search, wait_until
 

@@ -16,9 +16,10 @@ from pathlib import Path
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import copies, erasing, mentions, upkeep
+from memoryd.daemon.erasing.tables import erasing, mentions
+from memoryd.daemon.erasing.tables.mentions import Beside
+from memoryd.daemon.store import copies, upkeep
 from memoryd.daemon.store.connection import open_writer
-from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.system.process import sync
 

@@ -14,8 +14,9 @@ import msgspec
 from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.protocol import Mentioned
 from memoryd.client.wording import Wording
-from memoryd.daemon.store import around, erasing, erasures, feedback, rows, thoughts, turns
-from memoryd.daemon.store.around import Around, ChangedAround
+from memoryd.daemon.erasing.tables import around, erasing
+from memoryd.daemon.erasing.tables.around import Around, ChangedAround
+from memoryd.daemon.store import erasures, feedback, rows, thoughts, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import StoredTurn

@@ -1,0 +1,6 @@
+"""What erasing brings to the kernel: its call."""
+
+from memoryd.daemon.erasing import erasing
+from memoryd.daemon.rooms import Room
+
+ROOM = Room(handlers=(erasing,))
