@@ -388,7 +388,7 @@ def test_copies_that_hold_what_is_erased_again_are_named_where_there_are_any(
     assert again in memctl("restore", copy).out.splitlines()
     (started / "backups").mkdir()
     shutil.copy(copy, started / "backups/kept-20260101T000000Z.sqlite")
-    hint = f"{again} `memctl erase {id[:8]} --copies` rewrites the copies in the data folder that hold it."
+    hint = f"{again} `memctl erase {id[:8]} --copies` rewrites all copies in the data folder."
     assert hint in memctl("restore", copy).out.splitlines()
 
 

@@ -45,7 +45,7 @@ def _declare(parser: ArgumentParser) -> None:
         help="what mentions this text, now or formerly, in any case; white space, hyphens and underscores are alike;"
         " `-` reads it from stdin",
     )
-    parser.add_argument("--copies", action="store_true", help="rewrite the copies in the data directory that hold it")
+    parser.add_argument("--copies", action="store_true", help="rewrite all copies in the data directory")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     add_origin(add_filters(parser))

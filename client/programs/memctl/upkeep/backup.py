@@ -155,7 +155,7 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         )
     if report.erased:
         erased = f"Erased again, as it was erased here since the copy: {count_text(len(report.erased), 'memory')}."
-        rest = f" `memctl erase {report.erased[0][:8]} --copies` rewrites the copies in the data folder that hold it."
+        rest = f" `memctl erase {report.erased[0][:8]} --copies` rewrites all copies in the data folder."
         lines.append(f"{erased}{rest if report.copies else ''}")
         if report.parts:
             lines.append(
