@@ -45,7 +45,7 @@ def plan(turns: Iterable[PastTurn], is_paused: Callable[[str, float], bool]) -> 
         own = PAUSED if is_paused(turn.folder, at) else PRIVATE if turn.content == WHOLE else None
         unheard = own if turn.role == "user" else unheard
         refused = own or unheard or gate.check(turn.content)
-        asked = pairing.find_asked(said.turns[-1] if said.turns else None, turn, at)
+        asked = None if turn.to_program else pairing.find_asked(said.turns[-1] if said.turns else None, turn, at)
         if asked and refused in gate.QUIET:
             refused = None
         if refused:
@@ -85,11 +85,13 @@ class _SaidBefore:
 
     def find_answered(self, turn: PastTurn, at: float) -> RecentTurn | None:
         """Return the turn that another one answers: a question, else for the assistant what the user said last."""
+        if turn.to_program:
+            return None
         asked = pairing.find_question(self.turns[: -pairing.LOOK_BACK - 1 : -1], turn, at)
         if asked is not None and self._is_last_heard(asked):
             return asked
         request = self._request
-        if turn.role != "assistant" or turn.to_program or request is None or not pairing.can_answer(turn):
+        if turn.role != "assistant" or request is None or not pairing.can_answer(turn):
             return None
         return request if pairing.is_recent(request, at) and self._is_last_heard(request) else None
 

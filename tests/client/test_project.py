@@ -54,6 +54,25 @@ def test_a_linked_worktree_shares_the_namespace_of_its_main_checkout(home: Path)
     assert project_namespace(home / "api-fix") == "api"
 
 
+def test_a_worktree_that_was_met_belongs_to_its_checkout_when_it_is_gone(home: Path) -> None:
+    main, other = made(home, "api"), made(home, "other")
+    for checkout in (main, other):
+        git("init", checkout)
+        git("-C", checkout, "commit", "--allow-empty", "-m", "first")
+    git("-C", main, "worktree", "add", home / "fix")
+    git("-C", main, "worktree", "add", home / "unmet")
+    assert [project_namespace(folder) for folder in (main, home / "fix" / "src")] == ["api", "api"]
+    for name in ("fix", "unmet"):
+        git("-C", main, "worktree", "remove", "--force", home / name)
+    assert [project_namespace(home / name, note=False) for name in ("fix/src", "fix", "unmet")] == [
+        "api",
+        "api",
+        "unmet",
+    ]
+    git("init", home / "fix")  # another project has its place now
+    assert project_root(home / "fix") == str(home / "fix")
+
+
 def test_a_submodule_is_a_project_of_its_own(home: Path) -> None:
     library = made(home, "api", "library")
     made(home, "api", ".git")

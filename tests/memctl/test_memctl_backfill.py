@@ -1,5 +1,6 @@
 """backfill: past sessions, as the programs themselves wrote them (tests/data/backfill), come in whole, once."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_daemon import Memctl
 
+from memoryd.client.programs.backfill.placing import find_place, name_place
 from memoryd.client.programs.hooks import spool
 from memoryd.client.programs.sessions.agents import AGENTS
 from memoryd.client.programs.sessions.building import Session
@@ -102,6 +104,153 @@ def test_a_session_that_was_cut_off_keeps_what_is_whole(agent: str, home: Path) 
     path.write_bytes(data[: data.rindex(SECOND.encode()) - 40])
     (session,) = AGENTS[agent].read(path)
     assert [turn.text for turn in session.utterances][:2] == [FIRST, DONE]
+
+
+# What they leave out -------------------------------------------------------------------------------------------------
+
+
+def put_case(home: Path, case: str) -> None:
+    """Put sessions of Claude Code that were made by keys in a terminal into a home folder."""
+    shutil.copytree(SAMPLES / "cases" / "claude-code" / case, home / ".claude" / "projects" / case)
+
+
+def run_both(memctl: Memctl, *words: str) -> dict[str, Any]:
+    """Return the report of a run; a dry run before it says the same."""
+    shown = memctl("backfill", "--dry-run", "--json", *words).json
+    done = memctl("backfill", "--json", *words).json
+    compared = ("taken", "known", "left_out", "automated", "unknown", "problems")
+    assert {name: done[name] for name in compared} == {name: shown[name] for name in compared}
+    return done
+
+
+def test_what_a_fork_and_two_terminals_repeat_comes_in_once(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    put_case(home, "forks")
+    done = run_both(memctl)
+    assert (done["taken"], done["left_out"]) == (12, {"copies of what was said in another session": 2})
+    with daemon.client("billing") as client:
+        first = next(memory for memory in client.list(limit=20) if "8443" in memory.content)
+        assert first.metadata["session"].startswith("30cbb351")  # the one that it was said in, not the fork
+    assert memctl("backfill", "--json").json["known"] == 12
+
+
+def test_what_was_taken_back_and_what_programs_ran_stays_out_and_is_named(
+    home: Path, daemon: "Daemon", memctl: Memctl
+) -> None:
+    put_case(home, "rewind")
+    put_case(home, "programs")
+    done = run_both(memctl)
+    assert done["taken"] == 10
+    assert done["left_out"]["taken back by the person"] == 2
+    assert sorted(one["begins"] for one in done["automated"]) == [
+        "Count the lines of all files.",
+        "Observe what happened.",
+    ]
+    assert "with one prompt): Count the lines of all files." in memctl("backfill", "--dry-run").out
+    assert not any("wrong" in content for content in contents(daemon))
+    assert run_both(memctl, "--automated")["taken"] == 4
+
+
+def test_a_fork_with_ids_of_its_own_repeats_what_the_session_that_it_names_begins_with(
+    home: Path, daemon: "Daemon", memctl: Memctl
+) -> None:
+    put_case(home, "tools")
+    (path,) = (home / ".claude" / "projects" / "tools").iterdir()
+    said = path.read_text().replace('"uuid":"', '"uuid":"f').replace('"parentUuid":"', '"parentUuid":"f')
+    line = {"type": "user", "message": {"content": "In the fork something else is asked."}, "cwd": "/home/me/billing"}
+    line |= {"forkedFrom": {"sessionId": path.stem}, "timestamp": "2026-11-29T20:00:00Z", "uuid": "f1"}
+    (path.parent / "fork.jsonl").write_text(f"{said}{json.dumps(line)}\n")
+    done = run_both(memctl)
+    assert done["left_out"]["copies of what was said in another session"] == 18
+    assert sorted(content for content in contents(daemon) if "fork" in content) == [
+        "In the fork something else is asked."
+    ]
+
+
+def test_one_file_never_costs_another_and_what_is_not_known_is_named(
+    home: Path, daemon: "Daemon", memctl: Memctl
+) -> None:
+    put_case(home, "rewind")
+    place = home / ".claude" / "projects" / "rewind"
+    (path,) = place.iterdir()
+    lines = path.read_text().splitlines(keepends=True)
+    os.mkfifo(place / "a.jsonl")
+    (place / "b.jsonl").symlink_to(path)
+    (place / "c.jsonl").write_text('{"type": "user", "message": 3}\n{"type": "user"')
+    (place / "d.jsonl").write_text('{"type": "hologram", "version": "9.1"}\n')
+    path.write_text("".join(lines[:-1]) + '{"type": "unfin')
+    done = run_both(memctl)
+    assert (done["taken"], done["problems"]) == (6, [])
+    assert done["left_out"]["unreadable lines"] == 2
+    assert done["unknown"] == {"Claude Code 9.1: entries of type hologram": 1}
+    path.write_text("".join(lines))
+    assert memctl("backfill", "--json").json["taken"] == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
+def test_a_folder_that_may_not_be_read_is_named(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    put_case(home, "rewind")
+    put_case(home, "forks")
+    closed = home / ".claude" / "projects" / "forks"
+    closed.chmod(0)
+    try:
+        done = run_both(memctl)
+    finally:
+        closed.chmod(0o700)
+    assert (done["taken"], done["problems"]) == (6, [f"{closed} cannot be read"])
+
+
+def test_a_deleted_and_an_erased_turn_stay_out(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    put_case(home, "rewind")
+    assert run_both(memctl)["taken"] == 6
+    with daemon.client("billing") as client:
+        (gone,) = (memory for memory in client.list(limit=20) if memory.content.startswith("This one is right"))
+        client.delete(gone.id)
+    again = run_both(memctl)
+    assert (again["taken"], again["left_out"]["it was deleted"]) == (0, 1)
+    assert memctl("erase", "--matching", "release", "--yes").code == 0
+    again = run_both(memctl)
+    assert again["taken"] == 0
+    assert not any("release" in content for content in contents(daemon))
+
+
+# Places --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_place_is_the_project_in_which_something_was_said_also_when_it_is_gone(home: Path) -> None:
+    """Each row: the folder, where its session began, and the top folder of the project."""
+    api = home / "work" / "api"
+    (api / ".git").mkdir(parents=True)
+    rows = [
+        (str(api / "src"), str(api), str(api)),
+        (f"{api}/.worktrees/fix/src", f"{api}/.worktrees/fix", str(api)),
+        ("/home/ada/shop/src", "/home/ada/shop", "/home/ada/shop"),
+        ("/home/ada/other", "/home/ada/shop", "/home/ada/other"),
+        ("D:\\work\\shop", "D:\\work\\shop", "D:\\work\\shop"),
+        ("d:/work/shop/src", "D:\\work\\shop", "D:\\work\\shop"),
+        ("C:\\Users\\ada", "D:\\work\\shop", "C:\\Users\\ada"),
+        ("\\\\wsl$\\Ubuntu" + str(api).replace("/", "\\"), str(api), str(api)),
+        ("work/api", str(api), ""),
+        ("/home/ada/kept/fix/src", "/home/ada/kept", "/home/ada/kept"),
+    ]
+    places = []
+    for folder, began, _ in rows:
+        session = Session("claude-code", "s", began)
+        session.worktrees["/elsewhere/fix"] = str(api)
+        places.append((folder, began, find_place(folder, session)))
+        assert find_place("/elsewhere/fix/src", session) == str(api)
+    assert places == rows
+    assert [name_place(root, False) for root in ("D:\\work\\shop", "C:\\Users\\ada", "E:\\")] == ["shop", "", ""]
+
+
+def test_sessions_of_temporary_folders_are_left_out_unless_they_are_wanted(
+    home: Path, daemon: "Daemon", memctl: Memctl
+) -> None:
+    put_case(home, "rewind")
+    for path in home.glob(".claude/projects/*/*.jsonl"):
+        path.write_text(path.read_text().replace("/home/me/billing", "/tmp/billing"))
+    done = run_both(memctl)
+    assert (done["taken"], done["left_out"]["turns in temporary folders (--temporary takes them in)"]) == (0, 6)
+    assert run_both(memctl, "--temporary")["taken"] == 6
 
 
 # The command ---------------------------------------------------------------------------------------------------------

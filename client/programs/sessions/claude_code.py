@@ -335,10 +335,12 @@ def _find_automated(session: Session, entry_points: set[str]) -> str:
     """Return by which two signs it is seen that a program ran a session, empty where a person may have typed in it."""
     prompts = [said for said in session.utterances if said.role == "user"]
     entry_point = next(iter(entry_points), "") if len(entry_points) == 1 else ""
-    if entry_point not in _PROGRAMS or not prompts:
+    if not prompts and session.left_out[PEER]:
+        return "prompts of other agents alone"
+    if entry_point not in _PROGRAMS:
         return ""
     if _OBSERVERS.search(session.folder):
         return f"{entry_point} in the folder of an observer"
-    if prompts[0].text.startswith(_OBSERVES):
+    if prompts and prompts[0].text.startswith(_OBSERVES):
         return f"{entry_point} with the prompt of an observer"
-    return f"{entry_point} with one prompt" if len(prompts) == 1 and entry_point != "sdk-ts" else ""
+    return f"{entry_point} with one prompt" if len(prompts) <= 1 and entry_point != "sdk-ts" else ""

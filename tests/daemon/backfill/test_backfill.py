@@ -10,6 +10,7 @@ from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import Delete, Erase, List, Memory, NewTurn, PauseObserving, ResumeObserving
 from memoryd.client.protocol.backfill import Backfill, Backfilled, PastTurn
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language.rating import SMALL_TALK
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.pauses import Pauses, TurnPlace
 from workbench import Clock, add, ask, undo
@@ -49,6 +50,14 @@ def test_turns_become_memories_of_l2_at_the_time_at_which_they_were_said(core: C
     assert answer.metadata["answers"] == question.id == f"{0:032x}"
     assert core.active.list_turns(None) == []
     assert problems(core) == []
+
+
+def test_an_answer_to_a_program_counts_little_and_answers_nothing_of_the_users(core: Core) -> None:
+    asked, answered = turns(ASKED, ANSWERED)
+    take(core, [asked, msgspec.structs.replace(answered, to_program=True)])
+    answer = stored(core)[ANSWERED[1]]
+    assert answer.importance == SMALL_TALK
+    assert "answers" not in answer.metadata
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 80])
