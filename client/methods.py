@@ -442,6 +442,31 @@ def backfill(
     )
 
 
+def listen(
+    agent: str,
+    file: str,
+    session: str,
+    namespace: str = "",
+    folder: str = "",
+    size: int = 0,
+    moment: Literal["start", "turn", "end"] = "turn",
+    turns: list[protocol.NewTurn] = [],
+    allow_secrets: bool = False,
+) -> protocol.Listen:
+    """Say that something happened in a session of a coding agent, of which its host keeps a file: it is read soon."""
+    return protocol.Listen(
+        agent=agent,
+        file=file,
+        session=session,
+        namespace=namespace,
+        folder=folder,
+        size=size,
+        moment=moment,
+        turns=turns,
+        allow_secrets=allow_secrets,
+    )
+
+
 class DeclaredMethods:
     """A method for each call that has none written by hand."""
 
@@ -499,3 +524,4 @@ class DeclaredMethods:
     diff_workspaces = method(diff_workspaces)
     dream = method(dream)
     backfill = method(backfill)
+    listen = method(listen)

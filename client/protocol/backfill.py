@@ -1,11 +1,11 @@
-"""Backfill: turns of past sessions, kept as memories in one operation."""
+"""Sessions of coding agents by the files that their hosts keep: past ones, and those that go on."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from memoryd.client.protocol.base import Call, Redacted, rpc
-from memoryd.client.protocol.tiers import MAX_TURNS, NewTurn
+from memoryd.client.protocol.tiers import MAX_TURNS, NewTurn, Observed, TurnList
 
 AROUND = 8  # turns before and after those that are kept, which say what answers what
 
@@ -62,5 +62,34 @@ class Backfill(Call[Backfilled], kw_only=True, frozen=True):
     """the whole id of a backfill to go on with; left out: a new one"""
     dry_run: bool = False
     """only report what would be done"""
+    allow_secrets: bool = False
+    """store likely credentials as they are"""
+
+
+@rpc("owner", grows=True, page=False)
+class Listen(Call[Observed], kw_only=True, frozen=True):
+    """Say that something happened in a session of a coding agent, of which its host keeps a file: it is read soon.
+
+    `turns` are taken in at once, as by `observe`, which says what becomes of them. The file gives what was said besides
+    and nothing twice; what the person took back there is deleted again. What it held before the session was first named
+    here is left to a backfill. Only a file of yours is read, and only where that agent keeps its sessions.
+    """
+
+    agent: str
+    """which one, by the name that `hooks install` has for it"""
+    file: str
+    """the absolute path of the session's file, which may be yet to come"""
+    session: str
+    """the conversation's name"""
+    namespace: str = ""
+    """where turns are kept that were said in `folder`"""
+    folder: str = ""
+    """the folder that the agent works in"""
+    size: int = 0
+    """how many bytes the file had at the event"""
+    moment: Literal["start", "turn", "end"] = "turn"
+    """`start`: files of former sessions of the namespace are read to their ends as well; `end`: this one is"""
+    turns: TurnList = []
+    """what the event itself tells"""
     allow_secrets: bool = False
     """store likely credentials as they are"""

@@ -8,7 +8,7 @@ from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol.backfill import Backfill, Backfilled, PastTurn
 from memoryd.client.transport.batches import split_batches
 from memoryd.daemon.backfill.planning import PlannedTurn, plan
-from memoryd.daemon.backfill.tables import said
+from memoryd.daemon.backfill.tables import said, transcripts
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import asking
@@ -154,11 +154,13 @@ def _compare(
 ) -> str:
     """Return what becomes of a turn: `TAKEN`, `KNOWN`, or why it is left out; note what is stored of it."""
     id = str(one.turn.id)
-    same = id if turns.find_id(connection, id) else said.find(connection, call.session, one.key, SOURCE)
+    heard = transcripts.find_entries(connection, [id]).get(id)  # as it was said, whatever became of it since
+    there = next((key for key in (id, heard) if key and turns.find_id(connection, key)), None)
+    same = there or said.find(connection, call.session, one.key, SOURCE)
     if same:
         stored[id] = same
         return KNOWN
-    if said.was_deleted(connection, call.session, vectors.text_hash(one.turn.content)):
+    if heard is not None or said.was_deleted(connection, call.session, vectors.text_hash(one.turn.content)):
         return DELETED
     if _is_kept_once(one):
         same = turns.find_equal_memory(connection, number, one.key, core.clock())

@@ -64,6 +64,12 @@ class TurnTarget(NamedTuple):
 def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observed]":
     """Take in turns; the future is done when they are on disk."""
     check(call.namespace, call.session, call.turns, caller)
+    taken = judge(core, call, caller)
+    return leave_out(taken) if is_unheard(taken) else take(core, call.namespace, call.session, taken)
+
+
+def judge(core: Core, call: Observe, caller: Caller = USER) -> list[Taken]:
+    """Return the turns of a call, which was checked, each with why it is refused if it is."""
     place, now = pauses.TurnPlace(call.namespace, call.session, call.folder), core.clock()
     said = (now if turn.created_at is None else turn.created_at for turn in call.turns)  # hooks may send it later
     paused = PAUSED if any(core.pauses.silences(place, at) for at in said) else None
@@ -74,15 +80,17 @@ def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observe
         unheard = own if turn.role == "user" else unheard
         reasons.append(own or unheard)
     core.pauses.note_prompt(place, unheard)
-    taken = [Taken(turn, reason or gate.check(turn.content)) for turn, reason in zip(call.turns, reasons, strict=True)]
-    if all(reasons):
-        return _leave_out(taken)
-    heard = [turn for turn, reason in zip(call.turns, reasons, strict=True) if reason is None]
-    citing.note(core, msgspec.structs.replace(call, turns=heard), caller)
-    return take(core, call.namespace, call.session, taken)
+    if heard := [turn for turn, reason in zip(call.turns, reasons, strict=True) if reason is None]:
+        citing.note(core, msgspec.structs.replace(call, turns=heard), caller)
+    return [Taken(turn, reason or gate.check(turn.content)) for turn, reason in zip(call.turns, reasons, strict=True)]
 
 
-def _leave_out(taken: Sequence[Taken]) -> "Future[Observed]":
+def is_unheard(taken: Sequence[Taken]) -> bool:
+    """Return whether nothing is to be noted of some turns, not even that there was anything."""
+    return all(one.refused in _UNHEARD for one in taken)
+
+
+def leave_out(taken: Sequence[Taken]) -> "Future[Observed]":
     """Take note of nothing, also not that there was anything."""
     done: Future[Observed] = Future()
     done.set_result(Observed(turns=[_name_left_out(one) for one in taken], accepted=0, skipped=len(taken)))
@@ -119,26 +127,27 @@ def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Ca
 
 def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "Future[Observed]":
     """Write turns that were checked; the oldest leave L0 when it is full."""
+    return core.store.write(lambda transaction: write(core, transaction, namespace, session, taken))
 
-    def write(transaction: Transaction) -> Observed:
-        number = core.store.namespaces.ensure(transaction, namespace)
-        place = TurnTarget(core, transaction, number, namespace, session, core.clock(), set())
-        results: list[ObservedTurn] = []
-        for one in taken:
-            results.append(_take_turn(place, one))
-            if one.turn.role == "user":
-                place = place._replace(heard=results[-1].outcome == "accepted")
-        noted = sum(one.refused not in _UNHEARD for one in taken)
-        turns.count(place.connection, number, "observed", noted)
-        accepted = sum(result.outcome == "accepted" for result in results)
-        _queue_accepted(place, taken, results)
-        core.active.note_writer([result.id for result in results if result.outcome == "accepted"], PRESENT.get().token)
-        _make_room(place)
-        core.active.follow(transaction, [number])
-        transaction.after_commit(core.cognition.wake.set)
-        return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
 
-    return core.store.write(write)
+def write(core: Core, transaction: Transaction, namespace: str, session: str, taken: Sequence[Taken]) -> Observed:
+    """Write turns that were checked, within a transaction."""
+    number = core.store.namespaces.ensure(transaction, namespace)
+    place = TurnTarget(core, transaction, number, namespace, session, core.clock(), set())
+    results: list[ObservedTurn] = []
+    for one in taken:
+        results.append(_take_turn(place, one))
+        if one.turn.role == "user":
+            place = place._replace(heard=results[-1].outcome == "accepted")
+    noted = sum(one.refused not in _UNHEARD for one in taken)
+    turns.count(place.connection, number, "observed", noted)
+    accepted = sum(result.outcome == "accepted" for result in results)
+    _queue_accepted(place, taken, results)
+    core.active.note_writer([result.id for result in results if result.outcome == "accepted"], PRESENT.get().token)
+    _make_room(place)
+    core.active.follow(transaction, [number])
+    transaction.after_commit(core.cognition.wake.set)
+    return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
 
 
 def _queue_accepted(place: TurnTarget, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:

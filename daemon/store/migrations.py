@@ -20,6 +20,7 @@ from memoryd.daemon.store.schema import DERIVED, FORMER_VERSION, VERSION, build_
 
 # From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now. Dreams
 # could be of a namespace, and had a table for the notes that they had seen; vectors that nothing used had one, too.
+# Files of sessions were not listened to.
 STEP = """
 DROP TRIGGER IF EXISTS shared_added;
 DROP TRIGGER IF EXISTS shared_changed;
@@ -41,6 +42,29 @@ UPDATE dreams
   WHERE id IN (SELECT max(id) FROM dreams GROUP BY workspace);
 DROP TABLE dreamt;
 DROP TABLE orphans;
+CREATE TABLE transcripts (
+  path TEXT PRIMARY KEY,
+  agent TEXT NOT NULL,
+  session TEXT NOT NULL,
+  namespace TEXT NOT NULL,
+  folder TEXT NOT NULL,
+  inode INTEGER NOT NULL DEFAULT 0,
+  size INTEGER NOT NULL DEFAULT -1,
+  offset INTEGER NOT NULL DEFAULT 0,
+  before BLOB NOT NULL DEFAULT x'',
+  passed INTEGER NOT NULL,
+  unheard TEXT NOT NULL DEFAULT '',
+  automated INTEGER NOT NULL DEFAULT 0,
+  ended INTEGER NOT NULL DEFAULT 0,
+  unmatched TEXT NOT NULL DEFAULT '[]',
+  at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX transcripts_place ON transcripts (namespace, at);
+CREATE TABLE entries (
+  id TEXT PRIMARY KEY,
+  turn TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX entries_turn ON entries (turn);
 """
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"

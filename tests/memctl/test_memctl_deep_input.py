@@ -1,6 +1,5 @@
 """JSON that is nested deeper than any parser follows: one sentence and nothing sent, wherever memctl reads it."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
-from memoryd.client.programs.hooks import answering, spool
+from memoryd.client.programs.hooks import spool
 
 DEEP = "[" * 5000 + "]" * 5000
 RECORD = f'{{"id": "{"0f" * 16}", "content": "x", "metadata": {{"a": {DEEP}}}}}\n'
@@ -62,13 +61,3 @@ def test_a_deep_line_of_the_spool_stops_no_hook_for_ever(folder: Path) -> None:
     assert spool.append({"method": "end_session"})
     spool.replay(Link(), float("inf"))  # type: ignore[arg-type]
     assert (sent, spool.count_waiting()) == (["observe", "end_session"], 0)
-
-
-def test_a_deep_line_of_a_transcript_is_passed_over(folder: Path) -> None:
-    answer = {"type": "assistant", "message": {"content": "Tuesdays."}, "uuid": "0f" * 16}
-    deep = f'{{"type": "assistant", "message": {DEEP}}}'
-    (folder / "t.jsonl").write_text(f"{json.dumps(answer)}\n{deep}\n")
-    event = answering.read_event(
-        "stop", "claude-code", json.dumps({"transcript_path": str(folder / "t.jsonl")}).encode()
-    )
-    assert answering._read_transcript(event) == ("Tuesdays.", "0f" * 16)

@@ -1,8 +1,11 @@
 """What a hook does at each event: from the agent's JSON to the calls for the daemon and the answer for the agent.
 
-The context comes before the prompt is noted, else it would find the prompt. Of an agent's answers the one is noted that
-the host hands over; where it hands over none (Copilot CLI, Claude Code of 2025), the last one that is in its
-transcript by then, and with its id there, so that it is taken once.
+The context comes before the prompt is noted, else it would find the prompt. A prompt that a program wrote, as far as
+its text tells, is neither answered nor noted.
+
+Of a host that keeps a file of each session the daemon is told where it is, and reads there what events do not tell: so
+what cannot be sent now is only that there is something to read. Of other hosts, and where a token may not have files
+read, the events' texts are all there is.
 
 Each event of a tool is a process of its own, so the files that they name are on disk until the answer takes them: a
 file of paths per session, beside the spool. It is not synced: after a crash an answer names fewer files, that is all.
@@ -13,6 +16,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -29,13 +33,18 @@ from memoryd.client.transport import paths, trust
 CallFields = dict[str, Any]
 
 DEADLINE_MS = 400  # of the search for what matters to a prompt
+# Events after which the file of a session is read, by what they are for its reader.
+_MOMENTS = {
+    hosts.START: "start",
+    hosts.PROMPT: "turn",
+    hosts.STOP: "turn",
+    hosts.COMPACT: "turn",
+    hosts.END: "end",
+}
 _LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
 _MAX_PROMPT_CHARS = 4000
 MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # of what is noted
 _MAX_SPEAKER_BYTES = 128
-_TRANSCRIPT_TAIL = 512 * 1024  # bytes
-_FLUSHED_AFTER_S, _LOOK_AGAIN_S = 1.0, 0.03  # Copilot CLI writes its transcript while a hook runs (1.0)
-_NONE_YET = ("", "")
 PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
 MOST_FILES, MOST_BYTES = 100, 12_000  # of one answer
@@ -53,6 +62,7 @@ class EventContext(msgspec.Struct, frozen=True):
     namespace: str
     session: str
     at: float
+    agent: str
 
     def text(self, name: str) -> str:
         """Return a field that holds text, empty where there is none, without NUL bytes: the daemon takes none."""
@@ -65,7 +75,9 @@ def read_event(event: str, agent: str, data: bytes) -> EventContext:
     host, fields = HOSTS[agent], _decode(data)
     session = next((fields[name] for name in host.session if isinstance(fields.get(name), str)), "")
     folder = _folder(fields)
-    return EventContext(event, host, fields, folder, _namespace(folder), session[:MAX_SESSION_CHARS], time.time())
+    return EventContext(
+        event, host, fields, folder, _namespace(folder), session[:MAX_SESSION_CHARS], time.time(), agent
+    )
 
 
 def _decode(data: bytes) -> dict[str, Any]:
@@ -152,8 +164,12 @@ def _question(event: EventContext) -> CallFields | None:
 
 
 def _read_prompt(event: EventContext) -> str:
-    """Return what the user said, empty for a command to the host."""
-    return clean_prompt(event.text("prompt"))
+    """Return what the person said, empty for a command to the host and for what a program wrote."""
+    prompt = event.text("prompt")
+    if event.host.prompts:
+        judge = import_module(f"memoryd.client.programs.sessions.{event.host.prompts}").judge
+        return str(judge(prompt).text)
+    return clean_prompt(prompt)
 
 
 # What the daemon gets ---------------------------------------------------------------------------------------------
@@ -161,42 +177,68 @@ def _read_prompt(event: EventContext) -> str:
 
 def list_calls(event: EventContext) -> list[CallFields]:
     """Return the calls that must reach the daemon, now or later."""
+    turns = _list_turns(event)
+    if turns and _is_silenced():
+        # Else the session would be taken in later, by a backfill, which knows nothing of this environment.
+        session = {"kind": "session", "name": event.session}
+        return [{"method": "pause_observing", **session}] if event.event == hosts.PROMPT and event.session else []
     place = {"namespace": event.namespace, "session": event.session}
     calls: list[CallFields] = []
-    if event.event == hosts.PROMPT:
-        calls = _turn(event, "user", _read_prompt(event))
-    elif event.event == hosts.STOP:
-        said = event.text(event.host.message)
-        calls = _turn(event, "assistant", *((said, "") if said else _read_transcript(event)))
-        if calls and (files := take_files(event.session)):
-            calls[0]["turns"][0]["files"] = files
-    elif event.event == hosts.COMPACT and event.session:
+    if event.event in _MOMENTS and (file := find_file(event)) and not _is_silenced():
+        calls = [{"method": "listen", "agent": event.agent, **file, **place, "folder": event.folder, "turns": turns}]
+        calls[0]["moment"] = _MOMENTS[event.event]
+    elif turns:
+        calls = [{"method": "observe", **place, "folder": event.folder, "turns": [_identify(turn) for turn in turns]}]
+    if event.event == hosts.COMPACT and event.session:
         triggers = event.host.compactions
-        calls = [{"method": "reset_session", **place}] if not triggers or event.text("trigger") in triggers else []
+        if not triggers or event.text("trigger") in triggers:
+            calls.append({"method": "reset_session", **place})
     elif event.event == hosts.END and event.session:
         take_files(event.session)  # no answer comes that could name them
-        calls = [{"method": "end_session", **place}]
+        calls.append({"method": "end_session", **place})
     return calls
 
 
-def _turn(event: EventContext, role: str, text: str, id: str = "") -> list[CallFields]:
-    """Return the call that notes a turn; its id makes it the same turn, however often it is sent.
+def find_file(event: EventContext) -> CallFields:
+    """Return the file that the host keeps of the session and its size, nothing where there is none to be read.
 
-    In a session that is not to be observed it is a call that says so.
+    The daemon reads only what is below the host's own folder.
     """
+    path, host = event.text("transcript_path"), event.host
+    if not host.keeps_files or not event.session or not path.startswith("/") or os.environ.get("MEMORYD_TOKEN"):
+        return {}
+    folder = os.environ.get(host.home) or os.path.expanduser(f"~/{next(iter(host.files)).partition('/')[0]}")
+    if not path.startswith((f"{folder}/", f"{os.path.realpath(folder)}/")):
+        return {}
+    try:
+        size = os.lstat(path).st_size
+    except OSError:  # it is yet to come
+        size = 0
+    return {"file": path, "size": size}
+
+
+def _list_turns(event: EventContext) -> list[CallFields]:
+    """Return what the event tells that was said."""
+    if event.event not in (hosts.PROMPT, hosts.STOP):
+        return []
+    is_prompt = event.event == hosts.PROMPT
+    text = _read_prompt(event) if is_prompt else event.text(event.host.message)
     if not text.strip():
         return []
-    if _is_silenced():
-        # Else a backfill, which knows nothing of this environment, would take the session in later.
-        session = {"kind": "session", "name": event.session}
-        return [{"method": "pause_observing", **session}] if role == "user" and event.session else []
-    turn: CallFields = {"role": role, "content": text[:MAX_TEXT_CHARS], "created_at": event.at}
-    if role == "user" and (speaker := find_speaker()):
+    turn: CallFields = {"role": "user" if is_prompt else "assistant", "content": text[:MAX_TEXT_CHARS]}
+    turn["created_at"] = event.at
+    if is_prompt and (speaker := find_speaker()):
         turn["speaker"] = speaker
-    if not os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
-        turn["id"] = id or os.urandom(16).hex()
-    place = {"namespace": event.namespace, "session": event.session, "folder": event.folder}
-    return [{"method": "observe", **place, "turns": [turn]}]
+    if not is_prompt and (files := take_files(event.session)):
+        turn["files"] = files
+    return [turn]
+
+
+def _identify(turn: CallFields) -> CallFields:
+    """Return a turn with an id, which makes it the same one however often it is sent."""
+    if os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
+        return turn
+    return {**turn, "id": os.urandom(16).hex()}
 
 
 def _is_silenced() -> bool:
@@ -208,49 +250,6 @@ def find_speaker() -> str:
     """Return the name of who types the prompts, empty where it is not known."""
     name = os.environ.get("USER", "")
     return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""
-
-
-def _read_transcript(event: EventContext) -> tuple[str, str]:
-    """Return the last answer in a transcript and its id; empty where there is none."""
-    path = event.text("transcript_path")
-    if event.host not in (HOSTS["claude-code"], HOSTS["copilot"]) or not path.startswith("/"):
-        return "", ""
-    until = time.monotonic() + (_FLUSHED_AFTER_S if event.host is HOSTS["copilot"] else 0)
-    while True:
-        try:
-            with open(path, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _TRANSCRIPT_TAIL))
-                lines = file.read(_TRANSCRIPT_TAIL).splitlines()
-        except OSError:
-            return "", ""
-        found = next(filter(None, map(_answer_of, reversed(lines))), _NONE_YET)
-        if found != _NONE_YET or time.monotonic() > until:
-            return found
-        time.sleep(_LOOK_AGAIN_S)
-
-
-def _answer_of(line: bytes) -> tuple[str, str] | None:
-    """Return the answer of a line and its id, None for a line that is no message, `_NONE_YET` where one is to come."""
-    if line.startswith(b'{"type":"user.message"'):
-        return _NONE_YET
-    if b'"assistant' not in line:
-        return None
-    try:
-        entry = _decode(line)
-        if entry["type"] == "assistant.message":  # of Copilot CLI
-            data = entry["data"]
-            if any(call.get("name") != "task_complete" for call in data.get("toolRequests") or ()):
-                return None if data.get("parentToolCallId") else _NONE_YET
-            entry = {"type": "assistant", "message": data, "uuid": data.get("messageId")}
-        if entry["type"] != "assistant" or entry.get("isSidechain") or entry["message"].get("parentToolCallId"):
-            return None
-        content = entry["message"]["content"]
-        parts = [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
-        id = str(entry.get("uuid", "")).replace("-", "").lower()
-    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    text = "\n".join(parts)
-    return (text, id if re.fullmatch("[0-9a-f]{32}", id) else "") if text.strip() else None
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

@@ -70,6 +70,8 @@ class Host(Struct, frozen=True):
     context: str = ""  # field of a hook's answer that holds the context; none: it is as Claude Code has it
     injects: tuple[str, ...] = (START, PROMPT)
     silence: bytes = b""  # what says nothing at an event
+    prompts: str = ""  # module of `sessions` that tells what a prompt is; none: as `clean_prompt` has it
+    keeps_files: bool = False  # whether `transcript_path` is a file that grows line by line, below the host's folder
     compactions: tuple[str, ...] = ()  # triggers of a compaction that report one; none: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
@@ -91,12 +93,16 @@ HOSTS = {
         # Not settings.json and what else a team shares: paths of this machine are written there.
         project_files={".claude/settings.local.json": "hooks", ".mcp.json": "server"},
         home="CLAUDE_CONFIG_DIR",
+        prompts="claude_code_prompts",
+        keeps_files=True,
     ),
     "codex": Host(
         "Codex",
         _list_events(_NAMES, "startup|resume|clear|compact", "apply_patch|Edit|Write"),
         {".codex/hooks.json": "hooks", ".codex/config.toml": "server"},
         home="CODEX_HOME",
+        prompts="codex_prompts",
+        keeps_files=True,
         advice="Codex asks you to trust the hooks when it starts next (see /hooks there).",
     ),
     "cursor": Host(
@@ -119,6 +125,7 @@ HOSTS = {
         unit=1000,
         named=True,
         message="prompt_response",
+        prompts="gemini_prompts",
         silence=b"{}",
         compactions=("manual",),  # `auto` comes before every prompt, whether anything is compressed or not (0.61)
     ),
@@ -141,6 +148,8 @@ HOSTS = {
         {".copilot/hooks/memoryd.json": "hooks", ".copilot/mcp-config.json": "server"},
         project_files={".github/copilot/settings.local.json": "hooks", ".mcp.json": "server"},
         home="COPILOT_HOME",
+        prompts="copilot_prompts",
+        keeps_files=True,
         context="additionalContext",
     ),
 }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memoryd.client.wording import Wording
 
 MAX_BYTES = 16 * 1024 * 1024
-METHODS = ("observe", "end_session", "reset_session", "pause_observing")  # of calls that hooks spool
+METHODS = ("observe", "listen", "end_session", "reset_session", "pause_observing")  # of calls that hooks spool
 # What the daemon will refuse again, however often it is asked.
 _FOR_GOOD = frozenset({"invalid", "not_found", "forbidden", "bad_frame", "unknown_method"})
 
@@ -45,11 +45,14 @@ def dropped_path() -> str:
 def append(call: dict[str, Any]) -> bool:
     """Keep a call for later, without private passages and credentials; say whether there was room.
 
-    It is on disk when this returns. Raise `Untrusted` where the folder or the spool belongs to another user.
+    What the file of a session will have is left out of it. It is on disk when this returns. Raise `Untrusted` where the
+    folder or the spool belongs to another user.
     """
     from memoryd.client.credentials import redact_tree  # its rules take 10 ms to read
     from memoryd.client.credentials.private import cut_private_tree
 
+    if call["method"] == "listen":
+        call = {**call, "turns": []}
     folder = os.path.dirname(path())
     os.makedirs(folder, mode=0o700, exist_ok=True)
     trust.check_data_folder(folder)

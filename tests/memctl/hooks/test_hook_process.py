@@ -283,63 +283,6 @@ def test_a_session_is_given_a_memory_once_until_it_is_compacted(process: Process
     assert agent.hook("session-start", source="resume").out == ""
 
 
-def test_without_the_message_the_last_answer_is_read_from_the_transcript(process: Process, agent: Agent) -> None:
-    def entry(number: int, text: str, **fields: Any) -> str:
-        message = {
-            "role": "assistant",
-            "content": [{"type": "thinking", "thinking": "…"}, {"type": "text", "text": text}],
-        }
-        uuid = f"00000000-0000-4000-8000-{number:012}"
-        return json.dumps({"type": "assistant", "uuid": uuid, "message": message, **fields}) + "\n"
-
-    transcript = process.folder / "t.jsonl"
-    transcript.write_text(entry(1, "The first answer was about plums") + '{"type":"user"}\nhalf a li')
-    agent.hook("stop", transcript_path=str(transcript))
-    transcript.write_text(
-        entry(1, "The first answer was about plums")
-        + entry(2, "The second answer was about pears")
-        + entry(3, "A side answer about nothing", isSidechain=True)
-        + '{"type":"assistant","message":{"content":[{"type":"tool_use"}]}}\n'
-    )
-    agent.hook("stop", transcript_path=str(transcript))
-    agent.hook("stop", transcript_path=str(transcript))
-    with process.client() as client:
-        found = {turn.id: turn.content for turn in client.turns()}
-    assert found == {
-        "00000000000040008000000000000001": "The first answer was about plums",
-        "00000000000040008000000000000002": "The second answer was about pears",
-    }
-
-
-def test_the_last_answer_of_copilot_is_read_from_its_transcript_once_it_is_there(
-    process: Process, agent: Agent
-) -> None:
-    def entry(number: int, text: str, **fields: Any) -> str:
-        data = {"messageId": f"00000000-0000-4000-8000-{number:012}", "content": text, "toolRequests": [], **fields}
-        return json.dumps({"type": "assistant.message", "data": data, "id": "e1"}) + "\n"
-
-    agent.name = "copilot"
-    transcript = process.folder / "events.jsonl"
-    answer, part = entry(1, "The answer was about plums"), entry(2, "An agent below it says", parentToolCallId="t1")
-    transcript.write_text(answer + part + entry(3, "") + '{"type":"assistant.turn_end","data":{"turnId":"0"}}\n')
-    agent.hook("stop", transcript_path=str(transcript), stop_reason="end_turn")
-    agent.hook("stop", transcript_path=str(transcript), stop_reason="end_turn")
-    with process.client() as client:
-        found = {turn.id: turn.content for turn in client.turns()}
-    assert found == {"00000000000040008000000000000001": "The answer was about plums"}
-    transcript.write_text(answer + '{"type":"user.message","data":{}}\n' + entry(4, "Looking", toolRequests=[{}]))
-    with subprocess.Popen(agent.command("stop"), stdin=subprocess.PIPE, env=agent.environment) as child:
-        assert child.stdin is not None
-        child.stdin.write(json.dumps(agent.given("stop", transcript_path=str(transcript))).encode())
-        child.stdin.close()
-        with transcript.open("a") as file:
-            file.write(entry(5, "The second answer was about pears"))
-        assert child.wait(30) == 0
-    with process.client() as client:
-        wait_until(lambda: len(client.turns()) == 2)
-        assert {turn.content for turn in client.turns()} == {*found.values(), "The second answer was about pears"}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "fields"),

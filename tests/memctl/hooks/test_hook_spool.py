@@ -132,7 +132,9 @@ def test_a_line_that_is_no_call_of_hooks_is_never_sent_and_counted(own: Path, me
 
 
 def test_what_hooks_spool_may_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/c")
     given = {"session_id": "s", "conversation_id": "s", "prompt": "Plan", "trigger": "auto"}
+    given["transcript_path"] = "/c/projects/a/s.jsonl"
     asked = set()
     for observe in ("on", "off"):
         monkeypatch.setenv("MEMORYD_OBSERVE", observe)

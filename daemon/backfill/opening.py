@@ -1,0 +1,52 @@
+"""Opening files of sessions: only where an agent keeps them, and only the user's own."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from memoryd.client.errors import Forbidden
+from memoryd.client.programs.sessions.agents import PastAgent
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@contextmanager
+def find(agent: PastAgent, path: str) -> Iterator[Path]:
+    """Yield a way to a file of an agent that goes through no link below the agent's folder, whatever is put there.
+
+    The folders are opened one after the other, and the way begins at the last of them. Raise `Forbidden` for a file
+    that is not where the agent keeps sessions, OSError where a link or nothing is in the way.
+    """
+    parts = _find_parts(agent, path)
+    folder = os.open(agent.find_home(), _FOLDER)
+    try:
+        for name in parts[:-1]:
+            below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        yield Path(f"/proc/self/fd/{folder}") / parts[-1]
+    finally:
+        os.close(folder)
+
+
+def _find_parts(agent: PastAgent, path: str) -> list[str]:
+    """Return the names on the way to a file below its agent's folder."""
+    for home in (str(agent.find_home()), os.path.realpath(agent.find_home())):
+        below = path.removeprefix(f"{home}/")
+        parts = below.split("/")
+        is_below = below != path and not {"", ".", ".."}.intersection(parts)
+        if is_below and any(fnmatchcase(below, pattern) for pattern in agent.files):
+            return parts
+    raise Forbidden(f"{path} is not where {agent.title} keeps sessions.")
+
+
+def check(path: Path) -> os.stat_result:
+    """Return the status of a file; raise OSError for what is no regular file of this user."""
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        raise OSError(errno.EPERM, "not a regular file of this user", path.name)
+    return status

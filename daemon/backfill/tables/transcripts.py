@@ -1,0 +1,139 @@
+"""How far the files of sessions are read, and what became of each entry in them that somebody said."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import apsw
+import msgspec
+
+TABLES = """
+-- Files in which hosts keep sessions that are listened to, and how far each is read. Written with what was read.
+CREATE TABLE transcripts (
+  path TEXT PRIMARY KEY,
+  agent TEXT NOT NULL,
+  session TEXT NOT NULL,
+  namespace TEXT NOT NULL,       -- of what was said in the folder
+  folder TEXT NOT NULL,
+  inode INTEGER NOT NULL DEFAULT 0,
+  size INTEGER NOT NULL DEFAULT -1,    -- when it was last read; -1: it never was
+  offset INTEGER NOT NULL DEFAULT 0,   -- where the last stretch begins that may go on
+  before BLOB NOT NULL DEFAULT x'',    -- SHA-256 of the bytes before that: another one, and the file was rewritten
+  passed INTEGER NOT NULL,       -- what begins before this, and is not known, is not taken in
+  unheard TEXT NOT NULL DEFAULT '',    -- why the last prompt before the offset was not heard; empty: it was
+  automated INTEGER NOT NULL DEFAULT 0,
+  ended INTEGER NOT NULL DEFAULT 0,    -- the size that it was read to the end with; 0: it was not
+  unmatched TEXT NOT NULL DEFAULT '[]',  -- turns told by an event and not met in the file, or the other way round: JSON
+  at REAL NOT NULL               -- the last event
+) STRICT, WITHOUT ROWID;
+CREATE INDEX transcripts_place ON transcripts (namespace, at);
+-- Entries of files, by the ids that their host gives them. Kept when the turn is deleted, so that it stays out.
+CREATE TABLE entries (
+  id TEXT PRIMARY KEY,
+  turn TEXT                      -- that has its words; empty: it was erased or taken back; NULL: it was not kept
+) STRICT, WITHOUT ROWID;
+CREATE INDEX entries_turn ON entries (turn);
+"""
+_ERASED_FROM = (
+    "SELECT path FROM transcripts WHERE session IN (SELECT session FROM turns WHERE key IN (SELECT value FROM"
+    " json_each(?1)) UNION SELECT metadata ->> '$.session' FROM memories WHERE id IN (SELECT value FROM json_each(?1))"
+    " UNION SELECT coalesce(before ->> '$.turn.session', (before ->> '$.row.metadata') ->> '$.session') FROM history"
+    " WHERE before IS NOT NULL AND memory IN (SELECT value FROM json_each(?1)))"
+)
+
+
+class Unmatched(msgspec.Struct, array_like=True):
+    """A turn that an event told and no entry of the file (then `entry` is empty), or the other way round.
+
+    `text` is the SHA-256 of its words.
+    """
+
+    entry: str
+    role: str
+    text: str
+    turn: str
+    at: float
+
+
+class Transcript(msgspec.Struct, kw_only=True):
+    """A row of `transcripts`."""
+
+    path: str
+    agent: str
+    session: str
+    namespace: str
+    folder: str
+    inode: int = 0
+    size: int = -1
+    offset: int = 0
+    before: bytes = b""
+    passed: int = 0
+    unheard: str = ""
+    automated: bool = False
+    ended: int = 0
+    unmatched: list[Unmatched] = []
+    at: float
+
+
+_COLUMNS = Transcript.__struct_fields__
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM transcripts"
+_decode = msgspec.json.Decoder(list[Unmatched]).decode
+
+
+def find(connection: apsw.Connection, path: str) -> Transcript | None:
+    """Return the row of a file, None for one that is not listened to."""
+    return next(_read(connection.execute(f"{_SELECT} WHERE path = ?", (path,))), None)
+
+
+def find_former(connection: apsw.Connection, namespace: str, session: str, limit: int) -> list[Transcript]:
+    """Return the files of other sessions of a namespace, those with the latest events first."""
+    sql = f"{_SELECT} WHERE namespace = ? AND session <> ? ORDER BY at DESC LIMIT ?"
+    return list(_read(connection.execute(sql, (namespace, session, limit))))
+
+
+def _read(cursor: Any) -> Iterator[Transcript]:
+    for values in cursor:
+        named = dict(zip(_COLUMNS, values, strict=True))
+        named["unmatched"] = _decode(named["unmatched"])
+        named["automated"] = bool(named["automated"])
+        yield Transcript(**named)
+
+
+def put(connection: apsw.Connection, row: Transcript) -> None:
+    """Write a row."""
+    values = [getattr(row, name) for name in _COLUMNS]
+    values[_COLUMNS.index("unmatched")] = msgspec.json.encode(row.unmatched).decode()
+    sql = f"INSERT OR REPLACE INTO transcripts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(values))})"
+    connection.execute(sql, values)
+
+
+def find_entries(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, str | None]:
+    """Return the turns of those among some entries that are known, as the table has them."""
+    sql = "SELECT id, turn FROM entries WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(connection.execute(sql, (_encode(ids),)))
+
+
+def note_entry(connection: apsw.Connection, id: str, turn: str | None) -> None:
+    """Note which turn has the words of an entry."""
+    connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (id, turn))
+
+
+def count_entries(connection: apsw.Connection, turn: str) -> int:
+    """Return how many entries a turn has the words of."""
+    return int(connection.execute("SELECT count(*) FROM entries WHERE turn = ?", (turn,)).get)
+
+
+def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
+    """Let erased turns stay out: nothing is taken in any more that files of their sessions have by now."""
+    wanted = _encode(ids)
+    concerned: Any = connection.execute(_ERASED_FROM, (wanted,)).fetchall()
+    for (path,) in concerned:
+        with suppress(OSError):
+            sql = "UPDATE transcripts SET passed = max(passed, ?) WHERE path = ?"
+            connection.execute(sql, (os.lstat(path).st_size, path))
+    connection.execute("UPDATE entries SET turn = '' WHERE turn IN (SELECT value FROM json_each(?))", (wanted,))
+
+
+def _encode(ids: Sequence[str]) -> str:
+    return msgspec.json.encode(list(ids)).decode()

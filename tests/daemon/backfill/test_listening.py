@@ -1,0 +1,454 @@
+"""The call `listen`: what an event tells is kept at once, the file of the session adds the rest, and nothing twice."""
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversing import problems
+from memoryd.client.errors import Forbidden, Invalid
+from memoryd.client.programs.sessions.agents import AGENTS
+from memoryd.client.protocol import Delete, Erase, NewTurn, PauseObserving, ResumeObserving, Skipped
+from memoryd.client.protocol.backfill import Backfill, Listen, PastTurn
+from memoryd.client.times import iso
+from memoryd.daemon.backfill import listening, opening
+from memoryd.daemon.backfill.listening import Reading
+from memoryd.daemon.core.core import Core
+from waiting import wait_until
+from workbench import Clock, ask, undo
+
+SESSION = "0f0e8a52-6a52-4d2c-9a53-5d1f3f1b7a01"
+PROMPT = "Move the nightly report to the old cluster, please"
+ANSWER = "The nightly report runs on the old cluster from tonight on"
+QUEUED = "And keep the mail service where it is for now"
+
+
+class Told:
+    """A session of Claude Code: its file, and the events that the host sends."""
+
+    def __init__(self, core: Core, home: Path, session: str = SESSION) -> None:
+        self.core, self.session = core, session
+        self.path = home / "projects" / "-code-api" / f"{session}.jsonl"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.folder = home / "code"
+        self.folder.mkdir(exist_ok=True)
+        self.last: str | None = None
+
+    def entry(self, type: str, content: Any, **fields: Any) -> str:
+        id = str(uuid.uuid4())
+        value = {"parentUuid": self.last, "isSidechain": False, "type": type, "uuid": id, "cwd": str(self.folder)}
+        value |= {"sessionId": self.session, "timestamp": iso(self.core.clock()), "version": "2.1.100"}
+        if content is not None:
+            value["message"] = {"role": type, "content": content}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**value, **fields}) + "\n")
+        self.last = id
+        return id
+
+    def types(self, text: str, **fields: Any) -> str:
+        return self.entry("user", text, **fields)
+
+    def says(self, text: str) -> str:
+        return self.entry("assistant", [{"type": "text", "text": text}])
+
+    def queues(self, text: str) -> str:
+        attached = {"type": "queued_command", "prompt": text, "commandMode": "prompt"}
+        return self.entry("attachment", None, attachment=attached)
+
+    def notice(self) -> str:
+        return self.types("<task-notification><status>completed</status></task-notification>")
+
+    def listen(self, moment: str = "turn", role: str = "", text: str = "", **fields: Any) -> None:
+        given = [NewTurn(role=role, content=text, created_at=self.core.clock())] if text else []
+        size = self.path.stat().st_size if self.path.exists() else 0
+        call: dict[str, Any] = {"agent": "claude-code", "file": str(self.path), "session": self.session, "size": size}
+        call |= {"namespace": "api", "folder": str(self.folder), "moment": moment, "turns": given, **fields}
+        ask(self.core, Listen(**call))
+        reading = self.core.state(Reading, self.core)
+        wait_until(lambda: not reading._is_at_work)
+
+    def prompt(self, text: str) -> None:
+        self.listen(role="user", text=text)
+
+    def stop(self, text: str = "") -> None:
+        self.listen(role="assistant" if text else "", text=text)
+
+
+@pytest.fixture
+def told(core: Core, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+    clock.now = 1_750_000_000.0  # no file has a time that is yet to come
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setattr(listening, "_FLUSHED_AFTER_S", 0.0)
+    (tmp_path / "claude").mkdir()
+    yield Told(core, tmp_path / "claude")
+    assert problems(core) == []
+
+
+def heard(core: Core) -> list[tuple[str, str]]:
+    """Return what is in L0, in the order in which it came."""
+    return [(turn.role, turn.content) for turn in core.active.list_turns(None)[::-1]]
+
+
+def test_what_events_tell_and_the_file_has_is_heard_once(told: Told, core: Core) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    assert heard(core) == [("user", PROMPT)]
+    told.types(PROMPT)
+    told.says("Let me look at the report first")
+    told.stop(ANSWER)
+    told.says(ANSWER)  # hosts write it after the event
+    told.listen("end")
+    told.listen("end")
+    assert heard(core) == [("user", PROMPT), ("assistant", ANSWER)]
+
+
+def test_what_no_event_tells_is_heard_from_the_file(told: Told, core: Core) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.queues(QUEUED)
+    told.stop(ANSWER)
+    assert heard(core) == [("user", PROMPT), ("assistant", ANSWER), ("user", QUEUED)]
+
+
+def test_an_answer_that_no_event_tells_is_heard_once_somebody_speaks_after_it(told: Told, core: Core) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.says("Let me look at the report first")
+    told.stop()
+    assert heard(core) == [("user", PROMPT)]
+    told.says(ANSWER)
+    told.prompt(QUEUED)
+    told.types(QUEUED)
+    told.stop()
+    assert heard(core) == [("user", PROMPT), ("user", QUEUED), ("assistant", ANSWER)]
+
+
+def test_the_last_answer_is_heard_when_the_session_ends(told: Told, core: Core) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.says(ANSWER)
+    told.listen("end")
+    assert heard(core) == [("user", PROMPT), ("assistant", ANSWER)]
+
+
+def test_the_rest_of_a_session_that_ended_is_heard_when_another_begins_there(
+    told: Told, core: Core, tmp_path: Path
+) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.listen("end")
+    told.says(ANSWER)
+    Told(core, tmp_path / "claude", str(uuid.uuid4())).listen("start")
+    assert heard(core) == [("user", PROMPT), ("assistant", ANSWER)]
+
+
+def test_what_the_file_had_when_it_was_first_named_is_left_to_a_backfill(told: Told, core: Core) -> None:
+    told.types("An older prompt about the billing service")
+    told.says("An older answer about the billing service")
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.says(ANSWER)
+    told.listen("end")
+    assert heard(core) == [("user", PROMPT), ("assistant", ANSWER)]
+
+
+def test_a_prompt_that_was_taken_back_is_deleted_with_the_reason_and_an_undo_brings_it_back(
+    told: Told, core: Core
+) -> None:
+    told.listen("start")
+    root = told.last
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.last = root
+    told.prompt(QUEUED)
+    told.types(QUEUED)
+    told.says(ANSWER)
+    told.stop(ANSWER)
+    told.listen("end")
+    assert heard(core) == [("user", QUEUED), ("assistant", ANSWER)]
+    [skipped] = ask(core, Skipped(reach="all")).turns
+    assert (skipped.content, skipped.reason) == (PROMPT, "taken back")
+    with core.store.reading() as connection:
+        operation: Any = connection.execute("SELECT id FROM operations WHERE kind = 'taken back'").get
+    undo(core, operation)
+    told.listen("end")
+    assert ("user", PROMPT) in heard(core)
+
+
+def test_answers_that_a_later_rewind_took_back_are_deleted(told: Told, core: Core) -> None:
+    told.listen("start")
+    said = [
+        (f"Move report {number} to the old cluster", f"Report {number} is moved, all is well") for number in range(4)
+    ]
+    roots = []
+    for prompt, answer in said:
+        roots.append(told.last)
+        told.prompt(prompt)
+        told.types(prompt)
+        told.says(answer)
+        told.stop(answer)
+    told.last = roots[1]
+    told.prompt(QUEUED)
+    told.types(QUEUED)
+    told.says(ANSWER)
+    told.stop(ANSWER)
+    told.listen("end")
+    assert heard(core) == [("user", said[0][0]), ("assistant", said[0][1]), ("user", QUEUED), ("assistant", ANSWER)]
+
+
+def test_an_event_that_two_hooks_tell_is_heard_once(told: Told, core: Core) -> None:
+    question = "Which cluster does the nightly report run on?"
+    told.listen("start")
+    told.prompt(question)
+    told.prompt(question)
+    told.types(question)
+    told.stop(ANSWER)
+    assert heard(core) == [("user", question), ("assistant", ANSWER)]
+
+
+def test_an_entry_that_is_read_before_its_event_comes_is_heard_once(told: Told, core: Core) -> None:
+    question = "Which cluster does the nightly report run on?"
+    told.listen("start")
+    told.types(question)
+    told.stop()
+    told.prompt(question)
+    told.says(ANSWER)
+    told.listen("end")
+    assert heard(core) == [("user", question), ("assistant", ANSWER)]
+
+
+def test_a_question_that_is_asked_again_is_heard_again(told: Told, core: Core) -> None:
+    question = "Is the old cluster up?"
+    told.listen("start")
+    for answer in ("It is down at the moment.", "It is up by now."):
+        told.prompt(question)
+        told.types(question)
+        told.says(answer)
+        told.stop(answer)
+    told.listen("end")
+    assert [text for _, text in heard(core)].count(question) == 2
+
+
+@pytest.mark.parametrize("change", ["replaced", "shrunk", "changed"])
+def test_a_file_that_was_rewritten_is_read_again_and_gives_nothing_twice(change: str, told: Told, core: Core) -> None:
+    told.listen("start")
+    for prompt, answer in ((PROMPT, ANSWER), (QUEUED, "The mail service stays where it is")):
+        told.prompt(prompt)
+        told.types(prompt)
+        told.says(answer)
+        told.stop(answer)
+    before = heard(core)
+    lines = told.path.read_bytes().splitlines(keepends=True)
+    if change == "replaced":
+        told.path.with_suffix(".new").write_bytes(b"".join(lines))
+        os.replace(told.path.with_suffix(".new"), told.path)
+    elif change == "shrunk":
+        told.path.write_bytes(b"".join(lines[:2]))
+    else:
+        told.path.write_bytes(b"".join([lines[0].replace(b"2.1.100", b"2.1.101"), *lines[1:]]))
+    told.queues("A last word about the invoices of March")
+    told.stop()
+    assert heard(core) == [*before, ("user", "A last word about the invoices of March")]
+
+
+# Pauses, deletions, erasures ------------------------------------------------------------------------------------------
+
+
+def backfilled(told: Told) -> list[str]:
+    """Return what a backfill of the session takes in."""
+    core, given = told.core, []
+    for session in AGENTS["claude-code"].read(told.path):
+        given = [
+            PastTurn(role=said.role, content=said.content, id=said.id, created_at=said.at, folder=said.folder)
+            for said in session.utterances
+            if not said.taken_back
+        ]
+    before = {id for (id,) in read_ids(core)}
+    ask(core, Backfill(turns=given, session=told.session, namespace="api"))
+    return sorted(text for text in (read_text(core, id) for id in {id for (id,) in read_ids(core)} - before))
+
+
+def read_ids(core: Core) -> list[Any]:
+    with core.store.reading() as connection:
+        return list(connection.execute("SELECT id FROM memories"))
+
+
+def read_text(core: Core, id: str) -> str:
+    with core.store.reading() as connection:
+        return str(connection.execute("SELECT content FROM memories WHERE id = ?", (id,)).get)
+
+
+def converse(told: Told) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.queues(QUEUED)
+    told.says(ANSWER)
+    told.stop(ANSWER)
+
+
+def test_a_backfill_of_what_was_heard_adds_nothing_nor_does_listening_after_a_backfill(told: Told, core: Core) -> None:
+    converse(told)
+    told.listen("end")
+    assert backfilled(told) == []
+    told.types("Then check the invoices of March as well")
+    assert backfilled(told) == ["Then check the invoices of March as well"]
+    before = heard(core)
+    told.listen("end")
+    assert heard(core) == before
+
+
+@pytest.mark.parametrize("kind", ["namespace", "folder", "session"])
+def test_what_was_said_in_a_pause_stays_out_live_and_later(kind: str, told: Told, core: Core, clock: Clock) -> None:
+    converse(told)
+    clock.advance(10)
+    name = {"namespace": "api", "folder": str(told.folder), "session": told.session}[kind]
+    ask(core, PauseObserving(kind=kind, name=name))  # type: ignore[arg-type]
+    clock.advance(10)
+    told.prompt("The vault is opened with kestrel")
+    told.types("The vault is opened with kestrel")
+    told.queues("And the safe with granite")
+    clock.advance(10)
+    told.says("I will remember that about the vault")
+    ask(core, ResumeObserving(kind=kind, name=name))  # type: ignore[arg-type]
+    clock.advance(10)
+    told.prompt("Check the invoices of March now")
+    told.types("Check the invoices of March now")
+    told.listen("end")
+    assert heard(core) == [
+        ("user", PROMPT),
+        ("assistant", ANSWER),
+        ("user", QUEUED),
+        ("user", "Check the invoices of March now"),
+    ]
+    assert backfilled(told) == []
+
+
+@pytest.mark.parametrize("when", ["before it is read", "after it is read"])
+@pytest.mark.parametrize("by", ["delete", "erase"])
+def test_what_was_deleted_or_erased_stays_out_live_and_later(by: str, when: str, told: Told, core: Core) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    if when == "after it is read":
+        told.types(PROMPT)
+        told.stop()
+    [turn] = core.active.list_turns(None)
+    ask(core, Delete(ids=[turn.key]) if by == "delete" else Erase(ids=[turn.key]))
+    if when == "before it is read":
+        told.types(PROMPT)
+    told.queues(QUEUED)
+    told.listen("end")
+    assert heard(core) == [("user", QUEUED)]
+    assert PROMPT not in backfilled(told)
+    told.path.write_bytes(told.path.read_bytes())
+    told.says(ANSWER)
+    told.listen("end")
+    assert heard(core) == [("user", QUEUED), ("assistant", ANSWER)]
+
+
+def test_what_an_erased_session_said_and_nobody_heard_stays_out(told: Told, core: Core) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.queues(QUEUED)
+    ask(core, Erase(session=told.session))
+    told.listen("end")
+    assert heard(core) == []
+
+
+def test_private_words_and_their_answer_stay_out_and_credentials_are_cut(told: Told, core: Core) -> None:
+    told.listen("start")
+    told.queues("<private>The vault is opened with kestrel</private>")
+    told.says("I will remember that about the vault")
+    told.queues("The token is ghp_16C7e42F292c6912E7710c838347Ae178B4a for the old cluster")
+    told.listen("end")
+    [(_, text)] = heard(core)
+    assert text.startswith("The token is ")
+    assert "ghp_" not in text
+
+
+# What is read --------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_program_writes_is_no_turn(told: Told, core: Core) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT)
+    told.says(ANSWER)
+    told.stop(ANSWER)
+    told.notice()
+    told.says("The background task is done")
+    told.stop("The background task is done")
+    told.listen("end")
+    assert heard(core) == [("user", PROMPT), ("assistant", ANSWER), ("assistant", "The background task is done")]
+    assert core.active.list_turns(None)[0].importance < 0.3
+
+
+def test_only_a_file_where_its_agent_keeps_sessions_is_read(told: Told, core: Core, tmp_path: Path) -> None:
+    converse(told)
+    agent = AGENTS["claude-code"]
+    with opening.find(agent, str(told.path)) as found:
+        assert opening.check(found).st_size == told.path.stat().st_size
+    home = tmp_path / "claude"
+    (home / "projects" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.jsonl").write_text("{}")
+    outside = [tmp_path / "elsewhere" / "a.jsonl", home / "settings.jsonl", home / "projects" / ".." / "a" / "b.jsonl"]
+    for path in outside:
+        with pytest.raises(Forbidden), opening.find(agent, str(path)):
+            pass
+    with (
+        pytest.raises(OSError, match="Not a directory"),
+        opening.find(agent, str(home / "projects" / "linked" / "a.jsonl")),
+    ):
+        pass
+    link, fifo = told.path.with_name("link.jsonl"), told.path.with_name("fifo.jsonl")
+    link.symlink_to(told.path)
+    os.mkfifo(fifo)
+    for path in (link, fifo):
+        with opening.find(agent, str(path)) as found, pytest.raises(OSError, match="not a regular file"):
+            opening.check(found)
+
+
+@pytest.mark.parametrize("what", ["missing", "link", "fifo", "rights", "garbage"])
+def test_a_file_that_cannot_be_read_costs_nothing_but_what_is_in_it(what: str, told: Told, core: Core) -> None:
+    told.listen("start")
+    match what:
+        case "link":
+            told.path.symlink_to("/dev/zero")
+        case "fifo":
+            os.mkfifo(told.path)
+        case "rights":
+            told.path.write_text("{}\n")
+            told.path.chmod(0)
+        case "garbage":
+            told.path.write_bytes(b"\xff\x00{" * 100 + b'\n[1]\n{"type":"user"}\n{"type":')
+    told.listen(role="user", text=PROMPT, size=0)
+    told.listen("end", size=0)
+    assert heard(core) == [("user", PROMPT)]
+
+
+@pytest.mark.parametrize("fields", [{"agent": "nobody"}, {"file": "a.jsonl"}, {"session": ""}, {"size": -1}])
+def test_what_names_no_session_is_refused(fields: dict[str, Any], told: Told, core: Core) -> None:
+    given: dict[str, Any] = {"agent": "claude-code", "file": str(told.path), "session": SESSION}
+    with pytest.raises(Invalid):
+        ask(core, Listen(**{**given, **fields}))
+
+
+def test_many_utterances_are_taken_in_by_parts(told: Told, core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "_PART", 3)
+    told.listen("start")
+    for number in range(20):
+        told.types(f"Move report {number} to the old cluster")
+        told.says(f"Report {number} is on the old cluster now")
+    told.listen("end")
+    assert len(heard(core)) + len(read_ids(core)) == 40
