@@ -47,8 +47,13 @@ def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def put_sample(home: Path, agent: str) -> None:
     """Put what a program wrote into a home folder, as if it had been in a terminal, where a person types."""
     shutil.copytree(SAMPLES / agent, home, dirs_exist_ok=True)
-    for path in (*home.glob(".codex/sessions/**/*.jsonl"), *home.glob(".local/share/opencode/*.sql")):
-        path.write_text(path.read_text().replace('"source":"exec"', '"source":"cli"').replace('"question"', '"edit"'))
+    typed = {'"source":"exec"': '"source":"cli"', '"question"': '"edit"', '"interactive": false': '"interactive": true'}
+    for pattern in (".codex/sessions/**/*.jsonl", ".local/share/opencode/*.sql", ".cline/data/sessions/*/*.json"):
+        for path in home.glob(pattern):
+            text = path.read_text()
+            for run, in_terminal in typed.items():
+                text = text.replace(run, in_terminal)
+            path.write_text(text)
     for dump in home.glob(".local/share/opencode/*.sql"):
         connection = sqlite3.connect(dump.with_suffix(".db"))
         connection.executescript(dump.read_text())

@@ -1,11 +1,15 @@
-"""Cline (3.0 and later): `data/sessions/*/*.messages.json`, beside it a file that names the folder of the session."""
+"""Cline (3.0 and later): `data/sessions/*/*.messages.json`, beside it a file that names the folder of the session.
 
-import re
+Elements, fields of `metadata` and sentences are those of the packages `@cline/shared` (`prompt/format`) and
+`@cline/core` 0.0.86. What was typed is in `<user_input>`; a checkpoint that is restored rewrites the file.
+"""
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.patterns import compile_late
+import msgspec
+
 from memoryd.client.programs.sessions.building import (
     SUBAGENT,
     THINKING,
@@ -13,14 +17,20 @@ from memoryd.client.programs.sessions.building import (
     Session,
     get_object,
     get_text,
+    is_template,
     list_objects,
     parse_time,
     read_object,
 )
+from memoryd.client.programs.sessions.cline_prompts import judge
+from memoryd.client.programs.sessions.prompts import COMMAND, COMPACTION, NOTICE, REPLY, SYNTHETIC
 
 _ENDING = ".messages.json"
 _LEAD = "lead"  # the agent that the user talks to
-_TYPED = compile_late(r"<user_input[^<>]*>(.*?)(?:</user_input>|\Z)", re.DOTALL)
+# `kind` of messages that the program writes as the user.
+_KINDS = frozenset("completion_reminder loop_detection_notice mistake_stop_notice recovery_notice".split())
+_SHOWN = ("system", "status", "error")  # `displayRole` of what the program wrote
+_BLOCKS = frozenset("text thinking reasoning redacted_thinking tool_use tool_result image file document".split())
 
 
 def read(path: Path, home: Path) -> Iterator[Session]:
@@ -30,33 +40,87 @@ def read(path: Path, home: Path) -> Iterator[Session]:
     beside = path.with_name(f"{session.name}.json")
     described = read_object(beside, session.left_out) if beside.exists() else {}
     session.folder = get_text(described, "cwd") or get_text(described, "workspace_root")
+    session.version = get_text(get_object(held, "origin"), "version")
+    session.began = parse_time(described.get("started_at"))
     messages = list_objects(held, "messages")
     if get_text(held, "agent") not in ("", _LEAD):
         session.left_out[SUBAGENT] += len(messages)
         messages = []
-    edits: dict[str, Any] = {}  # by call: the file that the editor is to write
-    for message in messages:
-        _read_message(session, message, edits)
+    reading = _Reading(session)
+    for number, message in enumerate(messages):
+        reading.take(message, f"{number}")
     session.close()
+    prompts = [said for said in session.utterances if said.role == "user"]
+    if len(prompts) == 1 and described.get("interactive") is False:
+        session.automated = "one prompt without a terminal"
+    elif len(prompts) == 1 and is_template(prompts[0].text):
+        session.automated = "a prompt of a program"
     yield session
 
 
-def _read_message(session: Session, message: dict[str, Any], edits: dict[str, Any]) -> None:
-    at, key, texts = parse_time(message.get("ts")), get_text(message, "id"), []
-    for block in list_objects(message, "content"):
-        match block.get("type"):
-            case "text":
-                texts.append(get_text(block, "text"))
-            case "thinking" | "reasoning":
-                session.left_out[THINKING] += 1
-            case "tool_use" if block.get("name") == "editor":
-                edits[get_text(block, "id")] = get_object(block, "input").get("path")
-            case "tool_result":
-                session.left_out[TOOLS] += 1
-                written = edits.pop(get_text(block, "tool_use_id"), None)
-                session.write(None if block.get("is_error") else written)
-    text = "\n".join(texts) or get_text(message, "content")
-    if message.get("role") == "assistant":
-        session.agent_says(text, at, key)
-    elif text:
-        session.person("\n".join(_TYPED.findall(text)) or text, at, key)
+class _Reading:
+    """A session while its messages are read: calls that wait for their results, by id."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.calls: dict[str, dict[str, Any]] = {}
+
+    def take(self, message: dict[str, Any], number: str) -> None:
+        """Take in a message; one of the user may have results of tools alone."""
+        session, role, shown = self.session, message.get("role"), get_object(message, "metadata")
+        at, key = parse_time(message.get("ts")), get_text(message, "id") or number
+        blocks = list_objects(message, "content")
+        text = "\n".join(get_text(block, "text") for block in blocks if block.get("type") == "text")
+        text = text or get_text(message, "content")
+        for block in blocks:
+            self._read_block(block, at, key)
+        kind = get_text(shown, "kind")
+        if "compaction" in kind:
+            session.left_out[COMPACTION] += 1
+        elif kind in _KINDS and role == "user":
+            session.program_says(NOTICE)
+        elif shown.get("displayRole") in _SHOWN or shown.get("displayOnly"):
+            session.left_out[NOTICE if role == "user" else SYNTHETIC] += 1
+        elif role == "assistant":
+            session.agent_says(text, at, key)
+        elif role == "user" and text.strip():
+            judged = judge(text)
+            if judged.is_person:
+                session.says(judged.kind, judged.text, at, key)
+            elif judged.kind == COMMAND:
+                session.command()
+            else:
+                session.program_says(judged.kind)
+        elif role != "user":
+            session.unknown[f"messages of {str(role)[:40]}"] += 1
+
+    def _read_block(self, block: dict[str, Any], at: float | None, key: str) -> None:
+        session, kind = self.session, block.get("type")
+        if kind in ("thinking", "reasoning", "redacted_thinking"):
+            session.left_out[THINKING] += 1
+        elif kind == "tool_use":
+            self.calls[get_text(block, "id")] = block
+        elif kind == "tool_result":
+            session.left_out[TOOLS] += 1
+            id = get_text(block, "tool_use_id")
+            call = self.calls.pop(id, {})
+            given = get_object(call, "input")
+            if block.get("is_error"):
+                return
+            if call.get("name") == "editor":
+                session.write(given.get("path"))
+            elif call.get("name") == "ask_question" and (reply := _find_reply(block)):
+                session.drop_interim()
+                session.says(REPLY, reply, at, f"{key}\0{id}", question=get_text(given, "question"))
+        elif kind not in _BLOCKS:
+            session.unknown[f"blocks of type {str(kind)[:40]}"] += 1
+
+
+def _find_reply(block: dict[str, Any]) -> str:
+    """Return what was answered: the result of the tool as it is, or a field of it."""
+    text = get_text(block, "content") or "\n".join(get_text(part, "text") for part in list_objects(block, "content"))
+    try:
+        held = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return text.strip()
+    return (held if isinstance(held, str) else get_text(held, "result") or text).strip()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.programs.sessions import codex, copilot, gemini, opencode
+from memoryd.client.programs.sessions import cline, codex, copilot, gemini, opencode
 from memoryd.client.programs.sessions.building import Session
 from memoryd.client.programs.sessions.compressed import find_zstd
 
@@ -728,6 +728,81 @@ def test_opencode_run_is_told_by_what_it_denies(folder: Path) -> None:
     run, typed, below = made.add("ses_3", [opencode_user("Explore")], parent_id="ses_2").read()
     assert (run.automated, typed.automated) == ("opencode run", "")
     assert said(below) == []
+
+
+# Cline ---------------------------------------------------------------------------------------------------------------
+
+
+def cline_session(folder: Path, messages: Sequence[dict[str, Any]], **described: Any) -> Session:
+    place = folder / "data" / "sessions" / "1"
+    held = [{"id": f"m{number}", "ts": (T0 + number) * 1000, **one} for number, one in enumerate(messages)]
+    put(place / "1.messages.json", [{"agent": "lead", "origin": {"version": "3.0.65"}, "messages": held}])
+    put(place / "1.json", [{"cwd": "/w", "interactive": True, **described}])
+    (session,) = cline.read(place / "1.messages.json", folder)
+    return session
+
+
+def cline_user(*blocks: Any, **fields: Any) -> dict[str, Any]:
+    parts = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
+    return {"role": "user", "content": parts, **fields}
+
+
+def cline_agent(text: str, *tools: tuple[str, dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    calls = [{"type": "tool_use", "id": name, "name": name, "input": given} for name, given in tools]
+    return {"role": "assistant", "content": [{"type": "text", "text": text}, *calls], **fields}
+
+
+CLINE: dict[str, tuple[list[dict[str, Any]], Said]] = {
+    "what Cline puts around": (
+        [
+            cline_user(
+                "<mode_notice>The user switched from plan mode to act mode.</mode_notice>"
+                '<user_input mode="act">Fix @a.py</user_input>',
+                '<file_content path="a.py">\nx = 1\n</file_content>',
+            ),
+            cline_agent("Fixed."),
+            cline_user("[TASK RESUMPTION] This task was interrupted."),
+            cline_agent("I go on."),
+            cline_user("Please complete the task.", metadata={"kind": "completion_reminder"}),
+            cline_agent("Complete."),
+            cline_agent("The model is overloaded", metadata={"displayOnly": True, "displayRole": "error"}),
+            cline_user("A summary", metadata={"kind": "compaction_summary", "displayRole": "system"}),
+        ],
+        [("typed", "Fix @a.py"), ("answer", "Fixed."), ("answer", "I go on."), ("answer", "Complete.")],
+    ),
+    "what is said with a command": (
+        [
+            cline_user(
+                '<user_command slash="team">spawn a team of agents for the following task: port it</user_command>'
+            ),
+            cline_user('<user_command slash="review">the locks</user_command>'),
+        ],
+        [("argument", "port it"), ("argument", "the locks")],
+    ),
+    "replies to questions": (
+        [
+            cline_user('<user_input mode="act">Deploy</user_input>'),
+            cline_agent("I ask.", ("ask_question", {"question": "Where?", "options": ["Harbor", "Lab"]})),
+            cline_user({"type": "tool_result", "tool_use_id": "ask_question", "content": "Harbor"}),
+            cline_agent("Done."),
+        ],
+        [("typed", "Deploy"), ("reply", "Harbor"), ("answer", "Done.")],
+    ),
+}
+
+
+def test_of_each_situation_in_cline_what_the_person_said_is_heard_and_nothing_else(folder: Path) -> None:
+    heard = {name: said(cline_session(folder, messages)) for name, (messages, _) in CLINE.items()}
+    assert heard == {name: expected for name, (_, expected) in CLINE.items()}
+
+
+def test_cline_with_one_prompt_and_no_terminal_was_run_by_a_program(folder: Path) -> None:
+    prompt = cline_user('<user_input mode="act">Deploy</user_input>')
+    assert cline_session(folder, [prompt], interactive=False).automated
+    assert not cline_session(folder, [prompt, prompt], interactive=False).automated
+    session = cline_session(folder, [prompt, cline_user({"type": "dream"}), {"role": "oracle"}])
+    assert (session.version, session.automated) == ("3.0.65", "")
+    assert session.unknown == {"blocks of type dream": 1, "messages of oracle": 1}
 
 
 # Bad input -----------------------------------------------------------------------------------------------------------
