@@ -55,7 +55,7 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
     if generation and retrieval.vector is not None and by_words is not None:
         try:
             _add_dense(retrieval, sources, generation, retrieval.vector, by_words)
-        except StorageFailed:  # the store has logged it, and repairs it
+        except StorageFailed:  # the store has logged it
             retrieval.degrade("vector")
         if waiting:
             retrieval.degrade("pending_embeddings")

@@ -22,8 +22,8 @@ BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hol
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 WAYS_OUT = (
-    "`memctl restore latest` takes the latest copy; `memctl repair --recover` reads what is readable into a new file."
-    " Both keep this one."
+    "`memctl repair --recover` reads what is readable into a new file and says whether something is lost;"
+    " `memctl restore latest` takes the latest copy. Both keep this one."
 )
 REPAIR_ADVICE = f"`memctl repair` rebuilds indexes and full text. If that fails: {WAYS_OUT}"
 

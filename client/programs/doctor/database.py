@@ -15,6 +15,7 @@ FULL = 0.8
 DAY_S = 86400.0
 LATE = 3  # times the interval of the job `backup`
 COPY = [["memctl", "backup"]]
+RECOVER = "memctl repair --recover"
 SETTING = "set `backups` under [jobs] in the file that `memctl config path` names"
 
 
@@ -24,7 +25,7 @@ def check_database(patient: Patient) -> Finding | None:
         try:
             verified = patient.client.call(Verify())
         except (StorageFailed, Internal) as error:  # it stumbles over what cannot be read
-            return fail(error.message, _restore_command(patient))
+            return fail(error.message, RECOVER)
         if verified.problems:
             return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
         return report_ok(f"verified, {_count_held(patient.facts)}" if patient.facts else "verified")
@@ -36,7 +37,7 @@ def check_database(patient: Patient) -> Finding | None:
         message = f"the database was written by a newer memoryd (schema {facts['version']}, this one knows {known})"
         return fail(message, f"with the newer memoryd: {advise('daemon')}")
     if facts and facts["problems"]:
-        return fail(f"{patient.database} is damaged: {facts['problems'][0]}", _restore_command(patient))
+        return fail(f"{patient.database} is damaged: {facts['problems'][0]}", RECOVER)
     if facts and patient.copies and not patient.database.stat().st_size:
         return fail(f"{patient.database} has 0 bytes", _restore_command(patient))
     return report_ok(f"opens, {_count_held(facts)}") if facts else None
@@ -47,7 +48,8 @@ def _count_held(facts: dict[str, Any]) -> str:
 
 
 def _restore_command(patient: Patient) -> str:
-    return "memctl restore latest" if patient.copies else "memctl repair --recover"
+    """Return what helps where nothing may be readable."""
+    return "memctl restore latest" if patient.copies else RECOVER
 
 
 def check_size_limit(patient: Patient) -> Finding | None:

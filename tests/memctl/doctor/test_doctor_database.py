@@ -85,6 +85,7 @@ def test_a_page_that_was_overwritten_is_told(doctor: Doctor, resting: Path) -> N
         file.write(os.urandom(8 * PAGE_BYTES))
     found = doctor("database")["database"]
     assert (found["state"], "damaged" in found["message"]) == ("fail", True)
+    assert found["fix"] == "memctl repair --recover", "a copy lacks what was stored since"
 
 
 def test_full_text_that_is_damaged_is_repaired(doctor: Doctor, memctl: Memctl, own: Any) -> None:

@@ -54,7 +54,7 @@ def _repair(args: Namespace) -> int:
         raise type(error)(error.message + advice, error.data) from None
     show(args, found, lambda: f"Done: {', '.join(found.repaired)}.\n{_verified_text(found)}")
     return _report_verdict(
-        found, f"what is left is damage of the file itself: restore a copy (memctl backup --list), or {RECOVER}"
+        found, f"what is left is damage of the file itself: `{RECOVER}`; a copy may hold what that loses"
     )
 
 
