@@ -67,6 +67,13 @@ _BLOCKS = frozenset(
 # By whom a prompt is, as the entry says (`origin`, since 2.1.200); a person has `human` or none.
 _ORIGINS = {"task-notification": NOTICE, "auto-continuation": HANDED_PLAN, "plugin": NOTICE, "voice-call": NOTICE}
 _PERSONS = ("", "human", "unclassified")
+_TURNS = {  # what began the turn (`turnOrigin`, since 2.1.300), where it was no person
+    "scheduled": NOTICE,
+    "task_notification": NOTICE,
+    "host_synthetic": NOTICE,
+    "system": NOTICE,
+    "peer": PEER,
+}
 _PROGRAMS = ("sdk-cli", "sdk-py", "sdk-ts", "claude-code-github-action")
 _OBSERVERS = compile_late(r"[/-]\.?claude-mem[/-]observer")  # the folder of the observer of the plugin claude-mem
 _OBSERVES = ("You are a Claude-Mem,", "Hello memory agent, you are continuing to observe the primary Claude session")
@@ -139,7 +146,8 @@ class _Reading:
         message = get_object(entry, "message")
         blocks = list_objects(message, "content")
         self._count_unknown(blocks)
-        self.entry_points.add(get_text(entry, "entrypoint"))
+        if entry_point := get_text(entry, "entrypoint"):
+            self.entry_points.add(entry_point)
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
             self._take_result(entry, block)
@@ -299,7 +307,9 @@ def _find_program(entry: dict[str, Any]) -> str:
     if entry.get("isMeta") or entry.get("isVisibleInTranscriptOnly") or entry.get("isVirtual"):
         text = get_text(get_object(entry, "message"), "content").lstrip()
         return FEEDBACK if text.partition("\n")[0].endswith(" hook feedback:") else COMMAND
-    return NOTICE if entry.get("promptSource") == "system" else ""
+    if entry.get("promptSource") == "system" or entry.get("textNotTyped"):
+        return NOTICE
+    return _TURNS.get(get_text(entry, "turnOrigin"), "")
 
 
 def _find_origin(entry: dict[str, Any]) -> str:

@@ -23,6 +23,8 @@ _BESIDE = {
     "ide_opened_file": CONTEXT,
     "ide_diagnostics": CONTEXT,
     "browser_instruction": CONTEXT,
+    "new-diagnostics": CONTEXT,
+    "terminal": CONTEXT,
     "system-reminder": NOTICE,
     "system_reminder": NOTICE,
     "user-prompt-submit-hook": FEEDBACK,
@@ -42,6 +44,8 @@ _MESSAGES = {
     "mcp-polling-update": NOTICE,
     "ci-monitor-event": NOTICE,  # of the desktop program, with the origin of a person
     "tick": NOTICE,
+    "wake": NOTICE,
+    "webhook-payload": NOTICE,
     "remote-review": NOTICE,
     "remote-review-progress": NOTICE,
     "agent-message": PEER,

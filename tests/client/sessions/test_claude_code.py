@@ -178,6 +178,8 @@ def test_one_prompt_is_judged_by_what_the_program_puts_into_it() -> None:
         ("What does <system-reminder> mean?", TYPED, "What does <system-reminder> mean?"),
         ("<app-header> is too high", TYPED, "<app-header> is too high"),
         ("<system-reminder>It was cut", NOTICE, ""),
+        ("Why?\n<system-reminder>Message sent at noon.</system-reminder>", TYPED, "Why?"),
+        ("<div>\n<p>Why is this empty?</p>\n</div>", TYPED, "<div>\n<p>Why is this empty?</p>\n</div>"),
         (notice, NOTICE, ""),
         (f"{notice}\nFull transcript available at: /tmp/x", NOTICE, ""),
         ('<teammate-message teammate_id="a">Done.</teammate-message>', PEER, ""),
@@ -221,12 +223,14 @@ def test_fields_of_an_entry_say_that_nobody_typed_it(folder: Path) -> None:
         {"promptSource": "system"},
         {"wakeupSource": "loop"},
         {"scheduledTaskId": "t1"},
+        {"textNotTyped": True},
+        {"turnOrigin": "host_synthetic"},
     ]
     path = lines(folder / "s.jsonl", *(entry("user", "Go on with the release.", **mark) for mark in marks))
     assert list(list_said(read(path))) == []
     kept: list[dict[str, Any]] = [
         {"origin": {"kind": "human"}, "promptSource": "sdk"},
-        {"promptSource": "typed"},
+        {"promptSource": "typed", "turnOrigin": "human"},
         {"promptSource": "suggestion_accepted"},
         {},
     ]
