@@ -11,7 +11,18 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-_ROOMS = ("privacy", "context", "erasing", "conversations", "unasked", "topics", "workspaces", "dreams", "backfill")
+_ROOMS = (
+    "privacy",
+    "context",
+    "erasing",
+    "conversations",
+    "unasked",
+    "topics",
+    "workspaces",
+    "dreams",
+    "backfill",
+    "upkeep",
+)
 
 
 class Idle(Protocol):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memoryd.client.errors import Invalid
 from memoryd.daemon.config import JobsConfig
 from memoryd.daemon.core.work import Work
-from memoryd.daemon.jobs import caps, expiring, sweeping, trim, upkeep
+from memoryd.daemon.jobs import caps, expiring, sweeping
 from memoryd.daemon.rooms import list_rooms
 
 MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
@@ -29,12 +29,6 @@ _KERNEL: dict[str, JobRow] = {
     "sweep": JobRow(5 * MIN, 5 * MIN, "Move memories that were not used for long from L1 to L2.", sweeping.SWEEP),
     "caps": JobRow(5 * MIN, 5 * MIN, "Bring L1 and L2 of each namespace below their limits.", caps.CAPS),
     "expire": JobRow(HOUR, 5 * MIN, "Delete memories whose time was over long ago.", expiring.EXPIRE),
-    "embed": JobRow(5 * MIN, MIN, "Try again to embed memories that have no vector.", upkeep.EMBED),
-    "maintain": JobRow(
-        5 * MIN, 2 * MIN, "Fold the write-ahead log in, merge full text, give freed memory back.", upkeep.MAINTAIN
-    ),
-    "trim": JobRow(DAY, 5 * MIN, "Forget old runs, skipped turns, undone history and unused vectors.", trim.TRIM),
-    "backup": JobRow(DAY, 10 * MIN, "Copy the database into the folder of backups, if it changed.", upkeep.BACKUP),
 }
 
 

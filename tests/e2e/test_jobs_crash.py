@@ -23,8 +23,8 @@ CONSTANTS = {
     "daemon.__main__.FIRST_JOBS_AFTER_S": 0.0,
     "daemon.jobs.states.BACKOFF_S": 0.001,
     "daemon.jobs.states.FAILURES": 1000,
-    "daemon.jobs.trim.KEEP_RUNS": 20,
-    "daemon.jobs.trim.KEEP_OPERATIONS": 200,
+    "daemon.upkeep.trim.KEEP_RUNS": 20,
+    "daemon.upkeep.trim.KEEP_OPERATIONS": 200,
 }
 # What would tell of a step that was done by half.
 HALVES = {

@@ -11,10 +11,10 @@ from memoryd.client.protocol import GetContext, List, Operations
 from memoryd.daemon.config import Config
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.store import copies
+from memoryd.daemon.upkeep import trim
 from moving import run
 from workbench import CountingEmbedder, add, ask, delete, found, running, undo, update
 

@@ -9,9 +9,9 @@ from memoryd.client.protocol import GetContext, JobHistory, Operations
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.store.turns import KEEP_SKIPPED
+from memoryd.daemon.upkeep import trim
 from moving import run
 from workbench import add, ask, delete, found, undo, update
 

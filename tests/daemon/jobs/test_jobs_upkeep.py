@@ -17,7 +17,6 @@ from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import table
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.jobs.upkeep import LEAST_BYTES
 from memoryd.daemon.store import copies as store_copies
 from memoryd.daemon.store import fulltext, rows, upkeep
 from memoryd.daemon.store import jobs as store_jobs
@@ -25,6 +24,7 @@ from memoryd.daemon.store.copies import copy, list_copies
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system import process
 from memoryd.daemon.upkeep import rescue
+from memoryd.daemon.upkeep.housekeeping import LEAST_BYTES
 from moving import everything, run
 from workbench import CountingEmbedder, add, add_many, ask, delete, disk_and_memory, found, running, wait_until
 
