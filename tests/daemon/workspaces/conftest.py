@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from notes import Watched
 
-from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.workspaces.watching import Watchers
 from workbench import CountingEmbedder, running
 
@@ -28,10 +26,3 @@ def watched(folder: Path) -> Iterator[Watched]:
         yield Watched(core, embedder)
         core.apart.stopping.set()
         watchers.close()
-
-
-@pytest.fixture
-def jobs(core: Core) -> Iterator[Runner]:
-    made = Runner(core)
-    yield made
-    made.close()
