@@ -8,9 +8,9 @@ import msgspec
 from memoryd.client.protocol import Conversation, GetAround, GetLog, LoggedOutcome, LoggedSession, SessionLog
 from memoryd.daemon.conversations import summarising, tasks
 from memoryd.daemon.conversations.tables import sessions
+from memoryd.daemon.conversations.tables.session_names import LEAST_PREFIX
 from memoryd.daemon.conversations.tables.sessions import SessionEntry, SessionSpan
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.erasing.tables.mentions import LEAST_PREFIX
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, present, turns

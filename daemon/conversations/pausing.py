@@ -5,9 +5,9 @@ from contextlib import suppress
 
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import GetObserving, Observing, Pause, PauseObserving, ResumeObserving
+from memoryd.daemon.conversations.tables import session_names
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.erasing.tables import mentions
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces
 
@@ -45,7 +45,7 @@ def _resolve(core: Core, call: PauseObserving | ResumeObserving) -> str:
     """Return the name of a place: of a session that is known the whole one for its first characters."""
     if call.kind == "session" and len(call.name) < _WHOLE_CHARS:
         with core.store.reading() as connection, suppress(NotFound):  # one that is yet to begin
-            return mentions.resolve_session(connection, call.name)
+            return session_names.resolve_session(connection, call.name)
     return call.name
 
 

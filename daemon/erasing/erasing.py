@@ -13,6 +13,7 @@ import msgspec
 from memoryd.client.errors import Invalid, NotFound, StorageFailed
 from memoryd.client.protocol import Erase, Erased, Mentioned
 from memoryd.client.transport.batches import split_evenly
+from memoryd.daemon.conversations.tables import session_names
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.erasing.tables import erasing, leftovers, mentions
 from memoryd.daemon.erasing.tables.mentions import Beside, Mention
@@ -122,11 +123,11 @@ def _resolve_session(core: Core, call: Erase) -> str:
     """Return the session that is meant. One that is unknown here may be in copies alone."""
     session = call.session or ""
     with core.store.reading() as connection:
-        names = [*mentions.list_sessions(connection), *call.unsent]
+        names = [*session_names.list_sessions(connection), *call.unsent]
     try:
-        return mentions.choose_session(names, session)
+        return session_names.choose_session(names, session)
     except NotFound:
-        return mentions.choose_session(leftovers.list_sessions(core.folder), session)
+        return session_names.choose_session(leftovers.list_sessions(core.folder), session)
 
 
 def _choose(core: Core, call: Erase) -> _Chosen:

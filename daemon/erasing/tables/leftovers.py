@@ -16,7 +16,8 @@ from pathlib import Path
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.erasing.tables import erasing, mentions
+from memoryd.daemon.conversations.tables import session_names
+from memoryd.daemon.erasing.tables import erasing
 from memoryd.daemon.erasing.tables.mentions import Beside
 from memoryd.daemon.store import copies, upkeep
 from memoryd.daemon.store.connection import open_writer
@@ -53,7 +54,7 @@ def _is_held(path: Path, ids: set[str], beside: Beside) -> bool | None:
 
 def list_sessions(folder: Path) -> list[str]:
     """Return the names of the sessions of which the copies that can be read have anything."""
-    found = [upkeep.read_copy(path, mentions.list_sessions) or [] for path in list_copies(folder)]
+    found = [upkeep.read_copy(path, session_names.list_sessions) or [] for path in list_copies(folder)]
     return sorted({name for names in found for name in names})
 
 

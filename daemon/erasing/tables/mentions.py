@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.protocol import Mentioned
 from memoryd.client.wording import Wording
 from memoryd.daemon.erasing.tables import around, erasing
@@ -22,16 +21,7 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import StoredTurn
 
 _AROUND = 60  # characters shown before and after a mention
-LEAST_PREFIX = 4  # characters of a session's name
-_NAMED = 8  # sessions in a message
 
-_SESSIONS = (
-    "SELECT session FROM turns UNION SELECT metadata ->> '$.session' FROM memories UNION SELECT session FROM skipped"
-    " UNION SELECT session FROM thoughts UNION SELECT session FROM heard UNION SELECT name FROM pauses"
-    " WHERE kind = 'session'"
-    " UNION SELECT coalesce(before ->> '$.turn.session', (before ->> '$.row.metadata') ->> '$.session') FROM history"
-    " WHERE before IS NOT NULL"
-)
 _GONE = "erased"  # is in the place of the session that made an operation
 _WAITING = ("heard", "thoughts", "skipped")
 
@@ -101,37 +91,7 @@ def find_mentions(
     return ids, list(files)
 
 
-# Sessions ------------------------------------------------------------------------------------------------------------
-
-
-def list_sessions(connection: apsw.Connection) -> list[str]:
-    """Return the names of the sessions of which a database has anything."""
-    return [str(name) for (name,) in connection.execute(_SESSIONS) if name]
-
-
-def resolve_session(connection: apsw.Connection, given: str) -> str:
-    """Return the session of a database that is meant, as `choose_session` does."""
-    return choose_session(list_sessions(connection), given)
-
-
-def choose_session(names: Collection[str], given: str) -> str:
-    """Return the session that is called so, else the only one whose name begins so.
-
-    Raise `NotFound` or, naming the candidates, `AmbiguousId`.
-    """
-    if given in names:
-        return given
-    is_long_enough = len(given) >= LEAST_PREFIX
-    found = sorted({name for name in names if name.startswith(given)}) if is_long_enough else []
-    if not found:
-        why = (
-            "none has a name that begins so" if is_long_enough else f"a beginning has {LEAST_PREFIX} characters or more"
-        )
-        raise NotFound(f"No session is called {given[:80]!r}, and {why}.", {"session": given})
-    if len(found) > 1:
-        more = " and more" if len(found) > _NAMED else ""
-        raise AmbiguousId(f"{given!r} is not unique: {', '.join(found[:_NAMED])}{more}.", {"candidates": found})
-    return found[0]
+# What is beside memories and turns -----------------------------------------------------------------------------------
 
 
 class Beside(NamedTuple):
