@@ -15,13 +15,13 @@ from memoryd.client.protocol import Erase, Erased, Mentioned
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.conversations.tables import session_names
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.erasing.tables import erasing, leftovers, mentions
+from memoryd.daemon.erasing.tables import erasing, leftovers, mentions, trimming
 from memoryd.daemon.erasing.tables.mentions import Beside, Mention
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.active import select_turns
-from memoryd.daemon.store import copies, erasures, queries, rows, trimming, turns, upkeep
+from memoryd.daemon.store import copies, erasures, queries, rows, turns, upkeep
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import UNBOUNDED, compile_filter, is_bounded
 from memoryd.daemon.store.rows import Row, choose_unique

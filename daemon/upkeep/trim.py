@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.store import trimming
+from memoryd.daemon.erasing.tables import trimming
 from memoryd.daemon.store.turns import KEEP_SKIPPED
 from memoryd.daemon.store.writer import Transaction
 

@@ -12,9 +12,9 @@ import apsw
 import msgspec
 
 from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.erasing.tables import around
+from memoryd.daemon.erasing.tables import around, trimming
 from memoryd.daemon.rooms import list_rooms
-from memoryd.daemon.store import erasures, fulltext, history, rows, thoughts, trimming, turns
+from memoryd.daemon.store import erasures, fulltext, history, rows, thoughts, turns
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.queries import SUMMARY
 from memoryd.daemon.store.rows import Row

@@ -26,11 +26,11 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.erasing.tables import erasing as records
-from memoryd.daemon.erasing.tables import leftovers
+from memoryd.daemon.erasing.tables import leftovers, trimming
 from memoryd.daemon.erasing.tables.mentions import Beside
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.registry import finish
-from memoryd.daemon.store import contexts, copies, erasures, trimming, upkeep
+from memoryd.daemon.store import contexts, copies, erasures, upkeep
 from memoryd.daemon.store.vectors import count, text_hash
 from workbench import add, ask, search, wait_until
 

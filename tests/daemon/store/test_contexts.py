@@ -10,7 +10,8 @@ from memoryd.client.protocol import WhyNot
 from memoryd.daemon.arrays.scan import AlikeQuery
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.store import contexts, rows, trimming, vectors
+from memoryd.daemon.erasing.tables import trimming
+from memoryd.daemon.store import contexts, rows, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from workbench import CountingEmbedder, add, ask, delete, insert, search, undo, update, wait_until
