@@ -132,10 +132,6 @@ class Patient:
         """The copies in the usual folder, the one with the oldest content first; none without the daemon's packages."""
         return [Path(copy.path) for copy in list_copies(self.data_dir)] if is_installed() else []
 
-    def read_process_file(self, name: str) -> str:
-        """Return a file of /proc about the daemon's process, empty where it cannot be read."""
-        return self.read_system_file(f"{self.status.pid}/{name}") if self.status else ""
-
     @staticmethod
     def read_system_file(name: str) -> str:
         """Return a file of /proc, empty where it cannot be read."""
