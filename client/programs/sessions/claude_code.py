@@ -105,7 +105,7 @@ class _Reading:
 
     def take(self, offset: int, entry: dict[str, Any]) -> None:
         """Take in one entry."""
-        session, kind = self.session, entry.get("type")
+        session, kind = self.session, get_text(entry, "type")
         session.offset = offset
         session.version = get_text(entry, "version") or session.version
         session.folder = session.folder or get_text(entry, "cwd")
@@ -129,7 +129,7 @@ class _Reading:
         elif kind == "attachment" and get_object(entry, "attachment").get("type") == "queued_command":
             self._take_attached(entry)
         elif kind not in _TYPES:
-            session.unknown[f"entries of type {str(kind)[:40]}"] += 1
+            session.unknown[f"entries of type {kind[:40]}"] += 1
 
     def end(self, is_part: bool) -> Session:
         """Return the session once all is read; `is_part`: it was not read from its beginning."""
@@ -287,8 +287,9 @@ class _Reading:
 
     def _count_unknown(self, blocks: list[dict[str, Any]]) -> None:
         for block in blocks:
-            if block.get("type") not in _BLOCKS:
-                self.session.unknown[f"parts of type {str(block.get('type'))[:40]}"] += 1
+            kind = get_text(block, "type")
+            if kind not in _BLOCKS:
+                self.session.unknown[f"parts of type {kind[:40]}"] += 1
 
     def _count_element(self, name: str, text: str) -> None:
         if f"</{name}>" in text:

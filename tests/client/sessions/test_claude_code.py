@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -390,3 +391,22 @@ def test_several_replies_have_their_questions_and_nobody_is_said_to_have_answere
     noted = {"Which port?": {"notes": "as before"}}
     path = lines(folder / "s.jsonl", replied(annotations=noted), replied(afkTimeoutMs=1))
     assert list(list_said(read(path))) == [(REPLY, "Which port?\n5433\nas before\nWhich host?\na, b")]
+
+
+def test_values_of_any_kind_in_any_field_raise_nothing(folder: Path) -> None:
+    random_ = random.Random(5)
+    sources = [path.read_text().splitlines() for path in sorted(CASES.glob("*/*.jsonl"))]
+    values: list[Any] = [None, 3, -1.5, "", [], {}, "x", [None, 1, {"type": "text"}], {"type": "tool_result"}, True]
+
+    def change(value: Any, share: float) -> Any:
+        if random_.random() < share:
+            return random_.choice(values)
+        if isinstance(value, dict):
+            return {name: change(held, share) for name, held in value.items()}
+        return [change(held, share) for held in value] if isinstance(value, list) else value
+
+    for number in range(150):
+        changed = [change(json.loads(line), 0.02) for line in sources[number % len(sources)]]
+        session = read(lines(folder / "s.jsonl", *changed))
+        session.date(None, 2e9)
+        assert all(said.content for said in session.utterances)
