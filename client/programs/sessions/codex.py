@@ -155,7 +155,7 @@ class _Rollout:
 
     def _read_item(self, item: dict[str, Any], at: float | None, key: str) -> None:
         session = self.session
-        match item.get("type"), item.get("role"):
+        match get_text(item, "type"), get_text(item, "role"):
             case "message", "user":
                 self._read_prompt(item, at, key)
             case "message", "assistant":
@@ -256,7 +256,7 @@ class _Rollout:
                 self._hear_person("\n".join(said), at, key, REPLY, "\n".join(asked_for))
 
     def _read_event(self, event: dict[str, Any], at: float | None, key: str) -> None:
-        match event.get("type"):
+        match get_text(event, "type"):
             case "user_message":
                 self._confirm(get_text(event, "message"))
             case "task_started" | "turn_started":

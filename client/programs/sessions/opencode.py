@@ -192,7 +192,7 @@ class _Reading:
         folder = get_text(get_object(info, "path"), "cwd")
         self.worked_until = parse_time(get_object(info, "time").get("completed")) or 0.0
         for id, part in message.parts:
-            match part.get("type"):
+            match get_text(part, "type"):
                 case "text" if info.get("summary") is True:
                     session.left_out[COMPACTION] += 1
                 case "text" if part.get("synthetic") or part.get("ignored"):
