@@ -63,6 +63,7 @@ from memoryd.daemon.store.writer import Transaction
 TAKEN_BACK, AUTOMATED = "taken back", "said by a program"
 _MOST_FORMER = 20  # files of former sessions that a start looks at
 _QUIET_S = 3600.0  # a session whose file did not change for so long has ended, whatever was heard of it
+_AFTER_S = 0.05  # an event is answered first, and what comes at the same moment is read at once
 _FLUSHED_AFTER_S = 0.5  # a host may write to its file after it said that the session is over
 _AT_ONCE_S = 5.0  # within which an event that tells the same is the same: hooks may be installed twice
 _AHEAD_S = 60.0  # how long before its event an entry may have been read
@@ -187,6 +188,7 @@ class Reading:
             self._is_at_work = False
 
     def _work(self) -> None:
+        self._core.apart.stopping.wait(_AFTER_S)
         while True:
             with self._lock:
                 if self._core.apart.stopping.is_set() or not (self._wanted or self._former):

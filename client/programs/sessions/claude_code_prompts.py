@@ -81,6 +81,7 @@ _COMMAND = compile_late(r"/([\w:.-]+)(?:\s+(.*))?\Z", re.DOTALL)
 _NAME = compile_late(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = compile_late(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _NOTE = compile_late(r"\s*<user-memory-input>(.*)</user-memory-input>\s*\Z", re.DOTALL)
+_BEGIN_CHARS = 30
 _MOST_AFTER = 20  # elements after a prompt
 FIRST = compile_late(r"\s*<([a-zA-Z][\w-]*)(?:\s[^<>]*)?>")
 _LAST = compile_late(r"</([a-zA-Z][\w-]*)>\s*\Z")
@@ -99,22 +100,23 @@ _OF_HOST = frozenset(
 
 def judge(text: str) -> Judged:
     """Return what a prompt is, as an entry or a hook has it: what of it the person said, or of which program it is."""
-    if note := _NOTE.match(text):  # what was typed after a # for CLAUDE.md, before 2.1
-        return Judged(TYPED, note[1].strip())
-    if (name := _NAME.search(text)) and text.lstrip().startswith(("<command-name>", "<command-message>")):
+    begin = text.lstrip()[:_BEGIN_CHARS]
+    if begin.startswith("<user-memory-input>") and (note := _NOTE.match(text)):
+        return Judged(TYPED, note[1].strip())  # what was typed after a # for CLAUDE.md, before 2.1
+    if begin.startswith(("<command-name>", "<command-message>")) and (name := _NAME.search(text)):
         given = _ARGUMENTS.search(text)
         return _judge_command(name[1].strip().lstrip("/"), given[1] if given else "")
     rest, kind = _strip(text)
     if not rest:
         return Judged(kind or COMMAND)
-    if (found := FIRST.match(rest)) and found[1] in _MESSAGES:
+    if rest.startswith("<") and (found := FIRST.match(rest)) and found[1] in _MESSAGES:
         return Judged(_MESSAGES[found[1]])
     for begins, of_program in _SENTENCES.items():
         if rest.startswith(begins):
             return Judged(of_program)
     if rest.startswith(_PLAN) and _PLAN_ENDS in rest:
         return judge_plan(rest)
-    if command := _COMMAND.match(rest):
+    if rest.startswith("/") and (command := _COMMAND.match(rest)):
         return _judge_command(command[1], command[2] or "")
     return Judged(TYPED, rest)
 
@@ -136,7 +138,9 @@ def _strip(text: str) -> tuple[str, str]:
     What stands within the person's words is theirs: they may ask about such an element.
     """
     kind, at = "", 0
-    text = clean_prompt(text) if "<" in text and not text.lstrip().startswith("/") else text.strip()
+    if "<" not in text:  # as most prompts: patterns that a hook does not need are not compiled
+        return text.strip(), kind
+    text = clean_prompt(text) if not text.lstrip().startswith("/") else text.strip()
     while (found := FIRST.match(text, at)) and (of := _BESIDE.get(found[1])):
         kind = kind or of
         end = text.find(f"</{found[1]}>", found.end())

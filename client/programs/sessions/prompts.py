@@ -4,7 +4,8 @@ A hook imports nothing else of this folder, but a module of its host beside it.
 """
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from memoryd.client.patterns import compile_late
 
@@ -15,7 +16,7 @@ COMMAND, FEEDBACK, COMPACTION = "commands to the host and their output", "what h
 HANDED_PLAN, SYNTHETIC = "plans that were handed over", "lines that the host wrote for the agent"
 
 
-class Judged(NamedTuple):
+class Judged(Struct, frozen=True):
     """What one text is that a host presents as a prompt: its kind, and what of it the person said.
 
     `kind` is one of the person's, or one of a program's; then `text` is empty.

@@ -206,8 +206,8 @@ def test_one_prompt_is_judged_by_what_the_program_puts_into_it() -> None:
         ("Implement the following plan:\n1. Begin.", TYPED, "Implement the following plan:\n1. Begin."),
         ("<memories>\nThe port is 5433.\n</memories>\nWhich port?", TYPED, "Which port?"),
     ]
-    judged = [(text, *claude_code_prompts.judge(text)) for text, _, _ in rows]
-    assert [one for one, row in zip(judged, rows, strict=True) if one != row] == []
+    judged = [(text, claude_code_prompts.judge(text)) for text, _, _ in rows]
+    assert [row for row, (_, one) in zip(rows, judged, strict=True) if row[1:] != (one.kind, one.text)] == []
 
 
 def test_fields_of_an_entry_say_that_nobody_typed_it(folder: Path) -> None:

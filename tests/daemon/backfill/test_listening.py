@@ -83,6 +83,7 @@ def told(core: Core, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     clock.now = 1_750_000_000.0  # no file has a time that is yet to come
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setattr(listening, "_FLUSHED_AFTER_S", 0.0)
+    monkeypatch.setattr(listening, "_AFTER_S", 0.0)
     (tmp_path / "claude").mkdir()
     yield Told(core, tmp_path / "claude")
     assert problems(core) == []
