@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memoryd.client.protocol import NewTurn, Observe
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.config import Config
 from memoryd.daemon.conversations import judging, promoting
 from memoryd.daemon.conversations.worker import Worker
@@ -18,7 +19,6 @@ from memoryd.daemon.rooms import Room
 from memoryd.daemon.search import candidates, pipeline
 from memoryd.daemon.server.server import Server
 from memoryd.daemon.store import turns
-from memoryd.daemon.store.store import Store
 from memoryd.daemon.system.listen import listen
 from workbench import LIMIT_S, CountingEmbedder, add, ask, found, running, search, wait_until
 
@@ -151,13 +151,13 @@ def test_a_turn_that_leaves_l0_amid_a_search_is_found(
 def test_a_turn_that_leaves_l0_as_a_search_begins_is_one_hit(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     observe(core, "herons fish at dawn")
     embed_turns(core)
-    build = Store.build_mask
+    build = Arrays.build_mask
 
-    def leave_before(store: Store, *given: Any) -> Any:
+    def leave_before(arrays: Arrays, *given: Any) -> Any:
         leave(core)
-        return build(store, *given)
+        return build(arrays, *given)
 
-    monkeypatch.setattr(Store, "build_mask", leave_before)
+    monkeypatch.setattr(Arrays, "build_mask", leave_before)
     assert [hit.tier for hit in search(core, "herons", distinct=False)] == ["L1"]
 
 
