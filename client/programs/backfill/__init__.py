@@ -5,7 +5,8 @@ agent's answers are taken, as hooks would have observed them; what is left out i
 
 `finding` reads all files once; the turns wait in a file without a name until `sending` has them in their order. A turn
 goes where its hook would have put it: into the namespace of the folder that it was said in, under the name of its
-session, at its time. Its id follows from its agent and its id there.
+session, at its time. Its id follows from its agent and its id there. `placing` tells the project of folders that are
+gone and of other systems.
 
 The call `backfill` (`daemon/backfill`) keeps the turns of one session as memories at once, in L2, as what is old is not
 recent. They do not pass through L0: the operation log does not record what enters it, and what leaves it belongs to the
