@@ -34,7 +34,7 @@ from memoryd.client.programs.sessions.building import (
     parse_time,
     read_lines,
 )
-from memoryd.client.programs.sessions.codex_prompts import FRAGMENTS, judge
+from memoryd.client.programs.sessions.codex_prompts import find_fragment, judge
 from memoryd.client.programs.sessions.prompts import (
     ARGUMENT,
     COMMAND,
@@ -46,11 +46,11 @@ from memoryd.client.programs.sessions.prompts import (
 
 # Around a picture (`codex-rs/protocol/src/models.rs`, `is_image_open_tag_text` …).
 _PICTURE = compile_late(r"\s*(?:<image(?: name=[^>]*)?>|</image>)\s*")
-_CITATION = compile_late(r"\s*<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
-_PROPOSED = compile_late(r"\s*<proposed_plan>\s*(.*?)\s*(?:</proposed_plan>\s*|\Z)", re.DOTALL)
+_CITATION = compile_late(r"<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
+_PROPOSED = compile_late(r"</?proposed_plan>")
 _ACCEPTED = "Implement the plan."  # `PLAN_IMPLEMENTATION_CODING_MESSAGE` of the terminal
 _NOTE = "user_note: "  # before what was typed beside an option (`codex-rs/tui/src/bottom_pane/request_user_input`)
-_CWD = compile_late(r"<cwd>\s*(.*?)\s*</cwd>|Current working directory: *([^\n]*)")
+_CWD = compile_late(r"<cwd>([^<\n]*)</cwd>|Current working directory:([^\n]*)")
 _DONE = "Updated the following files"  # what a patch says that was applied
 _ID_CHARS = 36  # at the end of a file's name
 _STARTED = compile_late(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
@@ -178,9 +178,9 @@ class _Rollout:
         texts = [text for part in list_objects(item, "content") if (text := get_text(part, "text"))]
         for text in () if self.has_context else texts:
             if text.lstrip().startswith("<environment_context>") and (found := _CWD.search(text)):
-                self.session.folder = found[1] or found[2].strip()
+                self.session.folder = (found[1] or found[2] or "").strip()
         parts = [text for text in texts if not _PICTURE.fullmatch(text)]
-        said = "\n".join(text for text in parts if not FRAGMENTS.fullmatch(text))
+        said = "\n".join(text for text in parts if not find_fragment(text))
         typed = judge(said or "".join(parts[:1]))
         if not parts and any(part.get("type") == "input_image" for part in list_objects(item, "content")):
             self.picture = at, key  # the words stand after it, and are not read of so long a line
@@ -229,7 +229,7 @@ class _Rollout:
     def _read_answer(self, item: dict[str, Any], at: float | None, key: str) -> None:
         text = "\n".join(get_text(part, "text") for part in list_objects(item, "content"))
         self.is_commentary = item.get("phase") == "commentary"
-        self.session.agent_says(_PROPOSED.sub(r"\1", _CITATION.sub("", text)), at, key)
+        self.session.agent_says(_PROPOSED.sub("", _CITATION.sub("", text)).strip(), at, key)
 
     def _read_call(self, call: dict[str, Any]) -> None:
         id, name = get_text(call, "call_id"), call.get("name")

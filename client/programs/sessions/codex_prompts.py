@@ -1,7 +1,5 @@
 """What a prompt of Codex is, by its text alone; `codex` says which sources that follows."""
 
-import re
-
 from memoryd.client.patterns import compile_late
 from memoryd.client.programs.sessions.prompts import (
     COMMAND,
@@ -15,31 +13,48 @@ from memoryd.client.programs.sessions.prompts import (
     clean_prompt,
 )
 
-# What Codex puts among the messages of the user: START_MARKER of each fragment in `codex-rs/core/src/context`, and
+# What Codex puts among the messages of the user: the markers of each fragment in `codex-rs/core/src/context`, and
 # `<user_action>` (`review_exit_*.xml`).
-FRAGMENTS = compile_late(
-    r"\s*(?:<(environment_context|user_instructions|turn_aborted|subagent_notification|user_shell_command|skill"
-    r"|hook_prompt|goal_context|extension_context|codex_internal_context|user_action|recommended_plugins"
-    r"|apps_instructions|skills_instructions|plugins_instructions|external_[^<>\s]*)\b[^>]*>.*</\1>"
-    r"|# AGENTS\.md instructions\b.*<INSTRUCTIONS>.*</INSTRUCTIONS>)\s*",
-    re.DOTALL | re.IGNORECASE,
-)
-_KINDS = {
+_FRAGMENTS = {
+    "environment_context": CONTEXT,
+    "user_instructions": CONTEXT,
+    "skill": CONTEXT,
+    "goal_context": CONTEXT,
+    "extension_context": CONTEXT,
+    "codex_internal_context": CONTEXT,
+    "recommended_plugins": CONTEXT,
+    "apps_instructions": CONTEXT,
+    "skills_instructions": CONTEXT,
+    "plugins_instructions": CONTEXT,
     "turn_aborted": NOTICE,
     "user_action": NOTICE,
     "subagent_notification": PEER,
     "hook_prompt": FEEDBACK,
     "user_shell_command": COMMAND,
 }
+_EXTERNAL = "external_"  # begins the name of what a front end adds
+_OPENED = compile_late(r"<([A-Za-z_]\w*)[\s>]")
+_INSTRUCTIONS = "# AGENTS.md instructions", "</INSTRUCTIONS>"
 # Before what was typed beside an editor (`USER_MESSAGE_BEGIN`).
 _REQUEST = "## My request for Codex:"
 _HANDED_OVER = "A previous agent produced the plan below to accomplish the user's task."  # …_CLEAR_CONTEXT_PREFIX
 
 
+def find_fragment(text: str) -> str:
+    """Return of which kind a text is that is one of Codex's fragments as a whole, else an empty text."""
+    text = text.strip()
+    if text.startswith(_INSTRUCTIONS[0]) and text.endswith(_INSTRUCTIONS[1]):
+        return CONTEXT
+    if not (opened := _OPENED.match(text)) or not text.lower().endswith(f"</{opened[1].lower()}>"):
+        return ""
+    name = opened[1].lower()
+    return CONTEXT if name.startswith(_EXTERNAL) else _FRAGMENTS.get(name, "")
+
+
 def judge(text: str) -> Judged:
     """Return what a text is that Codex presents as a prompt."""
-    if found := FRAGMENTS.fullmatch(text):
-        return Judged(_KINDS.get((found[1] or "").lower(), CONTEXT))
+    if kind := find_fragment(text):
+        return Judged(kind)
     if text.startswith(_HANDED_OVER):
         return Judged(HANDED_PLAN)
     head, found_request, request = text.partition(_REQUEST)

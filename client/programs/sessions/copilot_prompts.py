@@ -15,16 +15,16 @@ from memoryd.client.programs.sessions.prompts import (
 
 # What Copilot itself puts around a message for the model (`transformedContent`).
 _BESIDE = compile_late(
-    r"\s*<(current_datetime|system_reminder|tools_changed_notice|tagged_files)>.*?(?:</\1>\s*|\Z)", re.DOTALL
+    r"<(current_datetime|system_reminder|tools_changed_notice|tagged_files)>.*?(?:</\1>\s*|\Z)", re.DOTALL
 )
-_NOTICE = compile_late(r"\s*<system_notification>")
+_NOTICE = "<system_notification>"
 _COMMAND = compile_late(r"/[\w:-]+(?:\s+(.*))?\Z", re.DOTALL)
 
 
 def judge(text: str) -> Judged:
     """Return what a text is that Copilot CLI presents as a prompt."""
     rest = _BESIDE.sub("", text) if "<" in text else text
-    if not rest.strip() or _NOTICE.match(rest):
+    if not rest.strip() or rest.lstrip().startswith(_NOTICE):
         return Judged(NOTICE)
     if command := _COMMAND.match(rest.strip()):
         return Judged(ARGUMENT, command[1].strip()) if command[1] else Judged(COMMAND)

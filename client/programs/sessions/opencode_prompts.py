@@ -12,7 +12,7 @@ _TEMPLATES = (
     ("Please analyze this codebase and create an AGENTS.md file containing:", ""),
     ("You are a code reviewer. Your job is to review code changes", "Input: "),
 )
-_REMINDER = compile_late(r"\s*<system-reminder>.*?(?:</system-reminder>\s*|\Z)", re.DOTALL)
+_REMINDER = compile_late(r"<system-reminder>.*?(?:</system-reminder>\s*|\Z)", re.DOTALL)
 
 
 def judge(text: str) -> Judged:
