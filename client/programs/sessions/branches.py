@@ -29,7 +29,9 @@ class Branches:
             return not id
         self._parents[id] = get_text(entry, "parentUuid") or get_text(entry, "logicalParentUuid") or _ROOT
         self._numbers[id] = len(self._numbers)
-        if entry.get("type") == "assistant":
+        if entry.get("type") == "assistant" or entry.get(
+            "summarizeMetadata"
+        ):  # "Summarize from here" takes nothing back
             self._speakers.add(id)
         return True
 

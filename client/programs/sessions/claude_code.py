@@ -183,7 +183,7 @@ class _Reading:
         if not is_beside and kind not in (CONTEXT, SYNTHETIC):
             session.program_says(kind)
         elif session.is_answered and not self.is_working:
-            session.command(kind)
+            (session.program_says if kind == FEEDBACK else session.command)(kind)
         else:
             session.left_out[kind] += 1
         self.is_working = False
