@@ -10,7 +10,8 @@ row of `transcripts`, and writes it with the cursor's new place in one transacti
 What the agent said last may not be its answer: it is taken in once somebody speaks after it, or the session has ended.
 The host may write an entry after the event, or end before it does: so the next event reads from the start of the last
 stretch, and the start of another session in that namespace reads former ones to their ends. What the person took back
-is deleted, with what was made of it; the operation `TAKEN_BACK` can be undone.
+is deleted, with what was made of it, and so is what was said in a session that turns out to be a program's when it ends
+(the operations `TAKEN_BACK` and `AUTOMATED`, which can be undone).
 
 A file that was rewritten, or goes on from an entry before the cursor, is read from its beginning: ids tell what is
 known. What it held when it was first named, or when something of its session was erased, is not taken in.
@@ -60,7 +61,7 @@ from memoryd.daemon.store.pauses import TurnPlace
 from memoryd.daemon.store.turns import Skip
 from memoryd.daemon.store.writer import Transaction
 
-TAKEN_BACK, AUTOMATED = "taken back", "said by a program"
+TAKEN_BACK, AUTOMATED = "taken back", "automated"  # kinds of operations, the first a reason as well
 _MOST_FORMER = 20  # files of former sessions that a start looks at
 _QUIET_S = 3600.0  # a session whose file did not change for so long has ended, whatever was heard of it
 _AFTER_S = 0.05  # an event is answered first, and what comes at the same moment is read at once
@@ -294,7 +295,7 @@ class _Hearing:
         self._core, self._row, self._session, self._cursor, self._to_end = core, row, session, cursor, to_end
         self._unheard = row.unheard if cursor.start else ""
         self._unheard_at_cursor = self._unheard
-        self._automated = session.automated if to_end else AUTOMATED if row.automated else ""
+        self._automated = session.automated if to_end else "automated session" if row.automated else ""
         self._there = {utterance.id for utterance in session.utterances}
         self._speaker = find_speaker()
         self._is_named = not row.folder.startswith("/") or project_namespace(row.folder) != row.namespace
@@ -434,8 +435,8 @@ class _Hearing:
         for turn, times in Counter(back.values()).items():
             if transcripts.count_entries(connection, turn) == times:  # else it was said again
                 going.append(turn)
-        for id in back:
-            transcripts.note_entry(connection, id, "")
+        for id in back:  # a backfill may be asked to take in automated sessions
+            transcripts.note_entry(connection, id, None if self._automated else "")
         own = [turns.to_row(turn) for turn in turns.read_keys(connection, going).values()]
         own += [one for one in rows.read_ids(connection, going).values() if one.turns]
         own = [one for one in own if turns.read_session(one) == row.session]
@@ -447,6 +448,6 @@ class _Hearing:
             role = msgspec.json.decode(one.metadata).get("role", "")
             skips.append(Skip(one.namespace, row.session, role, one.content, reason, one.created_at))
         turns.skip(connection, skips)
-        operation = history.begin(connection, TAKEN_BACK, row.namespace, now)
+        operation = history.begin(connection, AUTOMATED if self._automated else TAKEN_BACK, row.namespace, now)
         made = list(rows.read_ids(connection, derived).values())
         delete_found(self._core, transaction, [*own, *made], operation)

@@ -380,6 +380,19 @@ def test_private_words_and_their_answer_stay_out_and_credentials_are_cut(told: T
 # What is read --------------------------------------------------------------------------------------------------------
 
 
+def test_a_session_that_a_program_ran_is_deleted_at_its_end_and_left_to_a_backfill(told: Told, core: Core) -> None:
+    told.listen("start")
+    told.prompt(PROMPT)
+    told.types(PROMPT, entrypoint="sdk-cli")
+    told.says(ANSWER)
+    told.stop(ANSWER)
+    assert heard(core) == [("user", PROMPT), ("assistant", ANSWER)]
+    told.listen("end")
+    assert heard(core) == []
+    assert {turn.reason for turn in ask(core, Skipped(reach="all")).turns} == {"sdk-cli with one prompt"}
+    assert backfilled(told) == [PROMPT, ANSWER]
+
+
 def test_what_a_program_writes_is_no_turn(told: Told, core: Core) -> None:
     told.listen("start")
     told.prompt(PROMPT)
