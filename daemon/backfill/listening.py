@@ -189,32 +189,33 @@ class Reading:
             self._is_at_work = False
 
     def _work(self) -> None:
-        self._core.apart.stopping.wait(_AFTER_S)
+        stopping = self._core.apart.stopping
+        stopping.wait(_AFTER_S)
         while True:
             with self._lock:
-                if self._core.apart.stopping.is_set() or not (self._wanted or self._former):
+                if stopping.is_set() or not (self._wanted or self._former):
                     self._is_at_work = False
                     return
                 path, to_end = self._wanted.popitem() if self._wanted else ("", True)
-                former = [] if path else [self._former.pop()]
-            for namespace, session in former:
-                with self._core.store.reading() as connection:
-                    found = transcripts.find_former(connection, namespace, session, _MOST_FORMER)
-                for row in found:
-                    if _has_ended(row):
-                        self._read(row.path, True)
-            if path:
+                place = None if path else self._former.pop()
+            try:
+                if place:
+                    self._read_former(*place)
+                    continue
                 if to_end:
-                    self._core.apart.stopping.wait(_FLUSHED_AFTER_S)
-                self._read(path, to_end)
+                    stopping.wait(_FLUSHED_AFTER_S)
+                read(self._core, path, to_end)
+            except (OSError, MemorydError) as error:  # the next event reads it
+                log.info("a session's file was not read: %s", error)
+            except Exception:
+                log.exception("a session's file was not read")
 
-    def _read(self, path: str, to_end: bool) -> None:
-        try:
-            read(self._core, path, to_end)
-        except (OSError, MemorydError) as error:  # the next event reads it
-            log.info("a session's file was not read: %s", error)
-        except Exception:
-            log.exception("a session's file was not read")
+    def _read_former(self, namespace: str, session: str) -> None:
+        with self._core.store.reading() as connection:
+            found = transcripts.find_former(connection, namespace, session, _MOST_FORMER)
+        for row in found:
+            if _has_ended(row):
+                self.want(row.path, True)
 
 
 def _has_ended(row: Transcript) -> bool:

@@ -208,6 +208,7 @@ def find_file(event: EventContext) -> CallFields:
     if not host.keeps_files or not event.session or not path.startswith("/") or os.environ.get("MEMORYD_TOKEN"):
         return {}
     folder = os.environ.get(host.home) or os.path.expanduser(f"~/{next(iter(host.files)).partition('/')[0]}")
+    folder = folder.rstrip("/")
     if not path.startswith((f"{folder}/", f"{os.path.realpath(folder)}/")):
         return {}
     try:
