@@ -29,9 +29,8 @@ class Branches:
             return not id
         self._parents[id] = get_text(entry, "parentUuid") or get_text(entry, "logicalParentUuid") or _ROOT
         self._numbers[id] = len(self._numbers)
-        if entry.get("type") == "assistant" or entry.get(
-            "summarizeMetadata"
-        ):  # "Summarize from here" takes nothing back
+        # "Summarize from here" goes on from the same entry as the prompt that it sums up, and takes nothing back.
+        if entry.get("type") == "assistant" or entry.get("summarizeMetadata"):
             self._speakers.add(id)
         return True
 

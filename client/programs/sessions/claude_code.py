@@ -11,6 +11,7 @@ before 2.1.60); the result of AskUserQuestion; the result of a tool, or of ExitP
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,7 @@ class _Reading:
         self.writes: dict[str, tuple[Any, str]] = {}  # by id of a call: the file that it is to write, and the folder
         self.is_working = False  # the agent called a tool after it said something
         self.entry_points: set[str] = set()
+        self.keys: Counter[str] = Counter()  # how often something was said in an entry
 
     def take(self, offset: int, entry: dict[str, Any]) -> None:
         """Take in one entry."""
@@ -171,7 +173,7 @@ class _Reading:
                 self._count_element(found[1], text)
         kind = said[0].kind if said[0].kind != TYPED else kind
         text = "\n".join(one.text for one in said)
-        self._say(kind, text, parse_time(entry.get("timestamp")), get_text(entry, "uuid"), get_text(entry, "cwd"))
+        self._say(kind, text, parse_time(entry.get("timestamp")), self._make_key(entry), get_text(entry, "cwd"))
         self.branches.note_prompt(entry)
 
     def _take_program(self, kind: str, is_beside: bool) -> None:
@@ -246,20 +248,24 @@ class _Reading:
         result = entry.get("toolUseResult")
         written = self.writes.pop(get_text(block, "tool_use_id"), None)
         text = get_text(block, "content") or "\n".join(get_text(one, "text") for one in list_objects(block, "content"))
-        at, key, folder = parse_time(entry.get("timestamp")), get_text(entry, "uuid"), get_text(entry, "cwd")
+        at, folder = parse_time(entry.get("timestamp")), get_text(entry, "cwd")
         if block.get("is_error"):
-            reason = _find_reason(text)
-            if reason:
-                session.says(REASON, reason, at, key, folder)
+            if reason := _find_reason(text):
+                session.says(REASON, reason, at, self._make_key(entry), folder)
         elif written:
             session.write(*written)
         elif pairs := _list_replies(result):
-            if len(pairs) == 1:
-                session.says(REPLY, pairs[0][1], at, key, folder, pairs[0][0])
-            else:
-                session.says(REPLY, "\n".join(f"{asked}\n{replied}" for asked, replied in pairs), at, key, folder)
+            question = pairs[0][0] if len(pairs) == 1 else ""
+            replied = pairs[0][1] if question else "\n".join(f"{asked}\n{reply}" for asked, reply in pairs)
+            session.says(REPLY, replied, at, self._make_key(entry), folder, question)
         elif text.startswith(_ACCEPTED) and (plan := get_text(result, "plan")):
-            session.agent_plans(plan, at, key, folder)
+            session.agent_plans(plan, at, self._make_key(entry), folder)
+
+    def _make_key(self, entry: dict[str, Any]) -> str:
+        """Return what something is called that was said in an entry: its id, for the first of it; else its place."""
+        key = get_text(entry, "uuid") or f"{self.session.offset}"
+        self.keys[key] += 1
+        return key if self.keys[key] == 1 else f"{key}\0{self.keys[key]}"
 
     # Of the agent ----------------------------------------------------------------------------------------------------
 
@@ -281,7 +287,7 @@ class _Reading:
             text = "\n".join(text for text in texts if text)
             if text.strip():
                 self.is_working = any(block.get("type") == "tool_use" for block in blocks)
-            session.agent_says(text, parse_time(entry.get("timestamp")), get_text(entry, "uuid"), folder)
+            session.agent_says(text, parse_time(entry.get("timestamp")), self._make_key(entry), folder)
 
     # What is not known -----------------------------------------------------------------------------------------------
 

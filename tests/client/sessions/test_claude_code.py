@@ -343,6 +343,15 @@ def test_a_line_of_many_megabytes_is_judged_by_its_ends(folder: Path) -> None:
     assert {said.at for said in session.utterances} == {session.utterances[0].at} != {0.0}
 
 
+def test_what_is_said_in_one_entry_has_ids_of_its_own(folder: Path) -> None:
+    refused = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nnot so"
+    results = [{"type": "tool_result", "tool_use_id": id, "is_error": True, "content": refused} for id in "ab"]
+    path = lines(folder / "s.jsonl", entry("user", [*results, {"type": "text", "text": "but like this"}], 1))
+    session = read(path)
+    assert list(list_said(session)) == [(REASON, "not so"), (REASON, "not so"), (QUEUED, "but like this")]
+    assert len({said.id for said in session.utterances}) == 3
+
+
 def test_kinds_that_are_not_known_are_counted_and_cost_nothing(folder: Path) -> None:
     path = lines(
         folder / "s.jsonl",
