@@ -135,12 +135,14 @@ HOSTS = {
         {".config/opencode/plugins/memoryd.js": "plugin"},
         project_files={".opencode/plugins/memoryd.js": "plugin"},
         home="XDG_CONFIG_HOME",
+        prompts="opencode_prompts",
     ),
     "cline": Host(
         "Cline",
         _list_events("setup beforeRun afterTool - afterRun SIGTERM"),  # no plugin hears of a compaction (3.0)
         {".cline/plugins/memoryd.js": "plugin", ".cline/data/settings/cline_mcp_settings.json": "server"},
         project_files={".cline/plugins/memoryd.js": "plugin"},  # its MCP servers are those of all projects
+        prompts="cline_prompts",
     ),
     "copilot": Host(
         "Copilot CLI",

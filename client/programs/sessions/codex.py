@@ -30,6 +30,7 @@ from memoryd.client.programs.sessions.building import (
     Session,
     get_object,
     get_text,
+    is_template,
     list_objects,
     parse_time,
     read_lines,
@@ -117,6 +118,7 @@ class _Rollout:
         self.last_key = self.prompt_key = ""
         self.picture: tuple[float | None, str] | None = None  # a prompt of which only a picture was read so far
         self.has_header = False
+        self.doubt = ""  # by what it seems that a program runs the session
 
     def take(self, offset: int, line: dict[str, Any]) -> None:
         """Take in a line."""
@@ -152,6 +154,8 @@ class _Rollout:
             session.automated = "Codex's own work"
         elif source == "exec":
             session.automated = "codex exec"
+        elif source == "mcp" or get_text(head, "thread_source") not in ("", "user"):
+            self.doubt = f"{source if source == 'mcp' else head['thread_source']} with one prompt"
 
     def _read_item(self, item: dict[str, Any], at: float | None, key: str) -> None:
         session = self.session
@@ -328,6 +332,9 @@ class _Rollout:
         if self.prompt_key == self.last_key:
             wrong.discard(max(self.unconfirmed, default=-1))
         kept = [said for index, said in enumerate(session.utterances) if index not in wrong]
+        prompts = [said for said in kept if said.role == "user"]
+        if len(prompts) == 1 and not session.automated:
+            session.automated = self.doubt or ("a prompt of a program" if is_template(prompts[0].text) else "")
         if len(kept) < len(session.utterances):
             session.left_out[HOST] += len(wrong)
             session.unknown["message of the user without its event"] += len(wrong)

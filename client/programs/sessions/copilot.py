@@ -77,13 +77,13 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
 class _Reading:
     """A session while its events are read.
 
-    `calls` are those of tools whose end matters: name and arguments. `prompts` counts what was typed. `is_working`:
-    tools were called after the agent's last text.
+    `calls` are those of tools that run: name, arguments, and where in the file they began. `prompts` counts what was
+    typed. `is_working`: tools were called after the agent's last text.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.calls: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.calls: dict[str, tuple[str, dict[str, Any], int]] = {}
         self.is_working = False
         self.first = ""
         self.prompts = 0
@@ -114,7 +114,7 @@ class _Reading:
         elif kind == "system.notification":
             self._hear_program(NOTICE)
         elif kind == "tool.execution_start":
-            self.calls[get_text(data, "toolCallId")] = get_text(data, "toolName"), get_object(data, "arguments")
+            self.calls[get_text(data, "toolCallId")] = get_text(data, "toolName"), get_object(data, "arguments"), offset
         elif kind == "tool.execution_complete":
             self._read_result(data, at, key)
         elif kind == "session.compaction_complete":
@@ -153,7 +153,7 @@ class _Reading:
     def _read_result(self, data: dict[str, Any], at: float | None, key: str) -> None:
         session = self.session
         session.left_out[TOOLS] += 1
-        name, given = self.calls.pop(get_text(data, "toolCallId"), ("", {}))
+        name, given, _ = self.calls.pop(get_text(data, "toolCallId"), ("", {}, 0))
         told = get_text(get_object(data, "result"), "content") or get_text(get_object(data, "error"), "message")
         if name in _WRITES and data.get("success"):
             for path in [edit.get("path") for edit in list_objects(data, "fileEdits")] or [given.get("path")]:
@@ -168,5 +168,7 @@ class _Reading:
     def end(self) -> None:
         """End the session; one with one prompt, that a program's template is, was run by a program."""
         self.session.close()
+        asking = [begun for name, _, begun in self.calls.values() if name in ("ask_user", "exit_plan_mode")]
+        self.session.settled = min([self.session.settled, *asking])
         if self.prompts == 1 and is_template(self.first):
             self.session.automated = "a prompt of a program"

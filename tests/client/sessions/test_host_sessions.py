@@ -244,6 +244,9 @@ def test_a_reply_has_its_question_and_kinds_that_are_not_known_are_counted(folde
         ({"source": "vscode"}, False),
         ({"source": {"custom": "a program that people type in"}}, False),
         ({"source": {"internal": "memory_consolidation"}}, True),
+        ({"source": "mcp"}, True),
+        ({"source": "vscode", "thread_source": "automation"}, True),
+        ({"source": "vscode", "thread_source": "user"}, False),
     ],
 )
 def test_codex_says_where_nobody_types(header: dict[str, Any], automated: bool, folder: Path) -> None:
