@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ _ACCEPTED = "Implement the plan."  # `PLAN_IMPLEMENTATION_CODING_MESSAGE` of the
 _NOTE = "user_note: "  # before what was typed beside an option (`codex-rs/tui/src/bottom_pane/request_user_input`)
 _CWD = compile_late(r"<cwd>([^<\n]*)</cwd>|Current working directory:([^\n]*)")
 _DONE = "Updated the following files"  # what a patch says that was applied
+_MOST_WAITING = 10  # prompts that an event is compared with, and the reverse
 _ID_CHARS = 36  # at the end of a file's name
 _STARTED = compile_late(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 
@@ -300,7 +302,7 @@ class _Rollout:
     def _confirm(self, message: str) -> None:
         """Note that a prompt was typed: the last one that has the text of this event."""
         said = _squeeze(message)
-        for index, text in reversed(self.unconfirmed.items()):
+        for index, text in islice(reversed(self.unconfirmed.items()), _MOST_WAITING):
             if said and (said in text or text in said):
                 del self.unconfirmed[index]
                 self.is_confirmed, self.picture = True, None
@@ -309,7 +311,7 @@ class _Rollout:
             judged = judge(message)
             self._hear_person(judged.text or message, *self.picture, QUEUED if self.prompts else TYPED)
         elif said:
-            self.unmatched = [*self.unmatched[-8:], said]
+            self.unmatched = [*self.unmatched[1 - _MOST_WAITING :], said]
         self.picture = None
 
     def _take_back(self, number: Any) -> None:
