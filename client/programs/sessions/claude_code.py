@@ -203,9 +203,9 @@ class _Reading:
 
     def _say(self, kind: str, text: str, at: float | None, key: str, folder: str) -> None:
         """Take in what the person said; what stood only in the queue so far has its own entry now."""
-        if kind == QUEUED and self.is_working:
-            self.session.drop_interim()
-        if kind == QUEUED or text in self.only_queued:
+        if kind == QUEUED:
+            if self.is_working:
+                self.session.drop_interim()
             self.said.add(text)
             if id := self.only_queued.pop(text, None):
                 self.session.utterances = [said for said in self.session.utterances if said.id != id]

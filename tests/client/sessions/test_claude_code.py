@@ -264,9 +264,11 @@ def test_what_was_queued_before_attachments_told_of_it_is_heard_from_the_queue(f
         queue("enqueue", "then commit all of it"),
         queue("dequeue"),
         entry("user", "then commit all of it"),
+        entry("user", "are you done with it?"),
     )
     said = [(TYPED, "Begin with the tests."), (QUEUED, "are you done with it?"), (ANSWER, "Both are green.")]
-    assert list(list_said(read(path))) == [*said, (TYPED, "then commit all of it")]
+    typed = [(TYPED, "then commit all of it"), (TYPED, "are you done with it?")]
+    assert list(list_said(read(path))) == [*said, *typed]
 
 
 def test_an_answer_to_a_program_takes_the_place_of_no_other(folder: Path) -> None:
