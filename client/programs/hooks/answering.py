@@ -204,11 +204,12 @@ def find_file(event: EventContext) -> CallFields:
 
     The daemon reads only what is below the host's own folder.
     """
-    path, host = event.text("transcript_path"), event.host
-    if not host.keeps_files or not event.session or not path.startswith("/") or os.environ.get("MEMORYD_TOKEN"):
+    host, session = event.host, event.session
+    if not host.keeps_files or not session or "/" in session or os.environ.get("MEMORYD_TOKEN"):
         return {}
     folder = os.environ.get(host.home) or os.path.expanduser(f"~/{next(iter(host.files)).partition('/')[0]}")
     folder = folder.rstrip("/")
+    path = event.text("transcript_path") or (host.file and f"{folder}/{host.file.format(session)}")
     if not path.startswith((f"{folder}/", f"{os.path.realpath(folder)}/")):
         return {}
     try:

@@ -72,6 +72,7 @@ class Host(Struct, frozen=True):
     silence: bytes = b""  # what says nothing at an event
     prompts: str = ""  # module of `sessions` that tells what a prompt is; none: as `clean_prompt` has it
     keeps_files: bool = False  # whether `transcript_path` is a file that grows line by line, below the host's folder
+    file: str = ""  # that file by the name of its session, where not each event has its path
     compactions: tuple[str, ...] = ()  # triggers of a compaction that report one; none: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
@@ -152,6 +153,7 @@ HOSTS = {
         home="COPILOT_HOME",
         prompts="copilot_prompts",
         keeps_files=True,
+        file="session-state/{}/events.jsonl",
         context="additionalContext",
     ),
 }

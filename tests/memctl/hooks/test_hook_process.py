@@ -433,6 +433,29 @@ def test_the_environment_keeps_turns_from_being_sent(agent: Agent, monkeypatch: 
         assert calls == [{"method": "pause_observing", "kind": "session", "name": asked.session}]
 
 
+def test_the_file_of_a_session_is_below_the_folder_of_its_host(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    rows = [
+        ("claude-code", "/home/ada/.claude/projects/-api/s.jsonl", "/home/ada/.claude/projects/-api/s.jsonl"),
+        ("claude-code", "/home/ada/.claudeX/s.jsonl", ""),
+        ("claude-code", "/etc/s.jsonl", ""),
+        ("claude-code", "", ""),
+        ("codex", "/home/ada/.codex/sessions/rollout-s.jsonl", "/home/ada/.codex/sessions/rollout-s.jsonl"),
+        ("copilot", "", "/home/ada/.copilot/session-state/s/events.jsonl"),
+        ("gemini", "/home/ada/.gemini/tmp/a/chats/s.json", ""),
+    ]
+    for host, given, found in rows:
+        fields = {"session_id": "s", "transcript_path": given, "cwd": "/"}
+        event = answering.read_event("stop", host, json.dumps(fields).encode())
+        assert (host, given, answering.find_file(event).get("file", "")) == (host, given, found)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/c/")
+    fields = {"session_id": "s", "transcript_path": "/c/projects/a/s.jsonl"}
+    event = answering.read_event("stop", "claude-code", json.dumps(fields).encode())
+    assert answering.find_file(event) == {"file": "/c/projects/a/s.jsonl", "size": 0}
+
+
 def test_a_prompt_that_the_environment_keeps_back_leaves_no_trace(process: Process, agent: Agent) -> None:
     agent.environment["MEMORYD_OBSERVE"] = "off"
     agent.hook("prompt", prompt="We decided that zebraword1 is the code of the shed")
