@@ -1,7 +1,7 @@
 """Cline (3.0 and later): `data/sessions/*/*.messages.json`, beside it a file that names the folder of the session.
 
 Elements, fields of `metadata` and sentences are those of the packages `@cline/shared` (`prompt/format`) and
-`@cline/core` 0.0.86. What was typed is in `<user_input>`; a checkpoint that is restored rewrites the file.
+`@cline/core` 0.0.86. What was typed is in `<user_input>`.
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,7 @@ Of lines one that has the id of an earlier one replaces it, as when a tool has e
 when a session is resumed, with other times and with thoughts among the text: of each message the first text and time
 count. `$rewindTo` takes a message back and all after it (`packages/core/src/services/chatRecordingService.ts`).
 
-What the model gets as a prompt is `content`; where something else was typed, that is `displayContent` (since 0.30).
+What the model gets as a prompt is `content`; where something else was typed, that is `displayContent`.
 What the program says to go on ("Please continue.", the reason of a hook) comes with the `displayContent` of the prompt
 before (`packages/core/src/core/client.ts`, `sendMessageStream`).
 """
