@@ -38,6 +38,7 @@ from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.programs.hooks.answering import find_speaker
 from memoryd.client.programs.sessions.agents import AGENTS, PastAgent
 from memoryd.client.programs.sessions.building import ANSWER, Session, Utterance, open_file
+from memoryd.client.programs.sessions.prompts import QUEUED
 from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
 from memoryd.client.protocol.backfill import Listen
@@ -68,7 +69,7 @@ _AFTER_S = 0.05  # an event is answered first, and what comes at the same moment
 _FLUSHED_AFTER_S = 0.5  # a host may write to its file after it said that the session is over
 _AT_ONCE_S = 5.0  # within which an event that tells the same is the same: hooks may be installed twice
 _AHEAD_S = 60.0  # how long before its event an entry may have been read
-_MOST_UNMATCHED = 100
+_MOST_UNMATCHED = 1000  # of a session while its file is not read
 _PART = 100  # utterances of one transaction
 _TAIL_BYTES = 1024  # before the cursor, by which a rewritten file is told
 
@@ -426,7 +427,9 @@ class _Hearing:
             for one, outcome in zip(taken, outcomes, strict=True):
                 turn = _get_turn(outcome)
                 transcripts.note_entry(connection, one.utterance.id, turn or None)
-                row.unmatched.append(Unmatched(one.utterance.id, one.turn.role, one.text, turn, now))
+                if now - one.utterance.at <= _AHEAD_S or one.utterance.kind == QUEUED:
+                    # Its event may be yet to come; of what was queued an entry with another id.
+                    row.unmatched.append(Unmatched(one.utterance.id, one.turn.role, one.text, turn, now))
         del row.unmatched[:-_MOST_UNMATCHED]
 
     def _take_back(self, transaction: Transaction, row: Transcript, back: dict[str, str], derived: list[str]) -> None:
