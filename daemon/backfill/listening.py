@@ -113,6 +113,7 @@ def _find_or_make(core: Core, connection: Connection, call: Listen) -> Transcrip
         row = Transcript(path=call.file, agent=call.agent, session=call.session, namespace="", folder="", at=0.0)
         row.passed = call.size
     row.namespace, row.folder, row.at = call.namespace, call.folder, core.clock()
+    row.ended = -1 if call.moment == "end" else 0
     return row
 
 
@@ -223,7 +224,7 @@ def _has_ended(row: Transcript) -> bool:
     """Return whether a session is over and its file has grown since it was read to its end."""
     with suppress(OSError):
         status = os.lstat(row.path)
-        return status.st_size != row.ended and (row.ended > 0 or time.time() - status.st_mtime > _QUIET_S)
+        return status.st_size != row.ended and (row.ended != 0 or time.time() - status.st_mtime > _QUIET_S)
     return False
 
 
@@ -304,12 +305,12 @@ class _Hearing:
 
     def take(self) -> None:
         """Write all of it part by part, the cursor with the last one."""
-        said = [one for utterance in self._session.utterances if (one := self._describe(utterance)) is not None]
-        derived = self._find_derived(said)
-        parts = [said[begin : begin + _PART] for begin in range(0, len(said), _PART)] or [[]]
-        for number, part in enumerate(parts, 1):
+        utterances = self._session.utterances
+        derived = self._find_derived(utterances)
+        for begin in range(0, max(1, len(utterances)), _PART):
             self._core.check_going_on()
-            write = partial(self._write, part=part, derived=derived, is_last=number == len(parts))
+            part = [one for said in utterances[begin : begin + _PART] if (one := self._describe(said)) is not None]
+            write = partial(self._write, part=part, derived=derived, is_last=begin + _PART >= len(utterances))
             self._core.store.write(write).result()
 
     def _describe(self, utterance: Utterance) -> _Said | None:
@@ -355,9 +356,9 @@ class _Hearing:
         is_session_paused = any(one.kind == "session" and one.name == place.session for one in pauses.list_all())
         return observing.PAUSED if is_session_paused or pauses.silences(place, at) else ""
 
-    def _find_derived(self, said: Sequence[_Said]) -> list[str]:
+    def _find_derived(self, utterances: Sequence[Utterance]) -> list[str]:
         """Return what was made of the turns that were taken back: facts, and summaries of their session."""
-        back = [one.utterance.id for one in said if one.utterance.taken_back or self._automated]
+        back = [said.id for said in utterances if said.taken_back or self._automated]
         if not back:
             return []
         with self._core.store.reading() as connection:

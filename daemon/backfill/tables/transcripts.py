@@ -23,7 +23,7 @@ CREATE TABLE transcripts (
   passed INTEGER NOT NULL,       -- what begins before this, and is not known, is not taken in
   unheard TEXT NOT NULL DEFAULT '',    -- why the last prompt before the offset was not heard; empty: it was
   automated INTEGER NOT NULL DEFAULT 0,
-  ended INTEGER NOT NULL DEFAULT 0,    -- the size that it was read to the end with; 0: it was not
+  ended INTEGER NOT NULL DEFAULT 0,    -- the size that it was read to its end with; 0: it goes on; -1: not read since
   unmatched TEXT NOT NULL DEFAULT '[]',  -- turns told by an event and not met in the file, or the other way round: JSON
   at REAL NOT NULL               -- the last event
 ) STRICT, WITHOUT ROWID;

@@ -151,6 +151,18 @@ def test_the_rest_of_a_session_that_ended_is_heard_when_another_begins_there(
     assert heard(core) == [("user", PROMPT), ("assistant", ANSWER)]
 
 
+def test_a_session_that_goes_on_elsewhere_is_not_read_to_its_end(told: Told, core: Core, tmp_path: Path) -> None:
+    told.listen("start")
+    told.listen("end")
+    told.listen("start")  # it is resumed
+    told.types(PROMPT)
+    told.says("Let me look at the report first")
+    Told(core, tmp_path / "claude", str(uuid.uuid4())).listen("start")
+    assert heard(core) == []
+    told.stop()
+    assert heard(core) == [("user", PROMPT)]
+
+
 def test_what_the_file_had_when_it_was_first_named_is_left_to_a_backfill(told: Told, core: Core) -> None:
     told.types("An older prompt about the billing service")
     told.says("An older answer about the billing service")
