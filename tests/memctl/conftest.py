@@ -34,7 +34,7 @@ def memctl(capfd: pytest.CaptureFixture[str]) -> Memctl:
         capfd.readouterr()
         code = run(words)
         out, err = capfd.readouterr()
-        assert "Traceback" not in out + err
+        assert "Traceback" not in out + err, out + err
         assert code == 0 or err.startswith("memctl: ") or words[0] in ("doctor", "diff")
         return Outcome(code, out, err)
 

@@ -39,6 +39,8 @@ def declare(parser: ArgumentParser) -> None:
 def offer(args: Namespace) -> None:
     """Make workspaces of an agent's own notes if that is wanted; without a terminal nobody is asked."""
     found = list_folders(args.agent, args.project) if args.agent in _FOLDERS and args.notes is not False else []
+    if not found:
+        return
     with suppress(MemorydError):  # no daemon runs
         known = {one.root for one in ask_running(args, methods.workspaces())}
         found = [path for path in found if str(path) not in known]

@@ -38,7 +38,7 @@ HOST, SUBAGENT, UNREADABLE = "commands, and what the agent's program added", "tu
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_FILE_BYTES = 256 * 1024 * 1024  # of one that is read as a whole
 BIG_LINE_BYTES = 1024 * 1024  # beyond it a line is judged by its ends
-_END_BYTES = 2048
+END_BYTES = 2048
 _CLOCKS_DIFFER_S = 300.0
 UNKNOWN_TIME = 0.0  # until `date` gives a better one
 _LATEST = 253402300799.0  # the year 9999
@@ -260,10 +260,10 @@ def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[t
             offset = start
             start += len(line)
             if not line.endswith(b"\n") and len(line) == BIG_LINE_BYTES:
-                head, tail = line[:_END_BYTES], b""
+                head, tail = line[:END_BYTES], b""
                 while not line.endswith(b"\n") and (line := file.readline(BIG_LINE_BYTES)):
                     start += len(line)
-                    tail = (tail + line)[-_END_BYTES:]
+                    tail = (tail + line)[-END_BYTES:]
                 yield offset, read_ends(head, tail)
             elif line.strip():
                 try:

@@ -78,8 +78,6 @@ _PLAN = "Implement the following plan:\n"
 _PLAN_ENDS = "\n\nIf you need specific details from before exiting plan mode"
 _PLAN_REMARK = "\n\nUser feedback on this plan: "
 _COMMAND = compile_late(r"/([\w:.-]+)(?:\s+(.*))?\Z", re.DOTALL)
-_NAME = compile_late(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_ARGUMENTS = compile_late(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _NOTE = compile_late(r"\s*<user-memory-input>(.*)</user-memory-input>\s*\Z", re.DOTALL)
 _BEGIN_CHARS = 30
 _MOST_AFTER = 20  # elements after a prompt
@@ -103,9 +101,8 @@ def judge(text: str) -> Judged:
     begin = text.lstrip()[:_BEGIN_CHARS]
     if begin.startswith("<user-memory-input>") and (note := _NOTE.match(text)):
         return Judged(TYPED, note[1].strip())  # what was typed after a # for CLAUDE.md, before 2.1
-    if begin.startswith(("<command-name>", "<command-message>")) and (name := _NAME.search(text)):
-        given = _ARGUMENTS.search(text)
-        return _judge_command(name[1].strip().lstrip("/"), given[1] if given else "")
+    if begin.startswith(("<command-name>", "<command-message>")) and (name := _find_element(text, "command-name")):
+        return _judge_command(name.strip().lstrip("/"), _find_element(text, "command-args"))
     rest, kind = _strip(text)
     if not rest:
         return Judged(kind or COMMAND)
@@ -119,6 +116,13 @@ def judge(text: str) -> Judged:
     if rest.startswith("/") and (command := _COMMAND.match(rest)):
         return _judge_command(command[1], command[2] or "")
     return Judged(TYPED, rest)
+
+
+def _find_element(text: str, name: str) -> str:
+    """Return what the first element of a name holds, empty where there is none."""
+    begin = text.find(f"<{name}>")
+    end = text.find(f"</{name}>", begin)
+    return text[begin + len(name) + 2 : end] if 0 <= begin < end else ""
 
 
 def judge_plan(text: str) -> Judged:

@@ -18,6 +18,7 @@ from pattern_probing import Bound, defect
 
 from memoryd.client.credentials import redact
 from memoryd.client.programs.importing import basic_memory, markdown
+from memoryd.client.programs.sessions import building
 from memoryd.client.wording import Wording
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import asking, digesting, rating
@@ -29,6 +30,8 @@ from memoryd.daemon.workspaces.documents import globs
 REVIEWED = {
     "client.credentials.named._CONNECTIONS": Bound(("match",)),  # once for each name
     "client.credentials.redacting._ENTRY": Bound(("match",)),  # once for each line of a manifest
+    "client.programs.sessions.building._LAST_FIELDS": Bound(("search",), building.END_BYTES),
+    "client.programs.sessions.claude_code_prompts.FIRST": Bound(("match",)),
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
     "daemon.language.asking._CLAUSE": Bound(("finditer",), asking.MOST_UNKNOWN_CHARS),
     "daemon.language.asking._UNKNOWN": Bound(("fullmatch",), asking.MOST_UNKNOWN_CHARS),

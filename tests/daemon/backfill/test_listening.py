@@ -382,7 +382,7 @@ def test_private_words_and_their_answer_stay_out_and_credentials_are_cut(told: T
     told.listen("start")
     told.queues("<private>The vault is opened with kestrel</private>")
     told.says("I will remember that about the vault")
-    told.queues("The token is ghp_16C7e42F292c6912E7710c838347Ae178B4a for the old cluster")
+    told.queues("The token is ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a for the old cluster")
     told.listen("end")
     [(_, text)] = heard(core)
     assert text.startswith("The token is ")

@@ -11,6 +11,7 @@ import pytest
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Job, JobList, Jobs, RunJob, ThreadState
+from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.conversations import thinking
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
@@ -197,7 +198,7 @@ def test_a_panic_while_thinking_ends_nothing(core: Core, monkeypatch: pytest.Mon
 
 
 def test_full_text_is_warmed_once_the_database_opens(folder: Path, descriptors: Descriptors) -> None:
-    store = Store(folder)
+    store = Store(folder, derived=Arrays())
     with descriptors.used_up_for(store.supervisor, "warm"):
         store.warm_soon()
     store.close()
