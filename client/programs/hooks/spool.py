@@ -2,7 +2,8 @@
 
 One file of mode 0600 beside the database. Its lock is held to append a line and to take out lines, never while the
 daemon is asked: a daemon that hangs delays no other hook. A turn has its id and time from the moment it was said, so
-what is sent twice (a hook killed between sending and taking out) is taken once.
+what is sent twice (a hook killed between sending and taking out) is taken once. Where the host keeps a file of the
+session, a line says that there is something to read in it, and holds no words.
 
 A call that comes first and gets no answer goes behind the others, so that it does not keep them from being sent. A call
 that the daemon refuses for good, a line that no hook wrote and a call for which there is no room (over `MAX_BYTES`) are
