@@ -307,14 +307,22 @@ class _Hearing:
         """Write all of it part by part, the cursor with the last one."""
         utterances = self._session.utterances
         derived = self._find_derived(utterances)
+        with self._core.store.reading() as connection:
+            known = transcripts.find_entries(connection, [said.id for said in utterances])
         for begin in range(0, max(1, len(utterances)), _PART):
             self._core.check_going_on()
-            part = [one for said in utterances[begin : begin + _PART] if (one := self._describe(said)) is not None]
+            part = []
+            for said in utterances[begin : begin + _PART]:
+                if said.id in known and not (said.taken_back or self._automated):
+                    self._follow(said, "")  # it was heard before
+                elif (one := self._describe(said)) is not None:
+                    part.append(one)
             write = partial(self._write, part=part, derived=derived, is_last=begin + _PART >= len(utterances))
             self._core.store.write(write).result()
 
     def _describe(self, utterance: Utterance) -> _Said | None:
         """Return an utterance as a turn, None for one that cannot be one."""
+        self._core.give_way()
         namespace, now = self._place(utterance.folder), self._core.clock()
         turn = NewTurn(
             role=utterance.role,
@@ -331,16 +339,22 @@ class _Hearing:
         except Invalid as error:
             log.info("something said in a session is not kept: %s", error)
             return None
-        is_settled = utterance.offset < self._cursor.settled
         own = self._find_reason(turn, TurnPlace(namespace, self._row.session, utterance.folder or self._row.folder))
-        if turn.role == "user":
-            self._unheard = own
-        if is_settled:
-            self._unheard_at_cursor = self._unheard
+        self._follow(utterance, own)
         left_out = own or self._unheard or self._automated
-        if utterance.kind == ANSWER and not (is_settled or self._to_end):
+        if utterance.kind == ANSWER and not (self._is_settled(utterance) or self._to_end):
             left_out = left_out or "it may not be the answer yet"
         return _Said(utterance, turn, namespace, content_hash(turn.content).hex(), left_out)
+
+    def _follow(self, utterance: Utterance, unheard: str) -> None:
+        """Follow whether what answers an utterance is heard: not if it is not, for a reason."""
+        if utterance.role == "user":
+            self._unheard = unheard
+        if self._is_settled(utterance):
+            self._unheard_at_cursor = self._unheard
+
+    def _is_settled(self, utterance: Utterance) -> bool:
+        return utterance.offset < self._cursor.settled
 
     def _place(self, folder: str) -> str:
         """Return the namespace of a folder: that of the session's where it is gone, or a place was named for all."""
