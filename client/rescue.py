@@ -3,6 +3,9 @@
 import msgspec
 
 from memoryd.client.projects.known import Project
+from memoryd.client.protocol import Verification
+
+_OF_PAGE = "Tree "  # how SQLite begins what it says of a damaged page
 
 
 class RescueReport(msgspec.Struct):
@@ -36,3 +39,8 @@ class RescueReport(msgspec.Struct):
     changed_at: float | None = None
     turns: int = 0
     parts: int = 0
+
+
+def find_damage(found: Verification) -> bool:
+    """Return whether a page of the file is damaged, so that `memctl repair` would refuse."""
+    return any(problem.startswith(_OF_PAGE) for problem in found.problems)

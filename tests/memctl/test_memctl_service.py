@@ -47,6 +47,18 @@ def test_up_and_down(memctl: Memctl, folder: Path) -> None:
     assert (again.code, again.out) == (0, f"No daemon runs at {folder / 's'}.\n")
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_model")
+def test_a_restart_with_wrong_settings_says_what_is_wrong(memctl: Memctl, folder: Path) -> None:
+    try:
+        memctl("up")
+        (folder / "config.toml").write_text("[observe]\nonlyy = []\n")
+        refused = memctl("up", "--restart")
+        assert (refused.code, "there is no setting `onlyy` in [observe]" in refused.err) == (3, True)
+    finally:
+        memctl("down")
+
+
 @pytest.mark.usefixtures("no_model")
 def test_up_passes_its_options_on(memctl: Memctl, folder: Path) -> None:
     try:

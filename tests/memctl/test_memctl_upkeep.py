@@ -465,7 +465,10 @@ def test_a_file_with_lost_pages_is_read_out_and_the_daemon_goes_on(memctl: Memct
     assert total >= 60
     memctl("down")
     break_leaves(started, 3, 4)
-    assert memctl("verify").code == 1
+    found = memctl("verify")
+    assert (found.code, "the file itself is damaged: `memctl repair --recover`" in found.err) == (1, True)
+    told = memctl("doctor", "database", "--json").json[0]
+    assert (told["fix"], told["commands"]) == ("memctl repair --recover", [])
     assert "`memctl repair --recover`" in memctl("repair").err
     recovered = memctl("repair", "--recover", "--json")
     done = recovered.json

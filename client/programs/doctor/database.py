@@ -9,6 +9,7 @@ from memoryd.client.extras import advise
 from memoryd.client.programs.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
 from memoryd.client.programs.memctl.table import count_kept, count_text, size_text
 from memoryd.client.protocol import Verify
+from memoryd.client.rescue import find_damage
 from memoryd.client.transport import paths
 
 FULL = 0.8
@@ -27,7 +28,8 @@ def check_database(patient: Patient) -> Finding | None:
         except (StorageFailed, Internal) as error:  # it stumbles over what cannot be read
             return fail(error.message, RECOVER)
         if verified.problems:
-            return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
+            message = "; ".join(verified.problems[:3])
+            return fail(message, RECOVER) if find_damage(verified) else fail(message, safe=[["memctl", "repair"]])
         return report_ok(f"verified, {_count_held(patient.facts)}" if patient.facts else "verified")
     if isinstance(patient.examination, MemorydError):
         return fail(f"it cannot be read: {patient.examination.message}", _restore_command(patient))

@@ -2,11 +2,13 @@
 
 import time
 
+from memoryd.client.programs.doctor.database import RECOVER
 from memoryd.client.programs.doctor.patient import Finding, Patient, fail, report_ok, warn
 from memoryd.client.programs.memctl.local import is_installed
 from memoryd.client.programs.memctl.model import API, folder_options, run_models
 from memoryd.client.programs.memctl.service import better_model, model_text, unread_text
 from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.protocol import ModelState
 
 LOOK_S = 0.5
 SETTLED_S = 60.0
@@ -36,7 +38,7 @@ def _check_running(patient: Patient) -> Finding | None:
     if state.state in ("fetching", "loading"):
         message = f"{model_text(state)}: searches use words alone until it is ready"
         return warn(message, safe=[["memctl", "up", "--wait"]])
-    fix, safe = _mend(patient, state.name)
+    fix, safe = _mend(patient, state)
     return fail(f"{model_text(state)}: searches use words alone", fix, safe=safe)
 
 
@@ -59,8 +61,11 @@ def _check_files(patient: Patient) -> Finding | None:
     return warn(f"{name} is not installed; the daemon fetches it ({row_in_list['size_mb']} MB)", safe=pull)
 
 
-def _mend(patient: Patient, name: str) -> tuple[str, list[list[str]]]:
+def _mend(patient: Patient, model: ModelState) -> tuple[str, list[list[str]]]:
     """Return what brings a model that is missing or broken: words for a person, commands that can be run."""
+    name = model.name
+    if RECOVER in (model.error or ""):  # it was ready, and the vectors could not be read
+        return RECOVER, []
     if name.startswith(API):
         return LOOK_AT_API, []
     if name in NO_MODEL:
@@ -87,7 +92,7 @@ def check_embeddings(patient: Patient) -> Finding | None:
     message = f"{count_text(pending, 'memory')} without a vector yet: found by words only"
     model = patient.status.model
     if model.state not in ("ready", "fetching", "loading"):  # waiting for it is in vain
-        fix, safe = _mend(patient, model.name)
+        fix, safe = _mend(patient, model)
         return warn(message, fix, safe=safe)
     if model.state == "ready" and patient.status.uptime_s > SETTLED_S and _is_stuck(patient, pending):
         return warn(f"{message}, and the number does not fall", safe=[["memctl", "jobs", "run", "embed"]])

@@ -64,7 +64,7 @@ def _is_wanted(found: str) -> bool:
 def _add(args: Namespace, path: Path) -> bool:
     namespace = find_namespace(path)
     if namespace is None:
-        print_note(f"memctl: {path} was not added: its project is not known.")
+        print_note(f"memctl: {path} was not added: its project is not known yet. Run this again after a session there.")
         return False
     try:
         send(args, calls.add_workspace(str(path), namespace=namespace, globs=list(_GLOBS[args.agent])))

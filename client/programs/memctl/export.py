@@ -114,7 +114,11 @@ def _trouble_text(report: Report) -> str:
 
 def _left_out_text(counts: dict[str, int]) -> str:
     chunks, inside = counts.get("documents", 0), counts.get("inside", 0)
-    lines = [f"Left out: {count_text(chunks, 'part')} of files, which are in the files."] if chunks else []
+    lines = (
+        [f"Left out: {count_text(chunks, 'part')} of workspace files: the files themselves have them."]
+        if chunks
+        else []
+    )
     lines += [f"Left out: {count_text(inside, 'memory')} inside the namespace: `--reach subtree`."] if inside else []
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from memoryd.client.calls import status as status_call
-from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
+from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut, Unavailable
 from memoryd.client.programs.memctl.arguments import declare_nothing, parse_timeout
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import ask_running, client_for
@@ -36,6 +36,7 @@ def _declare_up(parser: ArgumentParser) -> None:
 
 
 def _start(args: Namespace) -> None:
+    from memoryd.client.programs.memctl.upkeep.restart import read_arguments
     from memoryd.client.transport import activation, spawn
 
     options = {}
@@ -58,7 +59,12 @@ def _start(args: Namespace) -> None:
         if ran:
             _check_same(status, args)
         if ran and args.restart:
-            before, status = status.pid, restart(client, args.timeout)
+            before = status.pid
+            try:
+                status = restart(client, args.timeout)
+            except Unavailable:  # it did not come back: starting it says why, such as a mistake in the settings
+                spawn.start(socket_path, read_arguments(status))
+                status = client.status()
         send_spooled(args)
         if args.wait is not None:
             status = wait_until_ready(client, args.wait)

@@ -49,8 +49,7 @@ _ADDED = compile_late(r"\s*<([a-z][\w-]*)(?:\s[^>]*)?>.*</\1>\s*", re.DOTALL)
 # Of a long line: plain fields at its end, and what is left of a character at a cut.
 _LAST_FIELDS = compile_late(r'[}\]"],((?:"\w+":(?:"[^"\\]*"|true|false|null|-?\d[\d.]*),?)+)\}\s*\Z')
 _CUT_CHARACTER = compile_late(r"\\u[0-9a-fA-F]{0,3}\Z")
-
-
+_DRIVE = compile_late(r"[A-Za-z]:[\\/]")
 _TEMPLATE = compile_late(r"\[\[ ## \w+ ## \]\]")
 
 PERSON, AGENT = "person", "agent"
@@ -175,7 +174,8 @@ class Session:
     def write(self, path: Any, folder: str = "") -> None:
         """Note a file that a tool of the agent wrote."""
         if isinstance(path, str) and path:
-            path = os.path.normpath(os.path.join(folder or self.folder, path))
+            if not _DRIVE.match(path):  # else a whole path of Windows
+                path = os.path.normpath(os.path.join(folder or self.folder, path))
             if is_path(path) and path not in self._files:
                 self._files.append(path)
 

@@ -63,9 +63,10 @@ def test_of_answers_before_the_next_prompt_the_last_one_stays(folder: Path) -> N
         claude("assistant", [{"type": "text", "text": "I look"}]),
         claude("assistant", [{"type": "tool_use", "id": "a", "name": "Edit", "input": {"file_path": "/w/a.py"}}]),
         claude("assistant", [{"type": "tool_use", "id": "b", "name": "Edit", "input": {"file_path": "b.py"}}]),
+        claude("assistant", [{"type": "tool_use", "id": "e", "name": "Edit", "input": {"file_path": "D:\\w\\e.py"}}]),
         claude("assistant", [{"type": "tool_use", "id": "c", "name": "Read", "input": {"file_path": "/w/c.py"}}]),
         claude("assistant", [{"type": "tool_use", "id": "d", "name": "Edit", "input": {"file_path": "/w/d.py"}}]),
-        claude("user", [{"type": "tool_result", "tool_use_id": id, "is_error": id == "d"} for id in "abcd"]),
+        claude("user", [{"type": "tool_result", "tool_use_id": id, "is_error": id == "d"} for id in "abcde"]),
         claude("assistant", [{"type": "text", "text": "It passes now"}], uuid=ID),
         claude("user", [{"type": "text", "text": "Thanks, and the other one?"}]),
     ]
@@ -76,7 +77,7 @@ def test_of_answers_before_the_next_prompt_the_last_one_stays(folder: Path) -> N
         ("assistant", "It passes now"),
         ("user", "Thanks, and the other one?"),
     ]
-    assert session.utterances[2].files == ["/w/a.py", "/w/b.py"]
+    assert session.utterances[2].files == ["/w/a.py", "/w/b.py", "D:\\w\\e.py"], "a path of Windows is whole"
     assert session.utterances[2].id == ID.replace("-", "")
     assert session.left_out["said between tools"] == 1
 

@@ -162,7 +162,7 @@ def test_a_project_has_its_own_notes_and_an_unknown_one_is_named(
     memctl("hooks", "install", "claude-code", "--notes", "--project", str(folder / "work/api"))
     assert [one["namespace"] for one in memctl("workspace", "list", "--json").json] == ["api/claude-code"]
     done = memctl("hooks", "install", "claude-code", "--notes")
-    assert f"{lost} was not added: its project is not known." in done.err
+    assert f"{lost} was not added: its project is not known yet. Run this again after" in done.err
     names = [one["namespace"] for one in memctl("workspace", "list", "--json").json]
     assert names == ["api/claude-code", "shop/claude-code"]
     memctl("workspace", "remove", "shop/claude-code")

@@ -19,7 +19,7 @@ from memoryd.client.programs.memctl.table import count_text
 from memoryd.client.programs.memctl.upkeep import restart
 from memoryd.client.programs.memctl.upkeep.backup import FILE_NAME, LIMIT_S
 from memoryd.client.protocol import Delete, Deleted, Done, Turns, Verification
-from memoryd.client.rescue import RescueReport
+from memoryd.client.rescue import RescueReport, find_damage
 from memoryd.client.times import iso
 from memoryd.client.transport.batches import split_evenly
 from memoryd.client.transport.sync import Client
@@ -33,6 +33,8 @@ RECOVER = "memctl repair --recover"
 def _verify(args: Namespace) -> int:
     found = _check(args, repair=False)
     show(args, found, lambda: _verified_text(found))
+    if find_damage(found):
+        return _report_verdict(found, f"the file itself is damaged: `{RECOVER}` reads what is readable into a new one")
     return _report_verdict(found, "`memctl repair` rebuilds indexes and all that is derived from the memories")
 
 
