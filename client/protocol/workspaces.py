@@ -340,8 +340,8 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
 class Flush(Scoped[Flushed], kw_only=True, frozen=True):
     """Write what is worth keeping of a conversation into a file of a workspace, by default today's note.
 
-    A language model chooses it where one is configured, else its main sentences are taken. The turns themselves are
-    not kept; `observe` does that. What the file says already is not written again.
+    A language model chooses it where one is configured, else it is what was asked first and the last answer that says
+    something. The turns themselves are not kept; `observe` does that. What the file says already is not written again.
     """
 
     turns: TurnList

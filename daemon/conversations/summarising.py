@@ -1,18 +1,22 @@
 """A session that rests is summed up in a note; the note of the same session before it is superseded.
 
-Its first line names the session, each other one is a whole sentence or point. It has the time of the last turn.
+Its first line names the session. Then come the points of a language model; without one, what was asked first, the last
+answer that says something, and the files that its turns name. It has the time of the last turn.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.conversations.learning import Finish
+from memoryd.daemon.conversations.tables import sessions
+from memoryd.daemon.conversations.tables.sessions import Said
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.llm.provider import ask
+from memoryd.daemon.language import digesting, rating
+from memoryd.daemon.llm.provider import RULES, ask
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import AddTarget, Verdict
 from memoryd.daemon.store import history, queries, rows
@@ -28,6 +32,7 @@ IMPORTANCE = 0.6
 MIN_TURNS = 3  # a session of fewer needs no summary
 TOKENS = 200  # of a summary, about
 _CHARS_PER_TOKEN = 6  # more than that is cut
+_MOST_FILES = 10
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +41,10 @@ def think(core: Core, key: ThoughtKey, heard: Sequence[Heard]) -> Finish:
     """Summarise turns together with the former summary of the session; return a function that writes the note."""
     with core.store.reading() as connection:
         before = _read_latest(core, connection, key)
+        known = sessions.find_said(connection, [one.key for one in heard])
     if not before and len(heard) < MIN_TURNS:
         return lambda transaction, there: None
-    by, text = _digest(core, heard, "\n".join(before.content.splitlines()[1:]) if before else "")
+    by, text = _digest(core, heard, before.content.splitlines()[1:] if before else [], known)
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
         if text and len(there) == len(heard):
@@ -54,10 +60,24 @@ def _read_latest(core: Core, connection: Connection, key: ThoughtKey) -> Row | N
     return queries.find_latest_of_session(connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock())
 
 
-def _digest(core: Core, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
-    spoken = [(one.role, one.content) for one in heard]
+def _digest(core: Core, heard: Sequence[Heard], before: Sequence[str], known: Mapping[str, Said]) -> tuple[str, str]:
+    """Return who made the text of a note, and the text. An answer to a program is rated as small talk, and left out."""
+    spoken = [
+        (one.role, one.content)
+        for one in heard
+        if one.role != "assistant" or one.key not in known or known[one.key].importance > rating.SMALL_TALK
+    ]
+    previous = "\n".join(line for line in before if not line.startswith(digesting.FILES))
     name, made = ask(log, core.cognition.provider, "sum up a session", lambda by: by.digest(spoken, previous, TOKENS))
-    return name, _cut(made, TOKENS * _CHARS_PER_TOKEN)
+    text = _cut(made, TOKENS * _CHARS_PER_TOKEN)
+    return name, _add_files(text, before, known.values()) if name == RULES.name and text else text
+
+
+def _add_files(text: str, before: Sequence[str], known: Iterable[Said]) -> str:
+    """Return a text with a line of the latest files that its turns, or those of the note before, name."""
+    former = next((line.removeprefix(digesting.FILES) for line in before if line.startswith(digesting.FILES)), "")
+    files = dict.fromkeys([*filter(None, former.split(", ")), *(path for one in known for path in one.files)])
+    return f"{text}\n{digesting.FILES}{', '.join([*files][-_MOST_FILES:])}" if files else text
 
 
 def _cut(text: str, chars: int) -> str:

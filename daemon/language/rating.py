@@ -188,11 +188,6 @@ def is_only_request(text: str) -> bool:
     return bool(telling) and all(is_request(sentence) for sentence in telling)
 
 
-def list_features(text: str) -> list[str]:
-    """Return the names of the features that a text has, for people who wonder about its importance."""
-    return [feature.name for feature in FEATURES if feature.pattern.search(text[:READ_CHARS])]
-
-
 def _is_courteous(sentence: str) -> bool:
     return COURTESY.issuperset(word.casefold().replace("’", "'") for word in _WORD.findall(sentence))
 

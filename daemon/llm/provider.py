@@ -79,7 +79,7 @@ class RulesProvider:
         return []
 
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
-        """Choose the most central and most important sentences."""
+        """Quote what was asked first and the last answer that says something."""
         time.sleep(_BREATH_S)
         return digesting.summary(turns, previous, max_tokens)
 

@@ -83,12 +83,6 @@ RULES = (
         _replace("language.rating", "importance", "lambda text: 0.6"),
     ),
     Rule(
-        "summaries",
-        "any",
-        "gives a conversation's main sentences",
-        _replace("language.digesting", "summary", "lambda *_: ''"),
-    ),
-    Rule(
         "contradictions",
         "en de zh ja",
         "marks memories that say something else of the same",

@@ -1,5 +1,7 @@
 """What sessions hold: the turns, summaries and outcomes of tasks that name them in their metadata."""
 
+import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import apsw
@@ -29,6 +31,19 @@ _LAST = (
     f"m.namespace = ? AND +m.turns = 1 AND m.metadata ->> '$.session' IS NOT NULL AND {ALIVE}"
     " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
 )
+
+_SAID = (
+    "SELECT t.key, t.importance, t.files FROM turns t WHERE t.key IN (SELECT value FROM json_each(?1))"
+    " UNION ALL SELECT m.id, m.importance, (SELECT group_concat(value, char(10)) FROM json_each(m.metadata, '$.files'))"
+    " FROM memories m WHERE m.id IN (SELECT value FROM json_each(?1))"
+)
+
+
+class Said(NamedTuple):
+    """What is known of a turn beside its text."""
+
+    importance: float
+    files: list[str]
 
 
 class SessionEntry(NamedTuple):
@@ -74,3 +89,12 @@ def find_around(connection: apsw.Connection, row: Row, session: str | None, coun
 def find_last_turns(connection: apsw.Connection, namespace: int, now: float, limit: int) -> list[Row]:
     """Return the latest turns of a namespace that have left L0 and belong to a session, newest first."""
     return rows.select(connection, _LAST, (namespace, *alive_values(now), limit))
+
+
+def find_said(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Said]:
+    """Return by id what is known of turns, in L0 or memories by now, in the order of `ids`."""
+    found: dict[str, Said] = {
+        id: Said(importance, (files or "").splitlines())
+        for id, importance, files in connection.execute(_SAID, (json.dumps(ids),))
+    }
+    return {id: found[id] for id in ids if id in found}

@@ -35,7 +35,6 @@ REVIEWED = {
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
     "daemon.language.asking._CLAUSE": Bound(("finditer",), asking.MOST_UNKNOWN_CHARS),
     "daemon.language.asking._UNKNOWN": Bound(("fullmatch",), asking.MOST_UNKNOWN_CHARS),
-    "daemon.language.digesting.": Bound(("search", "match"), digesting.MAX_CHARS),  # longer sentences are in no summary
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
     "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
 }

@@ -44,7 +44,7 @@ def test_sessions_are_told_latest_first_with_what_they_came_to(core: Core, clock
     assert early.asked == "Make the importer stream its orders."
     assert early.files == ["/src/importer.py", "/src/orders.py"]
     assert [(one.outcome, one.content) for one in early.outcomes] == [("completed", "Completed: importer\nIt streams.")]
-    assert "limit of the importer is 300 MB" in early.summary
+    assert early.summary.splitlines()[:2] == [f"Asked: {early.asked}", "Answer: Implemented streaming, 220 MB."]
 
 
 @in_each_place

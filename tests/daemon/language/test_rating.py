@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.language.rating import FEATURES, READ_CHARS, importance, list_features
+from memoryd.daemon.language.rating import FEATURES, READ_CHARS, importance
 
 KEPT = {
     # decisions
@@ -96,6 +96,10 @@ DROPPED = [
     "the report",
     "Summarize this text",
 ]
+
+
+def list_features(text: str) -> list[str]:
+    return [feature.name for feature in FEATURES if feature.pattern.search(text)]
 
 
 @pytest.mark.parametrize(("sentence", "feature"), KEPT.items())

@@ -145,11 +145,15 @@ def test_indexing_can_wait_for_the_vectors(core: Core, root: Path) -> None:
 def test_what_is_worth_keeping_of_a_conversation_goes_into_todays_note(core: Core, root: Path) -> None:
     said = [
         NewTurn(role="user", content="hi there"),
-        NewTurn(role="user", content="We decided to cache sessions in Valkey. Thanks, that is all for now."),
+        NewTurn(role="user", content="We decided to cache sessions in Valkey."),
+        NewTurn(role="assistant", content="The sessions are in Valkey now."),
     ]
     call = Flush(turns=said, workspace=str(root))
     done = ask(core, call)
-    assert (done.text, done.by) == ("- We decided to cache sessions in Valkey.", "rules")
+    assert (done.text, done.by) == (
+        "- Asked: We decided to cache sessions in Valkey.\n- Answer: The sessions are in Valkey now.",
+        "rules",
+    )
     assert done.note is not None
     assert done.note.path == f"{root}/Journal/Daily/2027/2027-01-15.md"
     assert Path(done.note.path).read_text() == f"{done.text}\n"
