@@ -116,6 +116,7 @@ _CHANCE = (
     (r"\bmt_[\w…-]+", "TOKEN"),
     (r"\b\d+ tokens\b", "N tokens"),
     (r"\b[\d.]+% sure\b", "N% sure"),
+    (r"\b(likely|maybe|a guess|unlikely) \([\d.]+%\)", "likely (N%)"),
     (r"\bmemoryd \d+\.\d+\.\d+\b", "memoryd VERSION"),
     (r"(?m)^[01]\.\d{2,3}\b", "SCORE"),
     (r", 1 copy in backups/", ""),  # the nightly one, if it is due meanwhile

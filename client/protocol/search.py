@@ -40,6 +40,8 @@ class Hit(Memory, kw_only=True):
     """full-text score, if the words found it"""
     confidence: float = 0.0
     """how likely it is what was asked for, 0 to 1, whatever the other hits are"""
+    confidence_word: str = ""
+    """the same in a word: `likely`, `maybe`, `a guess`, or `unlikely`, which `memctl search` shows only with `--all`"""
     newer_than: str = ""
     """id of an older memory whose place and confidence it has: it replaces that one, or tells what became of it"""
     related: list[Related] = []
@@ -97,6 +99,8 @@ class CandidateTrace(Struct, kw_only=True):
     """as ranked"""
     confidence: float = 0.0
     """of a hit: how likely it is what was asked for, 0 to 1"""
+    confidence_word: str = ""
+    """of a hit: the same in a word"""
     parts: dict[str, float] = {}
     """what the score is made of: `meaning`, `words`, and each of the `cues` that raised it; feedback, and a place
     before or behind another memory, come on top"""

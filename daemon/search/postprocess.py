@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from functools import cache
 
+from memoryd.client.confidence import word_of
 from memoryd.client.protocol import Hit
 from memoryd.daemon.search.related import find_shown
 from memoryd.daemon.search.retrieval import Retrieval, Sources
@@ -56,6 +57,7 @@ def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
             similarity=candidate.similarity,
             bm25=candidate.bm25,
             confidence=round(candidate.confidence, 4),
+            confidence_word=word_of(candidate.confidence),
             newer_than=_find_former(candidate, record),
             related=find_shown(candidate),
         )

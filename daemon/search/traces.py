@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from memoryd.client.confidence import word_of
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CandidateTrace, Trace
 from memoryd.daemon.store import rows
@@ -121,6 +122,7 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
             origins=list(dict.fromkeys(candidate.origins)),
             cues=list(candidate.cues),
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
+            confidence_word="" if candidate.lost else word_of(candidate.confidence),
         )
         for candidate in sorted(trace.candidates, key=_rank)
         if candidate.row in visible

@@ -14,7 +14,7 @@ from typing import Any
 
 import harness
 
-from memoryd.client.programs.memctl.search import FLOOR
+from memoryd.client.confidence import FLOOR
 from memoryd.client.protocol import Hit
 
 MODES = ("hybrid", "dense", "lexical")

@@ -76,7 +76,7 @@ def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memc
     fake.replies[protocol.Search] = protocol.Hits(hits=[HIT], degraded=["vector"], took_ms=1.5)
     found = memctl("search", "cache")
     assert found.out.splitlines()[:2] == [
-        "0.812  60% sure  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z",
+        "0.812  likely  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z",
         "       We use Valkey, not Redis",
     ]
     assert "model is not ready" in found.err
@@ -113,8 +113,8 @@ def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
         lines = memctl(*words, *more).out.splitlines()
         return [line for line in lines if "Valkey" not in line]
 
-    head = "0.500  2% sure  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
-    low = head.replace("2%", "1.9%")
+    head = "0.500  a guess  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
+    low = head.replace("a guess", "unlikely")
     assert find(sure) == [head, "1 found in 1.50 ms"]
     assert find(unlikely, sure) == [head, "1 less likely one with --all", "1 found in 1.50 ms"]
     assert find(sure, unlikely, sure, unlikely)[2:] == ["2 less likely ones with --all", "2 found in 1.50 ms"]
@@ -410,18 +410,18 @@ def test_why_not_says_of_a_hit_how_sure_it_is_and_what_its_score_is_made_of(memc
     )
     fake.replies[protocol.WhyNot] = why
     out = memctl("why-not", "3f9a", "cache").out
-    assert "3f9a02c4 is found, at rank 1, 62% sure." in out
+    assert "3f9a02c4 is found, at rank 1, likely (62%)." in out
     assert "0.890 = 0.610 meaning + 0.300 words - 0.020 age\n" in out
     fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, confidence=0.0191, reason="it is far")
     out = memctl("why-not", "3f9a", "cache").out
-    assert "is found, but not shown: 1.9% sure, 2% are needed; `memctl search … --all` shows it.\n" in out
+    assert "is found, but not shown: unlikely (1.9%), 2% are needed; `memctl search … --all` shows it.\n" in out
     assert "\nPerhaps since it is far.\n" in out
     lost = {"found": False, "stage": "clean", "reason": "at rank 2, below the limit of 1", "confidence": 0.01}
     more = {"confidence_reason": "meaning 0.10", "last_hit_score": 0.9, "last_hit_confidence": 0.4}
     fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, **lost, **more)
     out = memctl("why-not", "3f9a", "cache").out
-    assert "  confidence   1% sure, 2% are needed to be shown: meaning 0.10\n" in out
-    assert "  last result  0.900, 40% sure\n" in out
+    assert "  confidence   unlikely (1%), 2% are needed to be shown: meaning 0.10\n" in out
+    assert "  last result  0.900, likely (40%)\n" in out
 
 
 def test_why_not_names_the_types_there_are_where_no_memory_has_the_one_of_the_filter(
@@ -739,6 +739,6 @@ def test_on_asks_for_a_whole_time_and_shows_what_is_there_however_unlikely(memct
     out = memctl("search", "what happened", "--on", "2026-03-31").out
     call = fake.calls[-1]
     assert call.before - call.after == pytest.approx(86_400, abs=0.01)
-    assert "0.1% sure" in out
+    assert "  unlikely  " in out
     assert memctl("search", "x", "--on", "whenever").code == 2
     assert "--on 'last Tuesday'" in memctl("search", "what happened last Tuesday").out

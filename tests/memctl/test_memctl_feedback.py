@@ -23,7 +23,7 @@ def test_feedback_is_noted_shown_and_taken_back(memctl: Memctl) -> None:
     shown = memctl("get", added[:6]).out
     assert "useless to 1 caller (score ×0.950)" in shown
     assert "it moved to Friday" in shown
-    assert "found, 56% sure (feedback ×0.950)" in memctl("explain", "plums").out
+    assert "found, likely (56%) (feedback ×0.950)" in memctl("explain", "plums").out
     assert "→ 0 useful, 1 usel" in memctl("history", added[:6]).out
     [line] = memctl("export").out.splitlines()
     assert [vote["note"] for vote in json.loads(line)["votes"]] == ["it moved to Friday"]

@@ -230,6 +230,7 @@ def _ask(client: Client, store: EvaluationStore, way: str, asked: GoldQuestion) 
     started = time.perf_counter()
     hits = client.search(asked.question, limit=LIMIT, reach="exact", touch=False)
     latency_ms = (time.perf_counter() - started) * 1000
+    counted = drop_neutral([(hit, _keys(store, hit)) for hit in hits], asked)
     return Score(
         question=asked.id,
         type=asked.type,
@@ -241,17 +242,18 @@ def _ask(client: Client, store: EvaluationStore, way: str, asked: GoldQuestion) 
         gold=len(asked.gold),
         language=asked.language,
         store=store.namespace,
+        confidence=counted[0][0].confidence if counted else None,
         contexts=[
             *(_ask_context(client, store, asked, budget) for budget in BUDGETS),
             _ask_unasked(client, store, asked),
         ],
-        **rank_figures(drop_neutral([_keys(store, hit) for hit in hits], asked), asked.gold),
+        **rank_figures([keys for _, keys in counted], asked.gold),
     )
 
 
-def drop_neutral(hits: Sequence[Keys], asked: GoldQuestion) -> list[Keys]:
-    """Return the hits without those that give nothing but what is neither right nor wrong."""
-    return [keys for keys in hits if not keys or not asked.neutral.issuperset(keys)]
+def drop_neutral(hits: Sequence[tuple[Hit, Keys]], asked: GoldQuestion) -> list[tuple[Hit, Keys]]:
+    """Return hits and what they give, without those that give nothing but what is neither right nor wrong."""
+    return [(hit, keys) for hit, keys in hits if not keys or not asked.neutral.issuperset(keys)]
 
 
 def _keys(store: EvaluationStore, hit: Hit) -> frozenset[Hashable]:

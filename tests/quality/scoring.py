@@ -17,6 +17,7 @@ import msgspec
 from printing import format_table, percent
 from sets import WAYS
 
+from memoryd.client.confidence import UNLIKELY, word_of
 from memoryd.client.errors import Invalid
 
 SMALL_TOKENS = 50  # a context of so many or fewer says next to nothing
@@ -100,7 +101,7 @@ class RankingFigures(msgspec.Struct, kw_only=True):
 class Score(RankingFigures, kw_only=True):
     """How one question was answered. `gold` counts its right answers: 0 for a question that nothing answers.
 
-    `kept` is the share of the gold that is still there in any form, found or not.
+    `kept` is the share of the gold that is still there in any form, found or not; `confidence` that of the first hit.
     """
 
     question: str
@@ -113,6 +114,7 @@ class Score(RankingFigures, kw_only=True):
     gold: int = 1
     language: str = ""
     store: str = ""
+    confidence: float | None = None
     contexts: list[ContextScore] = []
 
 
@@ -177,6 +179,13 @@ class Unanswerable(msgspec.Struct):
     contexts: dict[str, ContextSummary]
 
 
+class RightShare(msgspec.Struct):
+    """Of how many questions the first result had a word for its confidence, and the share in which it was right."""
+
+    questions: int
+    right: float
+
+
 _MEANS = (*RankingFigures.__struct_fields__, "empty", "kept")
 
 
@@ -192,6 +201,15 @@ def summarise(scores: Iterable[Score]) -> Summary:
         contexts=_summarise_contexts(chosen),
         **{name: fmean(getattr(score, name) for score in chosen) for name in _MEANS},
     )
+
+
+def count_right(scores: Iterable[Score]) -> dict[str, RightShare]:
+    """Return by word how often a first result is right; where nothing answers a question, it is wrong."""
+    found: dict[str, list[float]] = {"likely": [], "maybe": [], "a guess": [], UNLIKELY: []}
+    for score in scores:
+        if score.confidence is not None:
+            found[word_of(score.confidence)].append(score.hit_1)
+    return {word: RightShare(len(right), fmean(right)) for word, right in found.items() if right}
 
 
 def summarise_unanswerable(scores: Sequence[Score]) -> Unanswerable:
@@ -237,7 +255,12 @@ def _make_part(path: Path, way: str, scores: Sequence[Score]) -> dict[str, Any]:
     wrong = [score for score in scores if not score.gold]
     if not right:
         raise Invalid(f"{path} holds no question with an answer to find by {way}.")
-    part: dict[str, Any] = {"total": summarise(right), "by_type": _summarise_groups(right, lambda score: score.type)}
+    words = count_right(scores)
+    part: dict[str, Any] = {
+        "total": summarise(right),
+        "words": words,
+        "by_type": _summarise_groups(right, lambda score: score.type),
+    }
     if any(score.language for score in right):
         part["by_language"] = _summarise_groups(right, lambda score: score.language)
     if wrong:
@@ -252,6 +275,8 @@ def report_text(report: dict[str, Any]) -> str:
         total: Summary = part["total"]
         lines.append(f"\n{WAYS[way]}, {total.memories:,} memories")
         lines.append(_types_text({**part["by_type"], **part.get("by_language", {}), "total": total}))
+        words = (f"{word} {percent(one.right)} of {one.questions}" for word, one in part["words"].items())
+        lines.append(f"first results that are right: {', '.join(words)}")
         lines.append(_contexts_text(total.contexts))
         if wrong := part.get("unanswerable"):
             lines.append(f"{wrong.questions} questions that nothing answers, no result: {percent(wrong.empty)}")

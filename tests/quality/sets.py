@@ -1,6 +1,6 @@
 """The sets of questions whose right answers are known: what is stored, and what is asked about it.
 
-Three kinds, recognised by their content:
+Four kinds, recognised by their content:
 
 - *questions* (LongMemEval): each line has its own sessions: `id`, `type`, `question`, `gold_sessions`, and `sessions`
   of `id`, `date` (`2023/05/20 (Sat) 02:21`) and `turns` (`role`, `content`, `has_answer` on turns with the answer).
@@ -13,6 +13,9 @@ Three kinds, recognised by their content:
   `speaker`, `created_at`, `content`) and `questions-HALF.jsonl` (`id`, `question`, `asked_at`, `language`, `category`,
   `gold`, `alternatives`, `context`). An alternative answers a question with one gold item as well; a question with two
   needs both. Finding the `context`, to which the gold item replies, is neither right nor wrong.
+- *projects* (`holds`, `tests/data/projects`): of each project the first `SMALL` saved memories that were not replaced,
+  and the prompts that need one of them or nothing, each asked as it stands. Finding what only helps, or was saved
+  later, is neither right nor wrong.
 
 Files are JSON lines, compressed or not; LongMemEval and LoCoMo are read as they are published (`.json`) too.
 
@@ -34,6 +37,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import NewMemory, NewTurn
 
 HALVES = ("seen", "unseen")  # of the team's questions
+SMALL = 50  # memories of a small store
 TURN_S = 30.0  # between two turns where only their session has a date
 # What each way of storing does.
 WAYS = {
@@ -43,6 +47,7 @@ WAYS = {
     "neighbours": "each turn added with neighbours, date and speaker",
     "observe": "each turn observed, sessions ended, consolidated",
     "team": "memories added, sessions observed and ended, consolidated",
+    "saved": f"the first {SMALL} saved memories of each project",
 }
 _ADVERSARIAL = "adversarial"
 _CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: _ADVERSARIAL}  # of LoCoMo
@@ -117,6 +122,8 @@ def read_material(path: Path, way: str, limit: int | None = None, half: str = HA
     kind = kind_of(path)
     if kind == "team":
         return [_read_team(path, way, limit, half)]
+    if kind == "projects":
+        return list(_read_projects(path, way, limit))
     made = _read_conversations(path, way, limit) if kind == "conversations" else _read_questions(path, way, limit)
     return list(made)
 
@@ -126,13 +133,14 @@ def kind_of(path: Path) -> str:
     if path.is_dir():
         return "team"
     _, first = next(_read_objects(path), (0, {}))
-    return "conversations" if "speakers" in first else "questions"
+    return "projects" if "kind" in first else "conversations" if "speakers" in first else "questions"
 
 
 def ways_of(path: Path) -> tuple[str, ...]:
     """Return the ways in which the data of a path can be stored."""
     return {
         "team": ("team",),
+        "projects": ("saved",),
         "conversations": ("add", "neighbours", "observe"),
         "questions": ("session", "turn", "observe"),
     }[kind_of(path)]
@@ -390,6 +398,31 @@ def _read_team(folder: Path, way: str, limit: int | None, half: str) -> Material
         for one in islice(read_lines(folder / f"questions-{half}.jsonl", TeamQuestion, "a question"), limit)
     ]
     return Material(folder.name, way, items, asked)
+
+
+# Small stores --------------------------------------------------------------------------------------------------------
+
+
+def _read_projects(path: Path, way: str, limit: int | None) -> Iterator[Material]:
+    rows = [row for _, row in _read_objects(path)]
+    replaced = {row.get("supersedes") for row in rows}
+    for project in (row["name"] for row in rows if row["kind"] == "project"):
+        saved = [row for row in rows if row["kind"] == "memory" and row["namespace"] == project]
+        stored = [row for row in saved if row["id"] not in replaced][:SMALL]
+        items = [
+            EvalItem(row["id"], NewMemory(content=row["content"], type=row["type"], importance=row["importance"]))
+            for row in stored
+        ]
+        asked = []
+        for session in (row for row in rows if row["kind"] == "session" and row["project"] == project):
+            later = {row["id"] for row in stored if row["saved_at"] > session["started_at"]}
+            for number, turn in enumerate(session["turns"]):
+                gold = tuple(frozenset([id]) for id in turn.get("needs", ()) if any(row["id"] == id for row in stored))
+                if turn.get("expects") == "nothing" or gold:
+                    neutral = later | {*turn.get("helps", ())}
+                    id = f"{session['id']}:{number}"
+                    asked.append(GoldQuestion(id, turn["expects"], turn["content"], gold, neutral=frozenset(neutral)))
+        yield Material(project, way, items, asked[:limit])
 
 
 # Sets as they are published ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from scoring import (
     ContextScore,
     RankingFigures,
     Score,
+    count_right,
     hit_at,
     ndcg_at,
     percentile,
@@ -397,6 +398,13 @@ def test_a_summary_holds_the_means() -> None:
     assert (total.p50_ms, total.p95_ms) == (4.0, 4.0)
 
 
+def test_first_results_are_counted_by_the_word_for_their_confidence() -> None:
+    given = [(0.7, 1.0), (0.2, 1.0), (0.3, 0.0), (0.06, 0.0), (0.019, 1.0), (None, 0.0)]
+    scores = [make_score("a", confidence=confidence, hit_1=right) for confidence, right in given]
+    made = {word: (one.questions, one.right) for word, one in count_right(scores).items()}
+    assert made == {"likely": (3, 2 / 3), "maybe": (1, 0.0), "unlikely": (1, 1.0)}
+
+
 def test_memories_of_one_place_count_once() -> None:
     scores = [make_score(id, memories=10, store="s") for id in "ab"]
     assert summarise(scores).memories == 10
@@ -436,6 +444,6 @@ def test_what_a_gold_turn_replies_to_takes_no_place_in_the_ranking(tmp_path: Pat
     write_team(tmp_path)
     (material,) = read_material(tmp_path, "team")
     neutral, with_answer, unknown = frozenset({"t1"}), frozenset({"t1", "t2"}), frozenset[str]()
-    hits = [neutral, with_answer, unknown]
-    assert drop_neutral(hits, material.questions[0]) == [with_answer, unknown]
+    hits: list[Any] = [("1st", neutral), ("2nd", with_answer), ("3rd", unknown)]
+    assert drop_neutral(hits, material.questions[0]) == hits[1:]
     assert drop_neutral(hits, material.questions[1]) == hits

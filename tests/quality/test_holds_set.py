@@ -6,6 +6,7 @@ from itertools import chain
 
 import pytest
 from holds import DATA, HALVES, Saved, Session, find_faults, read_half
+from sets import SMALL, read_material
 
 SETS = ("projects", "changes", "hostile")
 EXPECTED = ("direct", "inference", "nothing", "statement")
@@ -26,6 +27,15 @@ def table(name: str) -> list[list[str]]:
 @pytest.mark.parametrize("half", HALVES)
 def test_marks_fit_what_was_saved_and_said(half: str) -> None:
     assert list(find_faults(half)) == []
+
+
+def test_small_stores_are_asked_for_what_they_hold_or_for_nothing() -> None:
+    for half in HALVES:
+        for made in read_material(DATA / "projects" / f"{half}.jsonl", "saved"):
+            keys = {item.key for item in made.items}
+            assert len(keys) == SMALL
+            assert all(keys.issuperset(chain(*asked.gold)) for asked in made.questions)
+            assert {bool(asked.gold) for asked in made.questions} == {False, True}
 
 
 def test_projects_are_as_many_as_the_readme_says() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
+from memoryd.client.confidence import word_of
 from memoryd.client.inert import FRAME, make_inert, origin
 from memoryd.client.programs.mcp.schemas import FoundMemory
 from memoryd.client.programs.mcp.session import ProjectSession
@@ -112,7 +113,7 @@ def _show_memory(memory: Memory, text: str, own: str) -> FoundMemory:
         namespace="" if memory.namespace == own else make_inert(memory.namespace) or ROOT,
         source=origin(memory),
         text=text,
-        score=round(memory.score, 3) if isinstance(memory, Hit) else 0.0,
+        confidence=word_of(memory.confidence) if isinstance(memory, Hit) else "",
         disagrees_with=tell_opposites(memory),
     )
 
@@ -129,9 +130,9 @@ def day(when: float) -> str:
 
 
 def memory_line(memory: FoundMemory) -> str:
-    """Return a memory as a line: date, short id, kind, namespace where it is another one, source, text."""
+    """Return a memory as a line: date, short id, kind, namespace where it is another one, source, confidence, text."""
     place = "shared by all" if memory.namespace == ROOT else memory.namespace
-    about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source]))
+    about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source, memory.confidence]))
     note = "; ".join(f"disagrees with {other}" for other in memory.disagrees_with)
     return f"- {memory.date} [{about}] {memory.text}" + (f" ({note})" if note else "")
 

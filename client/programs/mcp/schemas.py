@@ -122,7 +122,8 @@ class Saved(Struct, kw_only=True):
 class FoundMemory(Struct, kw_only=True, omit_defaults=True):
     """A memory, its text on one line and shortened where it is long; `date` is the day it came in.
 
-    `namespace` is left out where it is the one asked for, and `/` for what all projects share.
+    `namespace` is left out where it is the one asked for, and `/` for what all projects share. `confidence` of what was
+    found: likely, maybe or a guess.
     """
 
     id: str
@@ -131,7 +132,7 @@ class FoundMemory(Struct, kw_only=True, omit_defaults=True):
     source: str
     text: str
     namespace: str = ""
-    score: float = 0.0
+    confidence: str = ""
     disagrees_with: list[str] = []
 
 

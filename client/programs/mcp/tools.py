@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from memoryd.client import calls, methods
+from memoryd.client.confidence import FLOOR
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
 from memoryd.client.inert import make_inert, make_lines_inert, origin
 from memoryd.client.programs.mcp import schemas
@@ -24,7 +25,6 @@ from memoryd.client.programs.mcp.answers import (
 )
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.memctl.link import describe_credentials
-from memoryd.client.programs.memctl.search import FLOOR
 from memoryd.client.protocol import Get, Memory, Redacted
 from memoryd.client.times import iso, moment, seconds
 

@@ -7,13 +7,13 @@ from collections import Counter
 from typing import get_args
 
 from memoryd.client import Client, calls, methods
+from memoryd.client.confidence import FLOOR, describe_confidence
 from memoryd.client.errors import NotFound
 from memoryd.client.patterns import compile_late
 from memoryd.client.programs.memctl.arguments import Usage, add_filters, add_query, query_of
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for, named_namespace, send, show_result
 from memoryd.client.programs.memctl.output import columns, make_printable, paint, show
-from memoryd.client.programs.memctl.search import FLOOR, format_share
 from memoryd.client.programs.memctl.table import (
     draw_bar,
     format_fields,
@@ -170,7 +170,7 @@ def _outcome_text(candidate: CandidateTrace, trace: Trace) -> str:
             outcome = "found, not shown" if candidate.confidence < FLOOR else "found"
         else:
             outcome = "given" if candidate.id in trace.given else "found, not given"
-        outcome += f", {format_share(candidate.confidence)}"
+        outcome += f", {describe_confidence(candidate.confidence)}"
     return f"{candidate.lost or outcome}{rated}"
 
 
@@ -307,11 +307,11 @@ def _check_order(first: str, others: list[str]) -> None:
 def _why_text(why: Why) -> str:
     if why.found and why.confidence is not None and why.confidence < FLOOR:
         because = f"\nPerhaps since {to_one_line(why.reason)}." if why.reason else ""
-        needed = f"{format_share(why.confidence)}, {FLOOR:.0%} are needed"
+        needed = f"{describe_confidence(why.confidence)}, {FLOOR:.0%} are needed"
         text = f"is found, but not shown: {needed}; `memctl search … --all` shows it."
         verdict = paint(f"{why.id[:8]} {text}{because}", "yellow")
     elif why.found:
-        sure = "" if why.confidence is None else f", {format_share(why.confidence)}"
+        sure = "" if why.confidence is None else f", {describe_confidence(why.confidence)}"
         verdict = paint(f"{why.id[:8]} is found, at rank {why.rank}{sure}.", "green")
     elif why.shown_with:
         verdict = paint(f"{why.id[:8]} is a part of another result: {to_one_line(why.reason)}.", "green")
@@ -335,12 +335,12 @@ def confidence_text(why: Why) -> str:
         return ""
     is_hidden = why.confidence < FLOOR and not why.found
     needed = f", {FLOOR:.0%} are needed to be shown" if is_hidden else ""
-    return f"{format_share(why.confidence)}{needed}: {why.confidence_reason}"
+    return f"{describe_confidence(why.confidence)}{needed}: {why.confidence_reason}"
 
 
 def _last_text(why: Why) -> str:
     sure = why.last_hit_confidence
-    return _format_number(why.last_hit_score) + ("" if sure is None else f", {format_share(sure)}")
+    return _format_number(why.last_hit_score) + ("" if sure is None else f", {describe_confidence(sure)}")
 
 
 def sum_text(parts: dict[str, float], score: float | None) -> str:

@@ -1,10 +1,10 @@
 """search: the command that hooks and shells run most, so it imports no more than it needs."""
 
-import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from memoryd.client.calls import search as search_call
+from memoryd.client.confidence import FLOOR, UNLIKELY, word_of
 from memoryd.client.programs.memctl.arguments import add_all_filters, add_id, add_query, parse_share, query_of
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import send
@@ -25,7 +25,6 @@ from memoryd.client.times import iso
 
 INDENT = " " * 7
 LINES = 3  # of content shown for each hit
-FLOOR = 0.02  # of confidence: most of what has nothing to do with the question is below it (PERFORMANCE.md)
 
 
 def _declare(parser: ArgumentParser) -> None:
@@ -63,10 +62,10 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
     if not hits.hits:
         from memoryd.client.programs.memctl.empty import explain_empty  # needed seldom, as below
 
-        least = f" that is at least {format_share(args.floor)}" if args.floor else ""
+        least = f" of a confidence of {args.floor:g} or more" if args.floor else ""
         return f"Nothing found{least}. {explain_empty(args)}"
-    floor = FLOOR if args.floor is None and not args.all and not args.on else 0.0
-    likely = [hit for hit in hits if hit.confidence >= floor]
+    is_all = args.floor is not None or args.all or args.on
+    likely = [hit for hit in hits if is_all or word_of(hit.confidence) != UNLIKELY]
     number = len(hits) - len(likely)
     less = f"{count_text(number, 'less likely one')} with --all" if number else ""
     if not likely:
@@ -103,14 +102,8 @@ def hit_text(hit: Hit, query: str) -> str:
         for line in disagreement_lines(hit.contradicts, hit.contradicts_texts)
     ]
     content = f"\n{INDENT}".join(lines)
-    head = GAP.join([paint(f"{hit.score:.3f}", "bold"), format_share(hit.confidence), paint(hit.id[:8], "cyan")])
+    head = GAP.join([paint(f"{hit.score:.3f}", "bold"), word_of(hit.confidence), paint(hit.id[:8], "cyan")])
     return f"{head}  {paint(about, 'dim')}\n{INDENT}{content}"
-
-
-def format_share(confidence: float) -> str:
-    """Return how sure it is that a hit is meant, as it is said everywhere: "62% sure"."""
-    percent = confidence * 100
-    return f"{percent:.0f}% sure" if percent >= 10 else f"{math.floor(percent * 10) / 10:g}% sure"
 
 
 def _related_lines(hit: Hit, query: str) -> Iterator[str]:

@@ -217,6 +217,7 @@ def test_the_words_of_a_question_count_for_the_answer_that_is_shown_with_it(core
     [hit] = search(core, "importer blank lines", limit=1).hits
     assert hit.related
     assert hit.confidence > 0.25
+    assert hit.confidence_word == "likely"
 
 
 def test_nonsense_finds_nothing_above_the_floor_and_a_question_its_answer(core: Core) -> None:

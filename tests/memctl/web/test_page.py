@@ -6,7 +6,7 @@ import pytest
 from page import LIMIT_MS, Person, Tab
 from shelf import HOSTILE
 
-from memoryd.client.programs.memctl.search import FLOOR
+from memoryd.client.confidence import UNLIKELY
 from memoryd.client.protocol import ListGiven
 
 VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]
@@ -118,7 +118,7 @@ def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> N
 
     with morning.client() as client:
         hits = client.explain("when do we deploy the API?", touch=False).hits
-    likely = [hit for hit in hits if hit.confidence >= FLOOR]
+    likely = [hit for hit in hits if hit.confidence_word != UNLIKELY]
     assert 0 < len(likely) < len(hits)
 
     def ask(page: Any) -> None:

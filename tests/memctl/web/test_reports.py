@@ -149,7 +149,7 @@ async def test_how_a_memory_was_found_is_told_in_a_persons_words(morning: Any) -
         fact = say(await REPORTS["found"](client, {"id": saved.id, "trace": trace.id}))
         whole = say(await REPORTS["trace"](client, {"id": trace.id}))
         other = say(await REPORTS["found"](client, {"id": "0" * 32, "trace": trace.id}))
-    assert "% sure ; these words: “move”, “session”, “cache” ; " in turn
+    assert "%) ; these words: “move”, “session”, “cache” ; " in turn
     assert "in meaning (" in fact
     assert "said by the user, time" in turn
     assert "saved, time" in fact

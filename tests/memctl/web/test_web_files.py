@@ -7,7 +7,6 @@ from os.path import normpath
 from vendored import FOLDER, digest
 
 from imports import CHECKOUT
-from memoryd.client.programs.memctl.search import FLOOR
 
 STATIC = FOLDER.parent
 FOLDERS = [STATIC, CHECKOUT / "client" / "programs" / "topics" / "static"]
@@ -46,7 +45,3 @@ def test_every_module_of_the_page_is_reached_from_its_beginning() -> None:
     for address in list(reached):
         reached |= imports(address)
     assert {address for address in OWN if address.endswith(".js")} <= reached
-
-
-def test_the_page_hides_below_the_floor_that_memctl_has() -> None:
-    assert f"const FLOOR = {FLOOR};" in (STATIC / "views/search.js").read_text()

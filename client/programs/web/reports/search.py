@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from memoryd.client import protocol
+from memoryd.client.confidence import FLOOR, describe_confidence
 from memoryd.client.errors import NotFound
 from memoryd.client.programs.memctl.explain import (
     ASKED,
@@ -17,7 +18,6 @@ from memoryd.client.programs.memctl.explain import (
     meant_calls,
     sum_text,
 )
-from memoryd.client.programs.memctl.search import FLOOR, format_share
 from memoryd.client.programs.memctl.snippet import list_words
 from memoryd.client.programs.memctl.table import count_text, ms_text, text_of, to_one_line
 from memoryd.client.programs.web.reports import parts
@@ -132,7 +132,7 @@ def describe_reason(
     elif candidate.id in trace.left_out:
         reasons.insert(0, [trace.left_out[candidate.id]])
     else:
-        reasons.insert(0, [format_share(candidate.confidence)])
+        reasons.insert(0, [describe_confidence(candidate.confidence)])
     return [part for number, reason in enumerate(reasons) for part in ("; " if number else "", *reason)] + ["."]
 
 
@@ -260,7 +260,7 @@ async def _explain(client: AsyncClient, search: MissingSearch, id: str) -> proto
 
 def _show_verdict(why: protocol.Why, was: str) -> parts.Part:
     then = [["br"], f"In the search as it was: {was}"] if was else []
-    sure = "" if why.confidence is None else f", {format_share(why.confidence)}"
+    sure = "" if why.confidence is None else f", {describe_confidence(why.confidence)}"
     if why.found and why.confidence is not None and why.confidence < FLOOR:
         hidden = f"Found, but not shown{sure}; {FLOOR:.0%} are needed."
         return ["div.verdict.lost", ["b", hidden], ["br"], why.reason and f"Perhaps since {why.reason}.", *then]

@@ -5,7 +5,6 @@ import { One, remove } from "./memory.js";
 
 const TABS = [["how", "How it was found"], ["context", "What an agent gets"], ["recent", "Recent searches"]];
 const HINT = html`<p>Searching here leaves no mark: no access is counted.</p><p>Under <b>Recent searches</b> is what agents asked for and what they were given.</p>`;
-const FLOOR = 0.02; // of confidence, as memctl's
 const NONE = html`<p>Nothing was found.</p><p>Paste the id of a memory, or words of it, beside <b>Why not?</b></p>`;
 const search = { type: "search" };
 
@@ -24,7 +23,7 @@ export default function Search({ where }) {
     event.preventDefault();
     read(one);
   };
-  const [whole, showWhole] = useState(), likely = found && (old || whole === query ? found.hits : found.hits.filter((one) => one.confidence >= FLOOR)), less = found ? found.hits.length - likely.length : 0;
+  const [whole, showWhole] = useState(), likely = found && (old || whole === query ? found.hits : found.hits.filter((one) => one.confidence_word !== "unlikely")), less = found ? found.hits.length - likely.length : 0;
   const [missing, write] = useState(""), why = (of) => open({ trace: id, why: of.trim() });
   useOn("why", (one) => open({ trace: id, why: one }));
   useEffect(() => { if (!query && !id) box.current.focus(); }, []);
@@ -32,7 +31,7 @@ export default function Search({ where }) {
   useReturn(given.m);
   const drop = async (one) => one && (await remove([one])) && given.m === one && leave();
   useKeys({ Escape: () => given.m ? leave() : given.why ? open({ trace: id }) : false, "#": () => drop(document.activeElement.dataset.row || given.m) });
-  const hit = (one, index) => html`<article class=${`hit ${one.id === given.m ? "open" : ""}`}><span class="score">${fixed(one.score, 2)}</span>${link(one.id, one.content ?? one.preview, { class: "clamp text", "data-row": one.id })}${about(`${index + 1}.`, one.confidence != null && `${(100 * one.confidence).toFixed(one.confidence < 0.1 ? 1 : 0)}% sure`, aboutMemory(one))}</article>`;
+  const hit = (one, index) => html`<article class=${`hit ${one.id === given.m ? "open" : ""}`}><span class="score">${fixed(one.score, 2)}</span>${link(one.id, one.content ?? one.preview, { class: "clamp text", "data-row": one.id })}${about(`${index + 1}.`, one.confidence_word, aboutMemory(one))}</article>`;
 
   return html`${head("Search", html`<${Places} value=${ns} change=${(value) => open({ ns: value })} />`, choice("Results", limit, (value) => open({ limit: value }), ["5", "10", "20", "50"]))}
     <div class="form bar-form">${field("Search memories", text, type, ask, { ...search, ref: box, placeholder: "What should an agent find?" })}${button("Search", () => ask(text), main)}</div>
