@@ -253,6 +253,8 @@ def read(core: Core, path: str, to_end: bool) -> None:
         if cursor.start and session.is_torn:
             cursor = cursor._replace(start=0)
             session = _read_session(agent, found, 0)
+        for other in session.goes_on_from if row.size < 0 else ():  # this file is new
+            core.state(Reading, core).want(other, True)
         settled = max(cursor.start, session.settled)
         cursor = cursor._replace(settled=settled, before=_hash_before(found, settled))
     with act_as(Actor("", row.session, "")):

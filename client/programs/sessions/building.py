@@ -97,7 +97,8 @@ class Session:
 
     Of a file that grows, the reader sets `offset` to where each line begins. `settled` is where to read on the next
     time: nothing before it changes any more what was said there. `is_torn` says that what was read since goes on from
-    an entry before it, so only reading the whole file shows what was taken back.
+    an entry before it, so only reading the whole file shows what was taken back. `goes_on_from` are other files of the
+    same session, of which this one may take something back.
     """
 
     def __init__(self, agent: str, name: str, folder: str = "") -> None:
@@ -108,6 +109,7 @@ class Session:
         self.is_torn = False
         self.began: float | None = None
         self.worktrees: dict[str, str] = {}
+        self.goes_on_from: list[str] = []
         self.utterances: list[Utterance] = []
         self.left_out: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
@@ -179,10 +181,19 @@ class Session:
             if is_path(path) and path not in self._files:
                 self._files.append(path)
 
+    @property
+    def answer(self) -> str:
+        """Return what the agent said last to what was said last."""
+        return self._answer.text if self._answer else ""
+
     def drop_interim(self) -> None:
         """Count what the agent said last as said between tools: it goes on working when the person speaks."""
+        self.drop_answer(BETWEEN)
+
+    def drop_answer(self, reason: str) -> None:
+        """Count what the agent said last as something that is not kept."""
         if self._answer:
-            self.left_out[BETWEEN] += 1
+            self.left_out[reason] += 1
             self._answer = None
 
     def close(self) -> None:

@@ -7,12 +7,17 @@ What the person said is in the file twice: as an item of the model's conversatio
 what Codex itself puts there, and as the event `user_message`, which it writes for what was typed, and for the prompt of
 a review, which was not. So a prompt is an item with an event; in files without these events an item that is none of the
 fragments of `codex-rs/core/src/context`.
+
+Since 0.15x a rewind begins a further file of the same session, named `…-SESSION_FILE`. Its header says up to which byte
+of which file it goes on (`history_base`, `codex-rs/thread-store/src/local/rollout_lineage.rs`); what was said there
+after that is taken back. A fork refers to its origin in the same way, and repeats nothing of it.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,6 +45,7 @@ from memoryd.client.programs.sessions.codex_prompts import find_fragment, judge
 from memoryd.client.programs.sessions.prompts import (
     ARGUMENT,
     COMMAND,
+    COMPACTION,
     PEER,
     QUEUED,
     REPLY,
@@ -56,11 +62,12 @@ _CWD = compile_late(r"<cwd>([^<\n]*)</cwd>|Current working directory:([^\n]*)")
 _DONE = "Updated the following files"  # what a patch says that was applied
 _MOST_WAITING = 10  # prompts that an event is compared with, and the reverse
 _ID_CHARS = 36  # at the end of a file's name
+_FURTHER = compile_late(r"rollout-.*([0-9a-f-]{36})_([0-9a-f-]{36})\Z")  # the session, and a further file of it
 _STARTED = compile_late(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 
 _LINES = frozenset(
     "session_meta response_item event_msg turn_context compacted inter_agent_communication"
-    " inter_agent_communication_metadata world_state token_usage_record".split()
+    " inter_agent_communication_metadata world_state token_usage_record retained_context".split()
 )
 _ITEMS = frozenset(
     "message reasoning function_call function_call_output custom_tool_call custom_tool_call_output local_shell_call"
@@ -82,14 +89,75 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
     name = path.name.removesuffix(".zst")
     if name != path.name and path.with_name(name).exists():  # as Codex has it: the file that is not compressed counts
         return
-    rollout = _Rollout(Session("codex", name.removesuffix(".jsonl")[-_ID_CHARS:]))
+    stem = name.removesuffix(".jsonl")
+    further = _FURTHER.match(stem)
+    rollout = _Rollout(Session("codex", further[1] if further else stem[-_ID_CHARS:]))
+    rollout.file = further[2] if further else ""
     rollout.session.began = _find_start(path)
     if start:  # the header says whose session it is
         rollout.take(*next(read_lines(path, rollout.session.left_out), (0, {})))
     for offset, line in read_lines(path, rollout.session.left_out, start):
         rollout.take(offset, line)
     rollout.end()
-    yield rollout.session
+    session, end = rollout.session, _find_end(path, home, stem, rollout.is_in_parts)
+    if end is not None:
+        session.utterances[:] = [one._replace(taken_back=one.offset >= end) for one in session.utterances]
+    if further:
+        session.goes_on_from = [str(found) for found in _list_files(home, further[1]) if found.name != path.name]
+    yield session
+
+
+def _find_end(path: Path, home: Path, stem: str, is_in_parts: bool) -> int | None:
+    """Return where in a file that ends which the further files of its session have left, None where it is the last."""
+    further = _FURTHER.match(stem)
+    session, file = (further[1], further[2]) if further else (stem[-_ID_CHARS:], stem[-_ID_CHARS:])
+    files = {_find_name(found): found for found in _list_files(home, session)} if is_in_parts else {}
+    last = max(files, key=lambda name: files[name].name, default=file)
+    ends: dict[str, int] = {}
+    while last in files and last not in ends and last != file:
+        ends[last] = 0
+        _, line = next(read_lines(files[last], Session("codex", "").left_out), (0, {}))
+        base = get_object(get_object(line, "payload"), "history_base")
+        last, end = get_text(base, "thread_id"), base.get("end_byte_offset")
+        if last == file:
+            return end if isinstance(end, int) else None
+    return 0 if ends else None
+
+
+def _find_name(path: Path) -> str:
+    """Return what a rollout is called by those that go on from it."""
+    return path.name.removesuffix(".zst").removesuffix(".jsonl")[-_ID_CHARS:]
+
+
+def _list_files(home: Path, session: str) -> list[Path]:
+    """Return the further files of a session, and its first one."""
+    days = home / "sessions"
+    for _ in ("year", "month", "day"):
+        days = max((below for below in _list_folder(days)), default=days)
+    with suppress(OSError):
+        return list(_list_further(home, days.stat().st_mtime_ns).get(session, ()))
+    return []
+
+
+def _list_folder(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return [found for found in folder.iterdir() if found.name.isdigit()]
+    return []
+
+
+@lru_cache(maxsize=1)
+def _list_further(home: Path, changed_at: int) -> dict[str, tuple[Path, ...]]:
+    """Return the files of each session that has more than one; a new one changes the folder of its day."""
+    names = "rollout-*.jsonl*"
+    paths = [path for below in ("sessions/*/*/*", "archived_sessions") for path in home.glob(f"{below}/{names}")]
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        if further := _FURTHER.match(path.name.removesuffix(".zst").removesuffix(".jsonl")):
+            found.setdefault(further[1], []).append(path)
+    for path in paths if found else ():
+        if (session := _find_name(path)) in found:
+            found[session].append(path)
+    return {session: tuple(sorted(files)) for session, files in found.items()}
 
 
 def _find_start(path: Path) -> float:
@@ -104,11 +172,14 @@ class _Rollout:
     """A rollout while it is read.
 
     `unconfirmed` are prompts without an event so far, `unmatched` are texts of events without a prompt. `turns` has for
-    each turn of the person where in the session it begins.
+    each turn of the person where in the session it begins. `file` is what a further file of a session is called.
+    `is_in_parts`: the session may have several files.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.file = ""
+        self.is_in_parts = False
         self.is_subagent = self.is_confirmed = self.is_commentary = self.has_context = False
         self.patches: dict[str, list[str]] = {}
         self.questions: dict[str, list[dict[str, Any]]] = {}
@@ -125,7 +196,7 @@ class _Rollout:
     def take(self, offset: int, line: dict[str, Any]) -> None:
         """Take in a line."""
         self.session.offset = offset
-        self.last_key = key = f"{offset}"
+        self.last_key = key = f"{self.file}:{offset}" if self.file else f"{offset}"
         is_old = "payload" not in line
         item = line if is_old else get_object(line, "payload")
         kind, at = "response_item" if is_old else get_text(line, "type"), parse_time(line.get("timestamp"))
@@ -142,6 +213,8 @@ class _Rollout:
             self._read_item(item, at, key)
         elif kind == "event_msg":
             self._read_event(item, at, key)
+        elif kind == "compacted":
+            self._leave_out_summary(get_text(item, "message"))
         elif kind not in _LINES:
             self.session.unknown[kind] += 1
 
@@ -151,6 +224,7 @@ class _Rollout:
         session.began = parse_time(head.get("timestamp")) or session.began
         session.folder = get_text(head, "cwd") or session.folder
         session.forked_from = get_text(head, "forked_from_id")
+        self.is_in_parts = head.get("history_mode") == "paginated"
         self.is_subagent = "subagent" in source if isinstance(source, dict) else head.get("thread_source") == "subagent"
         if isinstance(source, dict) and "internal" in source:
             session.automated = "Codex's own work"
@@ -237,6 +311,12 @@ class _Rollout:
         self.is_commentary = item.get("phase") == "commentary"
         self.session.agent_says(_PROPOSED.sub("", _CITATION.sub("", text)).strip(), at, key)
 
+    def _leave_out_summary(self, message: str) -> None:
+        """Count what the agent said last as a summary, if that is what a compaction keeps."""
+        answer = self.session.answer
+        if answer and message.rstrip().endswith(answer.rstrip()):
+            self.session.drop_answer(COMPACTION)
+
     def _read_call(self, call: dict[str, Any]) -> None:
         id, name = get_text(call, "call_id"), call.get("name")
         self.patches[id] = _find_patched(call)
@@ -266,6 +346,7 @@ class _Rollout:
             case "user_message":
                 self._confirm(get_text(event, "message"))
             case "task_started" | "turn_started":
+                self.session.close()  # the agent's next words answer something else
                 self.turn, self.prompts = self.turn + 1, 0
                 self.began_at = self.session.offset
             case "task_complete" | "turn_complete" | "turn_aborted":
@@ -277,9 +358,8 @@ class _Rollout:
                 if goal and goal not in self.goals:
                     self.goals.add(goal)
                     self._hear_person(goal, at, key, ARGUMENT)
-            case "entered_review_mode":  # `/review`, with instructions of one's own
-                if wanted := get_text(get_object(event, "target"), "instructions"):
-                    self._hear_person(wanted, at, key, ARGUMENT)
+            case "entered_review_mode":
+                self._enter_review(event, at, key)
             case "thread_settings_applied":
                 settings = get_object(event, "thread_settings")
                 self.session.folder = get_text(settings, "cwd") or self.session.folder
@@ -290,10 +370,17 @@ class _Rollout:
                 if completed.get("type") == "UserMessage":
                     texts = [get_text(part, "text") for part in list_objects(completed, "content")]
                     self._confirm("\n".join(texts))
+                elif completed.get("type") == "EnteredReviewMode":
+                    self._enter_review(completed, at, key)
                 elif completed.get("type") == "FileChange":
                     self._note_changes(completed, completed.get("status") == "completed")
             case kind if kind not in _EVENTS:
                 self.session.unknown[f"event_msg {kind}"] += 1
+
+    def _enter_review(self, event: dict[str, Any], at: float | None, key: str) -> None:
+        """Take in the instructions of one's own that a `/review` has."""
+        if wanted := get_text(get_object(event, "target"), "instructions"):
+            self._hear_person(wanted, at, key, ARGUMENT)
 
     def _note_changes(self, changed: dict[str, Any], is_done: bool) -> None:
         for path in get_object(changed, "changes") if is_done else ():

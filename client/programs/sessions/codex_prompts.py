@@ -37,7 +37,11 @@ _OPENED = compile_late(r"<([A-Za-z_]\w*)[\s>]")
 _INSTRUCTIONS = "# AGENTS.md instructions", "</INSTRUCTIONS>"
 # Before what was typed beside an editor (`USER_MESSAGE_BEGIN`).
 _REQUEST = "## My request for Codex:"
-_HANDED_OVER = "A previous agent produced the plan below to accomplish the user's task."  # …_CLEAR_CONTEXT_PREFIX
+# How a plan is handed over to a fresh context (`PLAN_IMPLEMENTATION_CLEAR_CONTEXT_PREFIX`), since 0.16x as a file.
+_HANDED_OVER = compile_late(
+    r"A previous agent produced the plan below to accomplish the user's task\."
+    r"|Read the approved plan at \S.*approved-plan\.md and implement it\.\s*\Z"
+)
 
 
 def find_fragment(text: str) -> str:
@@ -55,7 +59,7 @@ def judge(text: str) -> Judged:
     """Return what a text is that Codex presents as a prompt."""
     if kind := find_fragment(text):
         return Judged(kind)
-    if text.startswith(_HANDED_OVER):
+    if _HANDED_OVER.match(text):
         return Judged(HANDED_PLAN)
     head, found_request, request = text.partition(_REQUEST)
     said = clean_prompt(request if found_request and head.lstrip().startswith(("#", "<")) else text)

@@ -4,6 +4,10 @@ Of lines one that has the id of an earlier one replaces it, as when a tool has e
 when a session is resumed, with other times and with thoughts among the text: of each message the first text and time
 count. `$rewindTo` takes a message back and all after it (`packages/core/src/services/chatRecordingService.ts`).
 
+The model's history is not what was said: a compression puts a summary in place of messages, and after a request that
+was cancelled the rest is recorded once more, at one moment and under other ids. So what `$set` alone has is left out
+once messages were recorded, and so is what it has of messages that were recorded anew.
+
 What the model gets as a prompt is `content`; where something else was typed, that is `displayContent`.
 What the program says to go on ("Please continue.", the reason of a hook) comes with the `displayContent` of the prompt
 before (`packages/core/src/core/client.ts`, `sendMessageStream`).
@@ -37,6 +41,7 @@ from memoryd.client.programs.sessions.prompts import (
     COMMAND,
     FEEDBACK,
     NOTICE,
+    QUEUED,
     REASON,
     REPLY,
     SYNTHETIC,
@@ -44,6 +49,7 @@ from memoryd.client.programs.sessions.prompts import (
 
 _WRITES = ("write_file", "replace", "edit")
 _MAX_FOLDER_BYTES = 4096
+_AT_ONCE_S = 0.02
 _FEEDBACK = compile_late(r"Plan rejected\. User feedback: (.*?)(?:\n\nThe plan is stored at:|\Z)", re.DOTALL)
 _TYPES = frozenset("info error warning".split())
 
@@ -82,6 +88,8 @@ class _Chat:
         self.head: dict[str, Any] = {}
         self.messages: dict[str, dict[str, Any]] = {}
         self.taken_back: set[str] = set()
+        self.copies: set[str] = set()
+        self.is_begun = False  # messages were recorded, one by one
         self.shown = self.sent = ""  # the last prompt: as it was typed, as the model got it
 
     def take(self, line: dict[str, Any]) -> None:
@@ -90,14 +98,39 @@ class _Chat:
             self._rewind(rewound)
         elif "$set" in line:
             self.head |= {name: held for name, held in get_object(line, "$set").items() if name != "messages"}
-            self._merge(list_objects(line["$set"], "messages"))
+            self._replace(list_objects(line["$set"], "messages"))
         elif "sessionId" in line:
             self.head = {**self.head, **line}
             self._merge(list_objects(line, "messages"))
         elif "id" in line:
+            self.is_begun |= line.get("type") in ("user", "gemini")
             self._merge([line])
         elif line:
             self.session.unknown[f"lines with {next(iter(line))[:40]}"] += 1
+
+    def _replace(self, listed: list[dict[str, Any]]) -> None:
+        """Take in the whole list anew: once there are messages it brings no others."""
+        if self.is_begun:
+            coming = [message for message in listed if get_text(message, "id") in {*self.messages, *self.copies}]
+            self.session.left_out[SYNTHETIC] += len(listed) - len(coming)
+            listed = coming
+            self._find_copies([id for message in listed if (id := get_text(message, "id")) in self.messages])
+        self._merge(message for message in listed if get_text(message, "id") not in self.copies)
+
+    def _find_copies(self, listed: list[str]) -> None:
+        """Leave out messages that were recorded at one moment, each with the words of one that is not listed."""
+        times = [parse_time(self.messages[id].get("timestamp")) or 0.0 for id in listed]
+        earlier = [message for id, message in self.messages.items() if id not in listed]
+        for number, id in enumerate(listed):
+            near = times[max(0, number - 1) : number] + times[number + 1 : number + 2]
+            if any(abs(times[number] - at) < _AT_ONCE_S for at in near):
+                message = self.messages[id]
+                same = next((at for at, former in enumerate(earlier) if _is_same(message, former)), None)
+                if same is not None:
+                    self.copies.add(id)
+                    del earlier[: same + 1]
+        for id in self.copies.intersection(listed):
+            del self.messages[id]
 
     def _merge(self, coming: Iterable[dict[str, Any]]) -> None:
         for message in coming:
@@ -133,6 +166,9 @@ class _Chat:
         at, key = parse_time(message.get("timestamp")), get_text(message, "id")
         if any("functionResponse" in part for part in list_objects(message, "content")):
             session.left_out[TOOLS] += 1
+            if (judged := judge(_join(message, "content"))).kind == QUEUED:  # typed while the tool ran
+                session.drop_interim()
+                session.says(QUEUED, judged.text, at, key)
         elif kind == "user":
             self._read_prompt(message, at, key)
         elif kind == "gemini":
@@ -190,6 +226,10 @@ def _join(message: dict[str, Any], name: str) -> str:
     parts = held if isinstance(held, list) else [held]
     texts = [part if isinstance(part, str) else get_text(part, "text") for part in parts if not _is_thought(part)]
     return "\n".join(text for text in texts if text)
+
+
+def _is_same(message: dict[str, Any], former: dict[str, Any]) -> bool:
+    return message.get("type") == former.get("type") and _join(message, "content") == _join(former, "content")
 
 
 def _is_thought(part: Any) -> bool:

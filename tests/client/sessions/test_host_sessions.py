@@ -15,6 +15,7 @@ from memoryd.client.programs.sessions.compressed import find_zstd
 
 ID = "0b6cf8a4-3c1e-4d1f-9a7e-5f0d2c4b6a81"
 OTHER = "1c7d09b5-4d2f-4e20-8b8f-60e1d3c5b792"
+THIRD = "2d8e1ac6-5e30-4f31-9c90-71f2e4d6c803"
 T0 = 1_772_366_400  # 2026-03-01T12:00:00Z
 Said = list[tuple[str, str]]
 
@@ -118,6 +119,24 @@ CODEX: dict[str, tuple[Rollout, Said]] = {
         Rollout().event("entered_review_mode", target={"type": "custom", "instructions": "look at the locks"}),
         [("argument", "look at the locks")],
     ),
+    "a review in a newer version": (
+        Rollout().event(
+            "item_completed",
+            item={"type": "EnteredReviewMode", "target": {"type": "custom", "instructions": "look at the locks"}},
+        ),
+        [("argument", "look at the locks")],
+    ),
+    "a compaction and its summary": (
+        Rollout()
+        .prompt("Which port?")
+        .answer("5433.")
+        .event("task_started")
+        .item("message", role="assistant", content=[{"type": "output_text", "text": "Staging listens on 5433."}])
+        .add("compacted", {"message": "Another language model made this summary:\nStaging listens on 5433."})
+        .event("task_complete")
+        .prompt("Go on"),
+        [("typed", "Which port?"), ("answer", "5433."), ("typed", "Go on")],
+    ),
     "a goal of the person, and one of the agent": (
         Rollout()
         .event("thread_goal_updated", goal={"objective": "All tests pass on 3.14"})
@@ -161,6 +180,12 @@ CODEX: dict[str, tuple[Rollout, Said]] = {
     "a plan that was handed over": (
         Rollout()
         .prompt("A previous agent produced the plan below to accomplish the user's task. Implement it.\n\n# Panel")
+        .answer("Built."),
+        [("answer", "Built.")],
+    ),
+    "a plan that was handed over as a file": (
+        Rollout()
+        .prompt("Read the approved plan at /home/me/.codex/attachments/1/approved-plan.md and implement it.")
         .answer("Built."),
         [("answer", "Built.")],
     ),
@@ -259,6 +284,29 @@ def test_a_fork_of_codex_names_its_origin_and_keeps_its_own_folder(folder: Path)
     rollout = Rollout(forked_from_id=OTHER).add("session_meta", {"id": OTHER, "cwd": "/elsewhere"})
     session = rollout.user("Which port?").event("user_message", message="Which port?").read(folder)
     assert (session.forked_from, session.folder) == (OTHER, "/w")
+
+
+def test_a_rewind_that_begins_a_further_file_takes_back_what_the_former_one_has_after_it(folder: Path) -> None:
+    day, names = folder / "sessions" / "2026" / "03" / "01", [ID, f"{ID}_{OTHER}", f"{ID}_{THIRD}"]
+    first = Rollout(history_mode="paginated").prompt("Which port?").answer("5433.")
+    kept = len(put(day / "x", first.lines).read_bytes())
+    first.prompt("Use MySQL").answer("Done with MySQL.")
+    second = Rollout(history_base={"thread_id": ID, "end_byte_offset": kept}).prompt("Use Maria").answer("Done.")
+    third = Rollout(history_base={"thread_id": ID, "end_byte_offset": kept}).prompt("Use Postgres").answer("Done so.")
+    heard, ids, goes_on_from = [], set(), []
+    for name, rollout in zip(names, (first, second, third), strict=True):
+        rollout.lines[0]["payload"]["history_mode"] = "paginated"
+        path = put(day / f"rollout-2026-03-01T12-0{names.index(name)}-00-{name}.jsonl", rollout.lines)
+        (session,) = codex.read(path, folder)
+        assert session.name == ID
+        goes_on_from.append(len(session.goes_on_from))
+    for path in sorted(day.glob("rollout-*")):
+        (session,) = codex.read(path, folder)
+        heard += said(session)
+        ids |= {turn.id for turn in session.utterances}
+    assert [text for _, text in heard] == ["Which port?", "5433.", "Use Postgres", "Done so."]
+    assert len(ids) == 8
+    assert goes_on_from == [0, 1, 2]
 
 
 def test_a_former_rollout_has_its_time_in_the_header_and_its_folder_in_a_message(folder: Path) -> None:
@@ -445,6 +493,13 @@ def gemini_call(name: str, args: dict[str, Any], output: str, status: str = "suc
 
 
 HINT = "User steering update:\n<user_input>\nuse port 5433\n</user_input>\nInternal instruction: Re-evaluate the plan."
+SETUP = "<session_context>\nToday is Sunday.\n</session_context>"
+AGAIN = [  # at one moment
+    {**gemini_user(70, [{"text": SETUP}, {"text": "Which port?"}]), "timestamp": at(7)},
+    {**gemini_agent(71, "5433."), "timestamp": at(7)},
+    {**gemini_user(72, "And which host?"), "timestamp": at(7)},
+    {**gemini_agent(73, "Harbor."), "timestamp": at(7)},
+]
 GEMINI: dict[str, tuple[list[dict[str, Any]], Said]] = {
     "contents of files that a prompt names": (
         [
@@ -499,6 +554,49 @@ GEMINI: dict[str, tuple[list[dict[str, Any]], Said]] = {
     "words typed while the agent works": (
         [gemini_user(1, "Deploy"), gemini_agent(2, "I begin."), gemini_user(3, HINT), gemini_agent(4, "Done.")],
         [("typed", "Deploy"), ("answer", "I begin."), ("queued", "use port 5433"), ("answer", "Done.")],
+    ),
+    "words typed while a tool runs": (
+        [
+            gemini_user(1, "Deploy"),
+            gemini_agent(2, "I begin."),
+            gemini_user(3, [{"text": HINT}, {"functionResponse": {"name": "run_shell_command", "response": {}}}]),
+            gemini_agent(4, "Done."),
+        ],
+        [("typed", "Deploy"), ("queued", "use port 5433"), ("answer", "Done.")],
+    ),
+    "what is recorded once more after a request was cancelled": (
+        [
+            gemini_user(1, "Which port?"),
+            gemini_agent(2, "5433."),
+            gemini_user(3, "And which host?"),
+            gemini_agent(4, "Harbor."),
+            gemini_user(5, "Deploy"),
+            gemini_agent(6, "I begin."),
+            {"id": "i", "timestamp": at(7), "type": "info", "content": "Request cancelled."},
+            *AGAIN,
+            {"$set": {"messages": AGAIN}},
+            gemini_user(8, "Which port?"),
+            gemini_agent(9, "Still 5433."),
+        ],
+        [
+            ("typed", "Which port?"),
+            ("answer", "5433."),
+            ("typed", "And which host?"),
+            ("answer", "Harbor."),
+            ("typed", "Deploy"),
+            ("answer", "I begin."),
+            ("typed", "Which port?"),
+            ("answer", "Still 5433."),
+        ],
+    ),
+    "a compression": (
+        [
+            gemini_user(1, "Which port?"),
+            gemini_agent(2, "5433."),
+            {"$set": {"messages": [gemini_user(90, "Staging has 5433."), gemini_agent(91, "Got it. Thanks!")]}},
+            gemini_user(3, "Deploy"),
+        ],
+        [("typed", "Which port?"), ("answer", "5433."), ("typed", "Deploy")],
     ),
     "replies to questions": (
         [

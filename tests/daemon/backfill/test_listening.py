@@ -197,6 +197,37 @@ def test_a_prompt_that_was_taken_back_is_deleted_with_the_reason_and_an_undo_bri
     assert ("user", PROMPT) in heard(core)
 
 
+def test_a_rewind_of_codex_that_begins_a_further_file_deletes_what_it_took_back(
+    told: Told, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    day = tmp_path / "codex" / "sessions" / "2025" / "06" / "15"
+    day.mkdir(parents=True)
+    header = {"id": SESSION, "cwd": str(told.folder), "source": "cli", "history_mode": "paginated"}
+    told.path = day / f"rollout-2025-06-15T10-00-00-{SESSION}.jsonl"
+
+    def put(*said: tuple[str, dict[str, Any]]) -> None:
+        with told.path.open("a", encoding="utf-8") as file:
+            for type, payload in said:
+                file.write(json.dumps({"timestamp": iso(core.clock()), "type": type, "payload": payload}) + "\n")
+
+    def say(text: str) -> tuple[str, dict[str, Any]]:
+        content = [{"type": "input_text", "text": text}]
+        return "response_item", {"type": "message", "role": "user", "content": content}
+
+    put(("session_meta", header))
+    told.listen("start", agent="codex")
+    kept = told.path.stat().st_size
+    put(say(PROMPT))
+    told.listen(agent="codex", role="user", text=PROMPT)
+    assert heard(core) == [("user", PROMPT)]
+    told.path = day / f"rollout-2025-06-15T10-05-00-{SESSION}_{SESSION[:-1]}2.jsonl"
+    told.listen("start", agent="codex")
+    put(("session_meta", {**header, "history_base": {"thread_id": SESSION, "end_byte_offset": kept}}), say(QUEUED))
+    told.listen(agent="codex", role="user", text=QUEUED)
+    assert heard(core) == [("user", QUEUED)]
+
+
 def test_answers_that_a_later_rewind_took_back_are_deleted(told: Told, core: Core) -> None:
     told.listen("start")
     said = [
