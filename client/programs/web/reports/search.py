@@ -104,9 +104,9 @@ def describe_search(trace: protocol.Trace) -> str:
     ways = [f"by its words ({words})" if words else "", "by its meaning" if notes.get("vectors") else ""]
     how = " and ".join(filter(None, ways)) or "and nothing was there to compare it with"
     hits = [one for one in trace.candidates if not one.lost]
-    likely = sum(one.confidence >= FLOOR for one in hits)
+    shown = sum(one.confidence >= FLOOR for one in hits)
     came = f"{count_text(len(trace.candidates), 'memory')} came into question"
-    return f"This was looked for {how}. {came}, {len(hits):,} were found, {likely:,} of them likely."
+    return f"This was looked for {how}. {came}, {len(hits):,} were found, {shown:,} of them shown."
 
 
 def describe_reason(
