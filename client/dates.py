@@ -53,10 +53,11 @@ _FORMS = (
     rf"(?<!\w)(?:in|since|during|of|from|until|before|after|by)\s+{_YEAR}(?!\w)",
 )
 _EACH = [compile_late(form, re.IGNORECASE) for form in _FORMS]
-_MAY_NAME = compile_late(
-    r"\b(?:(?:19|20)\d\d|january|february|march|april|june|july|august|september|october|november|december"
-    r"|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec|may|today|tonight|yesterday|ago|week|month|year|last|past"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
+_TELLS_TIME = compile_late(
+    r"\b(?:(?:19|20)\d\d|january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|spring|summer|autumn"
+    r"|winter|christmas|today|tonight|tomorrow|yesterday|ago|past day|days|weeks?|weekends?|months?|years?|decades?"
+    r"|hours?|minutes?|mornings?|evenings?|nights?|noon|midnight|\d{1,2}(?:st|nd|rd|th)|\d{1,2}:\d\d)\b",
     re.IGNORECASE,
 )
 _ALONE = compile_late(rf"{_MONTH}|{_YEAR}", re.IGNORECASE)
@@ -93,7 +94,7 @@ def day_of(when: datetime) -> Span:
 
 def find_spans(text: str, now: datetime) -> list[Span]:
     """Return the spans of the dates that a text names, in their order; `now` has a zone."""
-    return [span for _, span in _find(text, now)] if may_name_a_date(text) else []
+    return [span for _, span in _find(text, now)] if tells_time(text) else []
 
 
 def find_phrases(text: str, now: datetime) -> list[str]:
@@ -113,14 +114,14 @@ def span_of(text: str, now: datetime) -> Span | None:
     return None if set(left) - _BESIDE else span
 
 
-def may_name_a_date(text: str) -> bool:
-    """Return, quickly, whether a text may name a date."""
-    return _MAY_NAME.search(text) is not None
+def tells_time(text: str) -> bool:
+    """Return, quickly, whether a text says anything of a time: only such a one can name a date."""
+    return _TELLS_TIME.search(text) is not None
 
 
 def remove_dates(text: str) -> str:
     """Return a text without the days, months and years that it names."""
-    if not may_name_a_date(text):
+    if not tells_time(text):
         return text
     for match, _ in sorted(_find(text, datetime(2000, 1, 1)), key=lambda found: -found[0].start()):
         text = f"{text[: match.start()]} {text[match.end() :]}"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from memoryd.client.dates import day_of, find_spans, may_name_a_date
+from memoryd.client.dates import day_of, find_spans, tells_time
 from memoryd.daemon.language.names import is_named
 from memoryd.daemon.search.fuse import order
 from memoryd.daemon.search.hints import LONGEST_DAYS, Hints
@@ -76,7 +76,7 @@ CUES = (
     Cue("identifier", "any", _has_identifiers, 0.25),
     Cue("role", "en de zh ja", _is_by_role, 0.12),
     Cue("date", "en de zh ja", _is_dated, 0.15),
-    Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text), 0.03),
+    Cue("when", "en de zh ja", lambda asked, said: asked.when and tells_time(said.text), 0.03),
 )
 
 
