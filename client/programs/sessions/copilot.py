@@ -1,7 +1,7 @@
 """Copilot CLI: `session-state/*/events.jsonl`, a line for each event of a session.
 
 Its events are described in `@github/copilot-sdk` (`dist/generated/session-events.d.ts`); sentences that its tools say
-to the agent are those of `@github/copilot` 1.0.4. What a rewind takes back is cut from the file.
+to the agent are those of `@github/copilot` 1.0.4 to 1.0.102. What a rewind takes back is cut from the file.
 """
 
 import re
@@ -56,11 +56,16 @@ _SOURCES = {
 _REPLIED = compile_late(r"User (?:selected|responded): (.*)", re.DOTALL)
 _NOBODY = "The user is not available to respond and will review your work later."  # Copilot's own reply, in autopilot
 _REFUSED = compile_late(
-    r"The user rejected this tool call\. User feedback: (.*?)\.?\Z|Plan not approved\. User feedback:\s*(.*)", re.DOTALL
+    r"The user rejected this tool call\. User feedback: (.*?)\.?\Z|Plan not approved\. User feedback:\s*(.*?)"
+    r"(?:\s*Please update the plan based on this feedback and try again\.)?\Z",
+    re.DOTALL,
 )
 _APPROVED = "Plan approved"
 _KINDS = ("session.", "assistant.", "hook.", "tool.", "subagent.", "permission.", "skill.", "model.", "factory.")
-_EVENTS = frozenset("abort system.message user_input.requested user_input.completed tool_search.activated".split())
+_EVENTS = frozenset(
+    "abort system.message user_input.requested user_input.completed tool_search.activated"
+    " human_response.recorded".split()
+)
 
 
 def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
@@ -78,12 +83,14 @@ class _Reading:
     """A session while its events are read.
 
     `calls` are those of tools that run: name, arguments, and where in the file they began. `prompts` counts what was
-    typed. `is_working`: tools were called after the agent's last text.
+    typed. `is_working`: tools were called after the agent's last text. `forms` has by the id of a call what was filled
+    in where the agent asked for several things.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.calls: dict[str, tuple[str, dict[str, Any], int]] = {}
+        self.forms: dict[str, dict[str, Any]] = {}
         self.is_working = False
         self.first = ""
         self.prompts = 0
@@ -115,6 +122,8 @@ class _Reading:
             self._hear_program(NOTICE)
         elif kind == "tool.execution_start":
             self.calls[get_text(data, "toolCallId")] = get_text(data, "toolName"), get_object(data, "arguments"), offset
+        elif kind == "human_response.recorded":
+            self.forms[get_text(data, "toolCallId")] = get_object(data, "response")
         elif kind == "tool.execution_complete":
             self._read_result(data, at, key)
         elif kind == "session.compaction_complete":
@@ -153,13 +162,18 @@ class _Reading:
     def _read_result(self, data: dict[str, Any], at: float | None, key: str) -> None:
         session = self.session
         session.left_out[TOOLS] += 1
-        name, given, _ = self.calls.pop(get_text(data, "toolCallId"), ("", {}, 0))
+        id = get_text(data, "toolCallId")
+        name, given, _ = self.calls.pop(id, ("", {}, 0))
+        form = self.forms.pop(id, {})
         told = get_text(get_object(data, "result"), "content") or get_text(get_object(data, "error"), "message")
         if name in _WRITES and data.get("success"):
             for path in [edit.get("path") for edit in list_objects(data, "fileEdits")] or [given.get("path")]:
                 session.write(path)
+        elif name == "ask_user" and (replies := _list_replies(form)):
+            self._hear_person("\n".join(replies), at, key, REPLY, get_text(form, "message"))
         elif name == "ask_user" and (found := _REPLIED.match(told)) and not found[1].startswith(_NOBODY):
-            self._hear_person(found[1].strip(), at, key, REPLY, get_text(given, "question"))
+            question = get_text(given, "question") or get_text(given, "message")
+            self._hear_person(found[1].strip(), at, key, REPLY, question)
         elif name == "exit_plan_mode" and told.startswith(_APPROVED) and (plan := get_text(given, "summary")):
             session.agent_plans(plan, at, key)
         if (found := _REFUSED.match(told)) and (reason := (found[1] or found[2] or "").strip()):
@@ -172,3 +186,13 @@ class _Reading:
         self.session.settled = min([self.session.settled, *asking])
         if self.prompts == 1 and is_template(self.first):
             self.session.automated = "a prompt of a program"
+
+
+def _list_replies(form: dict[str, Any]) -> list[str]:
+    """Return what was filled in, each with the title of its field where there are several."""
+    fields = get_object(get_object(form, "requestedSchema"), "properties")
+    filled = {name: held for name, held in get_object(form, "content").items() if held not in ("", None, [])}
+    texts = {name: ", ".join(map(str, held)) if isinstance(held, list) else f"{held}" for name, held in filled.items()}
+    if len(texts) < 2:
+        return list(texts.values())
+    return [f"{get_text(get_object(fields, name), 'title') or name}: {text}" for name, text in texts.items()]

@@ -387,6 +387,14 @@ def copilot_agent(content: str, *tools: str) -> tuple[str, dict[str, Any]]:
     return "assistant.message", {"content": content, "toolRequests": [{"name": tool} for tool in tools]}
 
 
+def copilot_form(filled: dict[str, Any], told: str) -> list[tuple[str, dict[str, Any]]]:
+    schema = {"type": "object", "properties": {"port": {"title": "Port"}, "why": {"title": "Why"}}}
+    asked = {"message": "Which port?", "requestedSchema": schema}
+    begin, end = copilot_call("ask_user", asked, told)
+    response = {"responseKind": "ask_user", "content": filled, **asked}
+    return [begin, ("human_response.recorded", {"toolCallId": "c", "response": response}), end]
+
+
 ASK = {"question": "Which cluster?", "choices": ["Harbor"]}
 COPILOT: dict[str, tuple[list[tuple[str, dict[str, Any]]], Said]] = {
     "what was steered and queued": (
@@ -425,6 +433,8 @@ COPILOT: dict[str, tuple[list[tuple[str, dict[str, Any]]], Said]] = {
             *copilot_call("ask_user", ASK, "User selected: Harbor"),
             *copilot_call("ask_user", ASK, "User responded: the small one"),
             *copilot_call("ask_user", ASK, "User skipped question"),
+            *copilot_form({"port": "6000"}, "User responded: port=6000"),
+            *copilot_form({"port": "6000", "why": "5433 is taken"}, "User responded: port=6000, why=5433 is taken"),
             *copilot_call(
                 "ask_user",
                 ASK,
@@ -432,7 +442,13 @@ COPILOT: dict[str, tuple[list[tuple[str, dict[str, Any]]], Said]] = {
                 " work later. Work autonomously and make good decisions.",
             ),
         ],
-        [("typed", "Deploy"), ("reply", "Harbor"), ("reply", "the small one")],
+        [
+            ("typed", "Deploy"),
+            ("reply", "Harbor"),
+            ("reply", "the small one"),
+            ("reply", "6000"),
+            ("reply", "Port: 6000\nWhy: 5433 is taken"),
+        ],
     ),
     "reasons of refusals": (
         [
@@ -442,8 +458,14 @@ COPILOT: dict[str, tuple[list[tuple[str, dict[str, Any]]], Said]] = {
             *copilot_call(
                 "exit_plan_mode", {"summary": "- delete all"}, "Plan not approved. User feedback:\nkeep b", False
             ),
+            *copilot_call(
+                "exit_plan_mode",
+                {"summary": "- delete all"},
+                "Plan not approved. User feedback:\n\nkeep c\n\nPlease update the plan based on this feedback and try"
+                " again.",
+            ),
         ],
-        [("typed", "Clean up"), ("reason", "not the cache"), ("reason", "keep b")],
+        [("typed", "Clean up"), ("reason", "not the cache"), ("reason", "keep b"), ("reason", "keep c")],
     ),
     "a plan that was accepted": (
         [copilot_user("Plan it"), *copilot_call("exit_plan_mode", {"summary": "- one view"}, "Plan approved! Go on.")],
