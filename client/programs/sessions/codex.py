@@ -114,13 +114,15 @@ def _find_end(path: Path, home: Path, stem: str, is_in_parts: bool) -> int | Non
     files = {_find_name(found): found for found in _list_files(home, session)} if is_in_parts else {}
     last = max(files, key=lambda name: files[name].name, default=file)
     ends: dict[str, int] = {}
-    while last in files and last not in ends and last != file:
+    while last in files and last not in {*ends, file, session}:
         ends[last] = 0
         _, line = next(read_lines(files[last], Session("codex", "").left_out), (0, {}))
         base = get_object(get_object(line, "payload"), "history_base")
         last, end = get_text(base, "thread_id"), base.get("end_byte_offset")
+        if not last or not isinstance(end, int):
+            return None  # it does not say where it goes on
         if last == file:
-            return end if isinstance(end, int) else None
+            return end
     return 0 if ends else None
 
 

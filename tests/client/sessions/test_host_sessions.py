@@ -307,6 +307,10 @@ def test_a_rewind_that_begins_a_further_file_takes_back_what_the_former_one_has_
     assert [text for _, text in heard] == ["Which port?", "5433.", "Use Postgres", "Done so."]
     assert len(ids) == 8
     assert goes_on_from == [0, 1, 2]
+    put(day / f"rollout-2026-03-01T13-00-00-{ID}_{OTHER[:-1]}0.jsonl", Rollout(history_mode="paginated").lines)
+    codex._list_further.cache_clear()  # the folder may have the same time
+    (session,) = codex.read(day / f"rollout-2026-03-01T12-00-00-{ID}.jsonl", folder)
+    assert len(said(session)) == 4  # where the last one goes on is not said
 
 
 def test_a_former_rollout_has_its_time_in_the_header_and_its_folder_in_a_message(folder: Path) -> None:
