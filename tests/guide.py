@@ -118,6 +118,7 @@ _CHANCE = (
     (r"\b[\d.]+% sure\b", "N% sure"),
     (r"\b(likely|maybe|a guess|unlikely) \([\d.]+%\)", "likely (N%)"),
     (r"\bmemoryd \d+\.\d+\.\d+\b", "memoryd VERSION"),
+    (r"\brows\d/\d\b", "rows8/2"),  # the processor chooses
     (r"(?<![\w.])-?[01]\.\d{2,3}\b", "SCORE"),  # the last digits follow from the processor
     (r", 1 copy in backups/", ""),  # the nightly one, if it is due meanwhile
     (r" {2,}", "  "),
