@@ -55,11 +55,11 @@ _SOURCES = {
 }
 _REPLIED = compile_late(r"User (?:selected|responded): (.*)", re.DOTALL)
 _NOBODY = "The user is not available to respond and will review your work later."  # Copilot's own reply, in autopilot
-_REFUSED = compile_late(
-    r"The user rejected this tool call\. User feedback: (.*?)\.?\Z|Plan not approved\. User feedback:\s*(.*?)"
-    r"(?:\s*Please update the plan based on this feedback and try again\.)?\Z",
-    re.DOTALL,
-)
+# How a refusal begins that has the person's reason, and what Copilot adds at its end.
+_REFUSALS = {
+    "The user rejected this tool call. User feedback: ": ".",
+    "Plan not approved. User feedback:": "Please update the plan based on this feedback and try again.",
+}
 _APPROVED = "Plan approved"
 _KINDS = ("session.", "assistant.", "hook.", "tool.", "subagent.", "permission.", "skill.", "model.", "factory.")
 _EVENTS = frozenset(
@@ -176,8 +176,9 @@ class _Reading:
             self._hear_person(found[1].strip(), at, key, REPLY, question)
         elif name == "exit_plan_mode" and told.startswith(_APPROVED) and (plan := get_text(given, "summary")):
             session.agent_plans(plan, at, key)
-        if (found := _REFUSED.match(told)) and (reason := (found[1] or found[2] or "").strip()):
-            self._hear_person(reason, at, key, REASON)
+        for begin, end in _REFUSALS.items():
+            if told.startswith(begin) and (reason := told.removeprefix(begin).strip().removesuffix(end).strip()):
+                self._hear_person(reason, at, key, REASON)
 
     def end(self) -> None:
         """End the session; one with one prompt, that a program's template is, was run by a program."""
