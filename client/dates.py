@@ -23,10 +23,9 @@ _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _COUNTS = {"a": 1, "an": 1, "couple": 2, **{word: number for number, word in enumerate(_NUMBERS, 1)}}
 
-_MONTH = (
-    r"(?P<month>january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?)(?![\w-])"
-)
+_LONG = "january|february|march|april|may|june|july|august|september|october|november|december"
+_SHORT = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+_MONTH = rf"(?P<month>{_LONG}|(?:{_SHORT})\.?)(?![\w-])"
 _DAY_OF_MONTH = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?:\s?[-–]\s?(?P<until>\d{1,2})(?:st|nd|rd|th)?)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d(?!\d|[.,-]\d|/)|(?:of\s+)?(?:last|this) year)"
 _WEEKDAY = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?!\w)"
@@ -54,8 +53,7 @@ _FORMS = (
 )
 _EACH = [compile_late(form, re.IGNORECASE) for form in _FORMS]
 _TELLS_TIME = compile_late(
-    r"\b(?:(?:19|20)\d\d|january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|spring|summer|autumn"
+    rf"\b(?:(?:19|20)\d\d|{_LONG}|{_SHORT}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|spring|summer|autumn"
     r"|winter|christmas|today|tonight|tomorrow|yesterday|ago|past day|days|weeks?|weekends?|months?|years?|decades?"
     r"|hours?|minutes?|mornings?|evenings?|nights?|noon|midnight|\d{1,2}(?:st|nd|rd|th)|\d{1,2}:\d\d)\b",
     re.IGNORECASE,
@@ -64,7 +62,7 @@ _ALONE = compile_late(rf"{_MONTH}|{_YEAR}", re.IGNORECASE)
 _IN_FRONT = compile_late(r"(?:in|since|until|till|during|for|from|of|by|before|after)\s+", re.IGNORECASE)
 _BESIDE = frozenset("on in at the since morning afternoon evening night".split())
 _NAMED = compile_late(
-    r"\b(?:january|february|march|april|june|july|august|september|october|november|december"
+    rf"\b(?:{_LONG.replace('may|', '')}"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
@@ -94,7 +92,7 @@ def day_of(when: datetime) -> Span:
 
 def find_spans(text: str, now: datetime) -> list[Span]:
     """Return the spans of the dates that a text names, in their order; `now` has a zone."""
-    return [span for _, span in _find(text, now)] if tells_time(text) else []
+    return [span for _, span in _find(text, now)]
 
 
 def find_phrases(text: str, now: datetime) -> list[str]:
@@ -121,8 +119,6 @@ def tells_time(text: str) -> bool:
 
 def remove_dates(text: str) -> str:
     """Return a text without the days, months and years that it names."""
-    if not tells_time(text):
-        return text
     for match, _ in sorted(_find(text, datetime(2000, 1, 1)), key=lambda found: -found[0].start()):
         text = f"{text[: match.start()]} {text[match.end() :]}"
     return _NAMED.sub(" ", text)
@@ -130,6 +126,8 @@ def remove_dates(text: str) -> str:
 
 def _find(text: str, now: datetime) -> Iterator[tuple[re.Match[str], Span]]:
     """Yield the dates of a text: at each place the first form that fits."""
+    if not tells_time(text):  # as most texts
+        return
     matches = sorted(
         (match for form in _EACH for match in form.finditer(text)), key=lambda match: (match.start(), -match.end())
     )

@@ -203,6 +203,15 @@ class Session:
             self.utterances.append(self._answer._replace(files=files, to_program=self._to_program))
             self._answer, self._files = None, []
 
+    def note_automated(self, doubt: str = "") -> None:
+        """Note that a program ran the session: it has one prompt, which a program's template made, or there is a doubt.
+
+        One sign alone says nothing: people have sessions with one prompt, and sessions through other programs.
+        """
+        prompts = [said for said in self.utterances if said.who == PERSON]
+        if len(prompts) == 1 and not self.automated:
+            self.automated = doubt or ("a prompt of a program" if _is_template(prompts[0].text) else "")
+
     def date(self, began: float | None, now: float) -> None:
         """Give utterances without a time, or with one in the future, that of a neighbour, else when the file began."""
         times = [said.at if UNKNOWN_TIME < said.at <= now + _CLOCKS_DIFFER_S else None for said in self.utterances]
@@ -220,7 +229,7 @@ class Session:
         return Utterance(id, who, kind, text[:MAX_TEXT_CHARS], known, folder or self.folder, [], offset=self.offset)
 
 
-def is_template(prompt: str) -> bool:
+def _is_template(prompt: str) -> bool:
     """Return whether a program's template made a prompt: it begins with a field as the adapters of DSPy write them.
 
     See ChatAdapter on https://dspy.ai; evaluation harnesses have taken the form over.

@@ -17,7 +17,6 @@ from memoryd.client.programs.sessions.building import (
     Session,
     get_object,
     get_text,
-    is_template,
     list_objects,
     parse_time,
     read_object,
@@ -50,11 +49,7 @@ def read(path: Path, home: Path) -> Iterator[Session]:
     for number, message in enumerate(messages):
         reading.take(message, f"{number}")
     session.close()
-    prompts = [said for said in session.utterances if said.role == "user"]
-    if len(prompts) == 1 and described.get("interactive") is False:
-        session.automated = "one prompt without a terminal"
-    elif len(prompts) == 1 and is_template(prompts[0].text):
-        session.automated = "a prompt of a program"
+    session.note_automated("one prompt without a terminal" if described.get("interactive") is False else "")
     yield session
 
 

@@ -36,7 +36,6 @@ from memoryd.client.programs.sessions.building import (
     Session,
     get_object,
     get_text,
-    is_template,
     list_objects,
     parse_time,
     read_lines,
@@ -423,13 +422,11 @@ class _Rollout:
         if self.prompt_key == self.last_key:
             wrong.discard(max(self.unconfirmed, default=-1))
         kept = [said for index, said in enumerate(session.utterances) if index not in wrong]
-        prompts = [said for said in kept if said.role == "user"]
-        if len(prompts) == 1 and not session.automated:
-            session.automated = self.doubt or ("a prompt of a program" if is_template(prompts[0].text) else "")
         if len(kept) < len(session.utterances):
             session.left_out[HOST] += len(wrong)
             session.unknown["message of the user without its event"] += len(wrong)
             session.utterances[:] = kept
+        session.note_automated(self.doubt)
 
 
 def _squeeze(text: str) -> str:

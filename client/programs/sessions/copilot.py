@@ -17,7 +17,6 @@ from memoryd.client.programs.sessions.building import (
     Session,
     get_object,
     get_text,
-    is_template,
     list_objects,
     parse_time,
     read_lines,
@@ -92,8 +91,6 @@ class _Reading:
         self.calls: dict[str, tuple[str, dict[str, Any], int]] = {}
         self.forms: dict[str, dict[str, Any]] = {}
         self.is_working = False
-        self.first = ""
-        self.prompts = 0
 
     def take(self, offset: int, event: dict[str, Any]) -> None:
         """Take in an event; one of a subagent has an `agentId`, or names the call that started it."""
@@ -142,7 +139,6 @@ class _Reading:
         if not judged.is_person:
             self._hear_program(judged.kind)
             return
-        self.first, self.prompts = self.first or judged.text, self.prompts + 1
         is_queued = get_text(data, "delivery") in ("steering", "queued")
         self._hear_person(judged.text, at, key, QUEUED if is_queued and judged.kind == TYPED else judged.kind)
 
@@ -181,12 +177,11 @@ class _Reading:
                 self._hear_person(reason, at, key, REASON)
 
     def end(self) -> None:
-        """End the session; one with one prompt, that a program's template is, was run by a program."""
+        """End the session."""
         self.session.close()
         asking = [begun for name, _, begun in self.calls.values() if name in ("ask_user", "exit_plan_mode")]
         self.session.settled = min([self.session.settled, *asking])
-        if self.prompts == 1 and is_template(self.first):
-            self.session.automated = "a prompt of a program"
+        self.session.note_automated()
 
 
 def _list_replies(form: dict[str, Any]) -> list[str]:

@@ -30,7 +30,6 @@ from memoryd.client.programs.sessions.building import (
     Session,
     get_object,
     get_text,
-    is_template,
     list_objects,
     parse_time,
     read_lines,
@@ -74,9 +73,7 @@ def read(path: Path, home: Path) -> Iterator[Session]:
     else:
         chat.say_all()
     session.close()
-    prompts = [said for said in session.utterances if said.role == "user"]
-    if len(prompts) == 1 and is_template(prompts[0].text):
-        session.automated = "a prompt of a program"
+    session.note_automated()
     yield session
 
 

@@ -25,7 +25,6 @@ from memoryd.client.programs.sessions.building import (
     Session,
     get_object,
     get_text,
-    is_template,
     list_objects,
     parse_time,
 )
@@ -144,7 +143,8 @@ def _read_session(session: Session, described: dict[str, Any], messages: Iterabl
     session.close()
     if begin is not None:
         session.utterances[begin:] = [said._replace(taken_back=True) for said in session.utterances[begin:]]
-    session.automated = _find_automated(session, described.get("permission"))
+    session.automated = _find_automated(described.get("permission"))
+    session.note_automated()
 
 
 class _Reading:
@@ -242,14 +242,11 @@ class _Reading:
             self.session.unknown[f"parts of type {str(kind)[:40]}"] += 1
 
 
-def _find_automated(session: Session, permission: Any) -> str:
+def _find_automated(permission: Any) -> str:
     """Return by what it is seen that a program ran a session."""
     rules = {"rules": _decode_list(permission)}
     denied = {get_text(rule, "permission") for rule in list_objects(rules, "rules") if rule.get("action") == "deny"}
-    if denied >= _OF_RUN:
-        return "opencode run"
-    prompts = [said for said in session.utterances if said.role == "user"]
-    return "a prompt of a program" if len(prompts) == 1 and is_template(prompts[0].text) else ""
+    return "opencode run" if denied >= _OF_RUN else ""
 
 
 def _decode_list(text: Any) -> list[Any]:
