@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from memoryd.models.calibration import Calibration, Floors, calibrate, edition
 from memoryd.models.errors import ModelBroken
-from memoryd.models.folder import Manifest, check_sizes, describe_damage, model_folder, read_manifest, write_manifest
+from memoryd.models.folder import (
+    ONNX_AS_IS,
+    Manifest,
+    check_sizes,
+    describe_damage,
+    model_folder,
+    read_manifest,
+    write_manifest,
+)
 
 Embeddings = NDArray[np.float32]
 
@@ -106,7 +114,7 @@ class OnnxEmbedder(_Loaded):
         from memoryd.models.session import open_session
 
         super().__init__(manifest, folder)
-        self._session = open_session(folder / "model.onnx", threads)
+        self._session = open_session(folder / "model.onnx", threads, fuse=manifest.format == ONNX_AS_IS)
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         self._output = self._session.get_outputs()[0].name
 

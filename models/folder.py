@@ -18,6 +18,7 @@ from memoryd.models.catalog import CATALOG, ModelFacts
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing
 
 MANIFEST = "manifest.json"
+ONNX_AS_IS = "onnx"  # the format of a published ONNX file that was not converted
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 

