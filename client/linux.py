@@ -1,7 +1,7 @@
 """linux: what only Linux has, in one place, and the sentence for other systems.
 
 Here are the peer of a socket, the clock and the id of a boot, files of /proc, the processors that may be used and the C
-library. The service manager is in `transport/activation`, the exchange of files in the daemon's `workspaces`.
+library. The service manager is in `transport/activation`.
 
 `check` is called where a client, memctl or the daemon begins, so that no other module has to ask. This module can be
 imported on any system: `memctl --help` and `import memoryd.client` work there.

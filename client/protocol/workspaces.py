@@ -323,7 +323,8 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
 
     `workspace` is its namespace or an absolute path inside it. `file` is a path in it (`MEMORY.md`, `memory/cache.md`,
     or short `cache`), or `today`, also in a sub-folder (`alpha/today`). The note is written at the end, in the style of
-    the file, in one step: the file is the old or the new one at any moment, and nobody else's save is lost.
+    the file, in one step: the file is the old or the new one at any moment. What another program saved meanwhile is
+    taken up; of two saves in the same millisecond one wins.
     """
 
     text: str

@@ -5,7 +5,7 @@ them in a child process, since parsing is Python-heavy. Where to cut is decided 
 edit leaves all other chunks as they are. A pass of `indexing` compares sizes and times, reads what differs, and
 exchanges the chunks of a file in one transaction; a chunk that stays keeps its row, id and vector. A thread watches
 each workspace (`watching`, inotify). `remember` and `forget` (`writing`) change the text as `editing` says;
-`replacing` exchanges the file in one step and compares the outcome, so that another program's save in between is
-merged rather than lost. Calls that change memories refuse rows of files. Credentials stay in files; they are
-redacted as files are read, before they are cut into chunks.
+`replacing` writes the new file beside the old one, compares that with what was read, and renames. Calls that change
+memories refuse rows of files. Credentials stay in files; they are redacted as files are read, before they are cut into
+chunks.
 """

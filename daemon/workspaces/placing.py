@@ -10,7 +10,7 @@ from memoryd.client.errors import Invalid
 from memoryd.daemon.core.checks import MAX_PATH_BYTES
 from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.documents import ignore
-from memoryd.daemon.workspaces.documents.globs import check_globs, level
+from memoryd.daemon.workspaces.documents.globs import Globs
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 TODAY = "today"
@@ -53,7 +53,8 @@ def relative_path(workspace: StoredWorkspace, file: str, now: float, is_local: b
     if is_short and name:
         given = f"{folder}{slash}{name}.md"
     possible = (given, f"{_FOLDER}{given}") if is_short else (given,)  # one with .md represents itself
-    named = [path for path in possible if _is_named(workspace, path)]
+    globs = Globs(workspace.globs)
+    named = [path for path in possible if globs.match(path)]
     if not named:
         patterns = ", ".join(workspace.globs)
         raise Invalid(
@@ -92,17 +93,6 @@ def _check_within(workspace: StoredWorkspace, file: str) -> str:
     if any(len(part.encode()) > 250 for part in parts) or any(ord(c) < 32 for c in file):
         raise Invalid(f"{file[:60]!r} cannot be the name of a file.")
     return file
-
-
-def _is_named(workspace: StoredWorkspace, path: str) -> bool:
-    """Return whether the patterns of a workspace name a path."""
-    *folders, name = path.split("/")
-    here = level(frozenset(check_globs(workspace.globs)))
-    for folder in folders:
-        if (inner := here.descend(folder)) is None:
-            return False
-        here = inner
-    return here.names(name)
 
 
 def _is_left_out(workspace: StoredWorkspace, path: str) -> bool:

@@ -11,7 +11,7 @@ from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import committing, hosts
 from memoryd.daemon.workspaces.committing import Tell
-from memoryd.daemon.workspaces.documents.globs import check_globs
+from memoryd.daemon.workspaces.documents.globs import Globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
 from memoryd.daemon.workspaces.live import get_lives
 from memoryd.daemon.workspaces.tables import workspaces
@@ -56,7 +56,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> S
     root, device = _folder(path)
     name = _namespace(root, namespace)
     patterns = tuple(globs) or choose_globs(root)
-    check_globs(patterns)
+    Globs(patterns)  # raises where one names nothing
 
     def write(transaction: Transaction) -> StoredWorkspace:
         connection = transaction.connection

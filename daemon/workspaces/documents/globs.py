@@ -4,78 +4,67 @@ Paths are relative to the root. `*`, `?` and `[…]` stay within a name, `**` re
 begin with a dot are matched only by a pattern that spells the dot, as in a shell.
 """
 
-import re
-from collections.abc import Iterable, Sequence
-from fnmatch import translate
-from functools import cache
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from memoryd.client.errors import Invalid
+from memoryd.daemon.workspaces.documents.ignore import is_match, parse_pattern
+
+if TYPE_CHECKING:
+    from pathspec import RegexPattern
 
 ANY = "**"
 
-GlobParts = tuple[str, ...]  # a pattern, or what is left of one below a folder
+
+class Globs:
+    """The patterns of a workspace; raise `Invalid` for one that names nothing below the root."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        if not patterns:
+            raise Invalid("A workspace needs at least one pattern, such as memory/**/*.md.")
+        self._patterns = [_parse(pattern) for pattern in patterns]
+
+    def match(self, path: str) -> bool:
+        """Return whether a file is meant."""
+        names = path.split("/")
+        return any(is_match(compiled, path) and _spells_dots(parts, names) for parts, compiled in self._patterns)
+
+    def lead_into(self, folder: str) -> bool:
+        """Return whether files in a folder, or below it, can be meant."""
+        names = folder.split("/")
+        return any(_is_beginning(names, parts) and _spells_dots(parts, names) for parts, _ in self._patterns)
 
 
-def check_globs(globs: Sequence[str]) -> list[GlobParts]:
-    """Return the parts of each pattern; raise `Invalid` for one that names nothing below the root."""
-    if not globs:
-        raise Invalid("A workspace needs at least one pattern, such as memory/**/*.md.")
-    return [_split_parts(pattern) for pattern in globs]
-
-
-def _split_parts(pattern: str) -> GlobParts:
+def _parse(pattern: str) -> "tuple[list[str], RegexPattern]":
+    """Return the parts of a pattern, and what matches paths."""
     if not pattern.strip() or "\0" in pattern:
         raise Invalid(f"The pattern {pattern!r} is empty or has a NUL byte.")
     if pattern.startswith(("/", "~")):
         raise Invalid(f"The pattern {pattern!r} is absolute; write it relative to the workspace, such as docs/**/*.md.")
     if pattern.endswith("/"):
         raise Invalid(f"The pattern {pattern!r} names a folder; write {pattern}**/*.md for the files in it.")
-    parts = tuple(part for part in pattern.split("/") if part not in ("", "."))
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise Invalid(f"The pattern {pattern!r} leaves the workspace; add the other folder as a workspace of its own.")
-    return parts
+    compiled = parse_pattern(f"/{'/'.join(parts)}")
+    if compiled is None:
+        raise Invalid(f"The pattern {pattern!r} is not one that git would understand in a .gitignore.")
+    return parts, compiled
 
 
-class Level:
-    """What the patterns look for in one folder."""
-
-    def __init__(self, patterns: Iterable[GlobParts]) -> None:
-        self._left = _add_without_folder(patterns)
-        names = {_translate(parts[0]) for parts in self._left if len(parts) == 1}
-        self._files = re.compile("|".join(sorted(names)) or r"(?!)")
-
-    def names(self, file: str) -> bool:
-        """Return whether a file of this folder is meant."""
-        return self._files.match(file) is not None
-
-    def descend(self, folder: str) -> "Level | None":
-        """Return what to look for in a folder of this one; None when nothing in it can be meant."""
-        inner = {parts for parts in self._left if parts[0] == ANY and _matches(ANY, folder)}
-        inner |= {parts[1:] for parts in self._left if len(parts) > 1 and _matches(parts[0], folder)}
-        return level(frozenset(inner)) if inner else None
+def _is_beginning(names: Sequence[str], parts: Sequence[str]) -> bool:
+    """Return whether folders lead to what a pattern names."""
+    for name, part in zip(names, parts, strict=False):
+        if part == ANY:
+            return True
+        if not fnmatchcase(name, part):
+            return False
+    return len(names) < len(parts)
 
 
-@cache
-def level(patterns: frozenset[GlobParts]) -> Level:
-    """Return the level of these patterns; most folders of a workspace share a few."""
-    return Level(patterns)
-
-
-def _add_without_folder(patterns: Iterable[GlobParts]) -> set[GlobParts]:
-    """Return patterns, and beside each that begins with `**` what it means with no folder for it."""
-    complete = set(patterns)
-    for parts in list(complete):
-        while len(parts) > 1 and parts[0] == ANY:
-            parts = parts[1:]
-            complete.add(parts)
-    return complete
-
-
-@cache
-def _translate(part: str) -> str:
-    return translate(part) if part.startswith(".") else rf"(?!\.){translate(part)}"
-
-
-@cache
-def _matches(part: str, name: str) -> bool:
-    return re.match(_translate(part), name) is not None
+def _spells_dots(parts: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether a pattern spells the dot of each name that begins with one."""
+    hidden = [name for name in names if name.startswith(".")]
+    spelt = [part for part in parts if part.startswith(".")]
+    return all(any(fnmatchcase(name, part) for part in spelt) for name in hidden)

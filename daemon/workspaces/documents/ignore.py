@@ -35,9 +35,14 @@ def is_ignored(path: str, chain: Sequence[IgnoreRules]) -> bool:
     for rules in reversed(chain):
         local = rules.above + path.removeprefix(rules.below)
         for pattern in rules.patterns:
-            if (end := _match(pattern, local)) and end == len(local):
+            if is_match(pattern, local):
                 return bool(pattern.include)
     return False
+
+
+def is_match(pattern: "RegexPattern", path: str) -> bool:
+    """Return whether a pattern matches a path itself, not a folder above it."""
+    return _match(pattern, path) == len(path)
 
 
 def _match(pattern: "RegexPattern", path: str) -> int:
@@ -107,11 +112,12 @@ def _read(path: Path, flags: int = 0) -> str:
 
 def _parse(text: str, below: str, above: str) -> IgnoreRules:
     """Return the rules of a text; a wrong pattern is left out."""
-    patterns = [pattern for line in reversed(text.split("\n")) if (pattern := _parse_pattern(line.rstrip("\r")))]
+    patterns = [pattern for line in reversed(text.split("\n")) if (pattern := parse_pattern(line.rstrip("\r")))]
     return IgnoreRules(below, above, patterns)
 
 
-def _parse_pattern(line: str) -> "RegexPattern | None":
+def parse_pattern(line: str) -> "RegexPattern | None":
+    """Return a line of a .gitignore as a pattern; None where it is none."""
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # 8 ms that most starts need not take
 
     try:

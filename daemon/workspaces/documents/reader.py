@@ -1,42 +1,34 @@
 """Reading files through a child process, so that no thread of the daemon parses.
 
-Each `read` or `scan` has a child for itself while it lasts; one child is kept for the next and ends after some idle
-seconds. A child that dies is replaced, and the file that it was at is tried once more. Any thread may use a Reader.
+The child does one thing after the other; any thread may ask. A file at which it ends, or takes too long, is given up,
+and a new child reads the next one.
 """
 
 import os
-import select
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from fcntl import F_SETPIPE_SZ, fcntl
+from contextlib import suppress
+from multiprocessing import Pipe
 from pathlib import Path
-from threading import Lock, Timer
+from threading import Lock, Thread
 
 from memoryd.client.errors import Unavailable, error_for
-from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.workspaces.documents.document import Document, Limits, Scan, check_relative, refusal
-from memoryd.daemon.workspaces.documents.wire import LENGTH, Read, ReaderReply, Walk, frame, replies
+from memoryd.daemon.workspaces.documents.wire import Read, ReaderReply, Walk, encoder, replies
 
 COMMAND = [sys.executable, "-P", "-m", "memoryd.daemon.workspaces.documents"]
-IDLE_S = 10.0
-REPLY_LIMIT_S = 120.0  # a child that says nothing for so long is ended; it gives a file half of that
-BATCH = 64  # files asked for at once
-STRIKES = 2  # a file that ended so many children is not tried again
-PIPE_BYTES = 1 << 20
-END_LIMIT_S = 2.0
+FILE_LIMIT_S = 60.0
+SCAN_LIMIT_S = 120.0
 
 
 class FileReader:
     """Reads files and scans folders."""
 
-    def __init__(self, limits: Limits = Limits(), idle_s: float = IDLE_S) -> None:  # noqa: B008  it cannot change
-        self._limits, self._idle_s = limits, idle_s
-        self._lock = Lock()
-        self._idle: _Child | None = None
-        self._timer: Timer | None = None
-        self._busy = set[_Child]()
+    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008  it cannot change
+        self._limits = limits
+        self._lock = Lock()  # held while the child is asked
+        self._child: _Child | None = None
         self._closed = False
 
     def read(self, root: Path, relatives: Sequence[str]) -> Iterator[tuple[str, Document | None]]:
@@ -46,182 +38,104 @@ class FileReader:
         """
         for relative in relatives:
             check_relative(relative)
-        at, strikes = 0, 0
-        while at < len(relatives):
-            with self._start_child() as child:
-                try:
-                    for relative, document in self._read_batches(child, root, relatives[at:]):
-                        yield relative, document
-                        at, strikes = at + 1, 0
-                except _Died:
-                    self._check_open()
-                    strikes += 1
-            if strikes == STRIKES:
-                yield relatives[at], refusal(root, relatives[at], "Reading it ended the reading process, twice.")
-                at, strikes = at + 1, 0
+        for relative in relatives:
+            try:
+                yield relative, self._ask(Read(os.fspath(root), relative, self._limits), FILE_LIMIT_S).document
+            except _NoReplyError as error:
+                yield relative, refusal(root, relative, f"Reading it {error}.")
 
     def scan(self, root: Path, globs: Sequence[str]) -> Scan:
         """Do what `scan.scan` does, in the child."""
-        for _ in range(STRIKES):
-            with self._start_child() as child:
-                try:
-                    child.send(Walk(os.fspath(root), list(globs)))
-                    found = child.receive().scan
-                    assert found is not None
-                    return found
-                except _Died:
-                    self._check_open()
-        raise Unavailable(f"The folder {root} cannot be looked through: the reading process ended, twice.")
+        try:
+            found = self._ask(Walk(os.fspath(root), list(globs)), SCAN_LIMIT_S).scan
+        except _NoReplyError as error:
+            raise Unavailable(f"The folder {root} cannot be looked through: that {error}.") from None
+        assert found is not None
+        return found
 
     def close(self) -> None:
-        """End all children; a `read` under way raises `Unavailable`."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, None
-            busy = list(self._busy)
-            self._stop_timer()
-        for child in busy:
+        """End the child; a `read` under way raises `Unavailable`."""
+        self._closed = True
+        if child := self._child:
             child.kill()
-        if idle:
-            idle.end()
 
-    def _read_batches(self, child: "_Child", root: Path, left: Sequence[str]) -> Iterator[tuple[str, Document | None]]:
-        for batch in split_evenly(left, BATCH):
-            child.send(Read(os.fspath(root), batch, self._limits))
-            for relative in batch:
-                yield relative, child.receive().document
-
-    # Children --------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _start_child(self) -> "Iterator[_Child]":
-        child = self._take()
-        try:
-            yield child
-        finally:
-            self._give_back(child)
-
-    def _take(self) -> "_Child":
+    def _ask(self, request: Read | Walk, limit_s: float) -> ReaderReply:
         with self._lock:
-            self._check_open()
-            self._stop_timer()
-            child, self._idle = self._idle, None
-        child = child or _Child()
-        with self._lock:
-            closed = self._closed
-            if not closed:
-                self._busy.add(child)
-        if closed:
-            child.end()
-            self._check_open()
-        return child
+            try:
+                reply = self._ask_child(encoder.encode(request), limit_s)
+            except _NoReplyError:
+                self._check_open()
+                raise
+        if reply.error:
+            raise error_for(*reply.error)
+        return reply
 
-    def _give_back(self, child: "_Child") -> None:
-        with self._lock:
-            self._busy.discard(child)
-            if child.free and not self._idle and not self._closed:
-                self._idle = child
-                self._timer = Timer(self._idle_s, self._end_idle)
-                self._timer.daemon = True
-                self._timer.start()
-                return
-        child.end()
-
-    def _end_idle(self) -> None:
-        with self._lock:
-            child, self._idle, self._timer = self._idle, None, None
-        if child:
-            child.end()
-
-    def _stop_timer(self) -> None:
-        if self._timer:
-            self._timer.cancel()
-            self._timer = None
+    def _ask_child(self, request: bytes, limit_s: float) -> ReaderReply:
+        for _ in range(2):
+            if self._child is None or self._child.has_ended():
+                self._check_open()
+                self._child = _Child()
+            if self._closed:  # meanwhile
+                self._child.kill()
+            with suppress(_IdleError):
+                return replies.decode(self._child.ask(request, limit_s))
+        raise _NoReplyError("ended the reading process")
 
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("The daemon is stopping.")
 
 
-class _Died(Exception):
-    """The child ended, or was ended because it said nothing."""
+class _NoReplyError(Exception):
+    """The child ended, or took too long and was ended; says which."""
+
+
+class _IdleError(Exception):
+    """The child had ended since it was asked nothing, at the moment at which it was asked."""
 
 
 class _Child:
     """One child process; used by one thread at a time."""
 
     def __init__(self) -> None:
+        self._end, theirs = Pipe()
+        with theirs:
+            try:
+                # Its own session: Ctrl-C in a terminal is for the daemon.
+                self._process = subprocess.Popen(
+                    COMMAND,
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._end.close()
+                raise Unavailable(f"The process that reads files cannot be started: {error.strerror}.") from None
+        Thread(target=self._process.wait, name="reader-child", daemon=True).start()  # an idle one leaves no zombie
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended; its end of the socket is closed then."""
+        if self._process.poll() is None:
+            return False
+        self._end.close()
+        return True
+
+    def ask(self, request: bytes, limit_s: float) -> bytes:
+        """Return the reply to a request."""
         try:
-            # Its own session: Ctrl-C in a terminal is for the daemon.
-            self._process = subprocess.Popen(
-                COMMAND,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise Unavailable(f"The process that reads files cannot be started: {error.strerror}.") from None
-        assert self._process.stdin
-        assert self._process.stdout
-        self._to, self._from = self._process.stdin, self._process.stdout
-        self._received = bytearray()
-        self._awaited = 0  # replies
-        with suppress(OSError):  # a smaller pipe only means more turns
-            fcntl(self._from, F_SETPIPE_SZ, PIPE_BYTES)
-
-    @property
-    def free(self) -> bool:
-        """Return whether it waits for a request."""
-        return not self._awaited and self._process.poll() is None
-
-    def send(self, request: Read | Walk) -> None:
-        """Send a request."""
-        self._awaited = len(request.relatives) if isinstance(request, Read) else 1
-        view = memoryview(frame(request))
-        try:
-            while view:
-                view = view[self._to.write(view) :]
-        except BrokenPipeError:
-            raise _Died from None
-
-    def receive(self) -> ReaderReply:
-        """Return the next reply; raise the error that it holds."""
-        (size,) = LENGTH.unpack(self._take(LENGTH.size))
-        reply = replies.decode(self._take(size))
-        self._awaited -= 1
-        if reply.error:
-            raise error_for(*reply.error)
-        return reply
-
-    def _take(self, size: int) -> bytes:
-        poll = select.poll()
-        poll.register(self._from, select.POLLIN)
-        while len(self._received) < size:
-            if not poll.poll(REPLY_LIMIT_S * 1000):
-                raise _Died
-            part = os.read(self._from.fileno(), PIPE_BYTES)
-            if not part:
-                raise _Died
-            self._received += part
-        taken = bytes(self._received[:size])
-        del self._received[:size]
-        return taken
+            self._end.send_bytes(request)
+            if self._end.poll(limit_s):
+                return self._end.recv_bytes()
+        except (EOFError, OSError):
+            if self._process.wait() == 0:
+                self._end.close()
+                raise _IdleError from None
+            raise _NoReplyError("ended the reading process") from None
+        self.kill()
+        raise _NoReplyError(f"took more than {limit_s:g} s")
 
     def kill(self) -> None:
-        """End it at once; whoever uses it finds it dead."""
+        """End it at once; whoever waits for its reply finds it dead."""
         self._process.kill()
         self._process.wait()
-
-    def end(self) -> None:
-        """End it, at once when it is at work, and leave nothing of it behind."""
-        if not self.free:
-            self._process.kill()
-        with suppress(BrokenPipeError):
-            self._to.close()
-        self._from.close()
-        try:
-            self._process.wait(END_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            self.kill()

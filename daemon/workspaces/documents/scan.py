@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.workspaces.documents import ignore
 from memoryd.daemon.workspaces.documents.document import Scan, WalkedFile
-from memoryd.daemon.workspaces.documents.globs import Level, check_globs, level
+from memoryd.daemon.workspaces.documents.globs import Globs
 from memoryd.daemon.workspaces.documents.ignore import IgnoreRules
 
 GLOBS = ("MEMORY.md", "memory/**/*.md")
@@ -27,14 +27,13 @@ class _Folder(NamedTuple):
     """A folder to look into."""
 
     path: str  # relative to the root, with a `/` at its end; the root is ""
-    level: Level
     chain: list[IgnoreRules]
 
 
 def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
     """Walk through a folder; raise `NotFound` when there is none, `Invalid` for a wrong pattern or no access."""
-    walk = _Walk(root)
-    waiting = [_Folder("", level(frozenset(check_globs(globs))), ignore.read_enclosing(root))]
+    walk = _Walk(root, Globs(globs))
+    waiting = [_Folder("", ignore.read_enclosing(root))]
     while waiting:
         waiting += walk.look_into(waiting.pop())
     walk.files.sort()
@@ -45,8 +44,8 @@ def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
 class _Walk:
     """What was found so far."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = os.fspath(root)
+    def __init__(self, root: Path, globs: Globs) -> None:
+        self.root, self.globs = os.fspath(root), globs
         self.files: list[WalkedFile] = []
         self.problems: dict[str, str] = {}
         self.ignored = 0
@@ -90,26 +89,24 @@ class _Walk:
     def _take(self, folder: _Folder, entry: os.DirEntry[str]) -> Iterator[_Folder]:
         name, path = entry.name, folder.path + entry.name
         if entry.is_dir(follow_symlinks=False):
-            inner = folder.level.descend(name)
-            is_meant = inner and name != ".git" and path != DREAMS
-            if inner and is_meant and self._is_wanted(f"{path}/", folder.chain) and self._is_named(path):
-                yield _Folder(f"{path}/", inner, folder.chain)
-            elif not (inner and is_meant):
+            if name == ".git" or path == DREAMS or not self.globs.lead_into(path):
                 self._leave_out(f"{path}/", _explain_unmeant(name, path))
+            elif self._is_wanted(f"{path}/", folder.chain) and self._is_named(path):
+                yield _Folder(f"{path}/", folder.chain)
         elif entry.is_symlink():
-            if (folder.level.names(name) or (_is_folder(entry) and folder.level.descend(name))) and self._is_wanted(
-                path, folder.chain
-            ):
+            is_meant = self.globs.match(path) or (_is_folder(entry) and self.globs.lead_into(path))
+            if is_meant and self._is_wanted(path, folder.chain):
                 self.problems[_show(path)] = _find_link_problem(self.root, path)
-        elif folder.level.names(name) and self._is_wanted(path, folder.chain) and self._is_named(path):
-            state = entry.stat(follow_symlinks=False)
-            if stat.S_ISREG(state.st_mode):
-                self.files.append(WalkedFile(path, state.st_size, state.st_mtime_ns))
-            else:
-                self.problems[path] = "It is not a regular file, so it is not read."
-        elif name.endswith(".md") and not folder.level.names(name):
+        elif self.globs.match(path):
+            if self._is_wanted(path, folder.chain) and self._is_named(path):
+                state = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(state.st_mode):
+                    self.files.append(WalkedFile(path, state.st_size, state.st_mtime_ns))
+                else:
+                    self.problems[path] = "It is not a regular file, so it is not read."
+        elif name.endswith(".md"):
             self._leave_out(path, _explain_unmeant(name, path))
-        elif not name.endswith(".md") and not name.startswith("."):
+        elif not name.startswith("."):
             self._others[os.path.splitext(name)[1]] += 1
 
     def _leave_out(self, path: str, reason: str) -> None:

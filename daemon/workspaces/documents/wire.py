@@ -1,25 +1,21 @@
-"""What the daemon and its reading child say to each other: frames of msgpack over two pipes, replies in order."""
-
-import struct
+"""What the daemon and its reading child say to each other: a request and its reply as messages of msgpack."""
 
 import msgspec
 from msgspec import Struct
 
 from memoryd.daemon.workspaces.documents.document import Document, Limits, Scan
 
-LENGTH = struct.Struct(">I")
-
 
 class Read(Struct, tag="read"):
-    """Read files: one reply for each."""
+    """Read a file."""
 
     root: str
-    relatives: list[str]
+    relative: str
     limits: Limits
 
 
 class Walk(Struct, tag="walk"):
-    """Scan a folder: one reply."""
+    """Scan a folder."""
 
     root: str
     globs: list[str]
@@ -33,12 +29,6 @@ class ReaderReply(Struct, omit_defaults=True):
     error: tuple[str, str] | None = None
 
 
-_ENCODER = msgspec.msgpack.Encoder()
+encoder = msgspec.msgpack.Encoder()
 requests: msgspec.msgpack.Decoder[Read | Walk] = msgspec.msgpack.Decoder(Read | Walk)
 replies = msgspec.msgpack.Decoder(ReaderReply)
-
-
-def frame(value: Read | Walk | ReaderReply) -> bytes:
-    """Return a message as a frame."""
-    payload = _ENCODER.encode(value)
-    return LENGTH.pack(len(payload)) + payload

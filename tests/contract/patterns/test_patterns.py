@@ -23,7 +23,6 @@ from memoryd.client.wording import Wording
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import asking, digesting, rating
 from memoryd.daemon.workspaces import editing
-from memoryd.daemon.workspaces.documents import globs
 
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
 # beginnings; the first row that fits counts.
@@ -51,8 +50,6 @@ BUILT: dict[str, list[str]] = {
     "client.credentials.private._skip_code": [r"(?m:^[ \t]*+`{3,}+[ \t]*+$)", r"(?<!`)``(?!`)"],
     "client.programs.memctl.snippet._find_marks": [re.escape("a.b*")],
     "client.programs.systemd.units._replace": ["(?m)^ExecStart=.*$"],
-    "daemon.workspaces.documents.globs.__init__": [globs.Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
-    "daemon.workspaces.documents.globs._matches": [],  # of the same patterns
     "client.wording.__init__": [Wording(" a a-a  b ", is_json=quoted)._pattern.pattern for quoted in (False, True)],
 }
 # What reads texts of any length.

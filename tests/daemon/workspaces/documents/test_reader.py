@@ -132,45 +132,50 @@ def test_a_read_that_is_given_up_leaves_nothing_behind(root: Path, reader: FileR
     assert [name for name, _ in reader.read(root, names(5))] == names(5)
 
 
-def test_a_killed_child_is_replaced_and_no_file_is_lost(root: Path, reader: FileReader) -> None:
-    found = []
-    for name, document in reader.read(root, names(200)):
-        found.append((name, document))
-        if name in ("20.md", "90.md"):
-            for pid in mine():
-                os.kill(pid, signal.SIGKILL)
-    assert found == [(name, read(root, name)) for name in names(200)]
+def start_with(code: str, folder: Path) -> list[str]:
+    """Return the command of a child in which `code` ran before it answers."""
+    program = folder / "child.py"
+    program.write_text(f"import memoryd.daemon.workspaces.documents.__main__ as child\n{code}\nchild.main()\n")
+    return [sys.executable, "-P", str(program)]
 
 
-def test_a_file_that_ends_the_child_twice_is_a_problem_and_the_others_are_read(
-    root: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize(
+    ("what", "problem"),
+    [
+        ("__import__('os').abort()", "Reading it ended the reading process."),
+        ("__import__('time').sleep(600)", "Reading it took more than 2 s."),
+    ],
+)
+def test_a_file_that_kills_or_hangs_the_child_is_named_and_the_others_are_read(
+    root: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch, folder: Path, what: str, problem: str
 ) -> None:
-    """A parser that kills its process at one file stands in for one that runs out of stack or memory."""
-    code = tmp_path_factory.mktemp("code") / "killing.py"
-    code.write_text(
-        "import os, memoryd.daemon.workspaces.documents.__main__ as child\n"
+    """`what` stands in for a parser that runs out of stack or memory, or never ends."""
+    code = (
         "real = child.read\n"
-        "child.read = lambda root, name, limits: os.abort() if name == '3.md' else real(root, name, limits)\n"
-        "child.main()\n"
+        f"child.read = lambda root, name, limits: {what} if name == '3.md' else real(root, name, limits)"
     )
-    monkeypatch.setattr(reader_module, "COMMAND", [sys.executable, "-P", str(code)])
+    monkeypatch.setattr(reader_module, "COMMAND", start_with(code, folder))
+    monkeypatch.setattr(reader_module, "FILE_LIMIT_S", 2.0)
     found = dict(reader.read(root, names(6)))
     assert list(found) == names(6)
     bad = found["3.md"]
     assert bad is not None
-    assert (bad.size, bad.problem) == ((root / "3.md").stat().st_size, "Reading it ended the reading process, twice.")
+    assert (bad.size, bad.problem) == ((root / "3.md").stat().st_size, problem)
     assert all(document and document.chunks for name, document in found.items() if name != "3.md")
 
 
-def test_an_idle_child_ends(root: Path) -> None:
-    reader = FileReader(idle_s=0.05)
-    try:
-        list(reader.read(root, names(1)))
-        wait_until(lambda: mine() == [])
+def test_a_child_that_ended_between_two_reads_is_replaced(root: Path, reader: FileReader) -> None:
+    list(reader.read(root, names(1)))
+    for pid in mine():
+        os.kill(pid, signal.SIGKILL)
+    assert len(list(reader.read(root, names(5)))) == 5
+
+
+def test_an_idle_child_ends(root: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(reader_module, "COMMAND", start_with("child.IDLE_S = 0.05", folder))
+    for _ in range(2):
         assert len(list(reader.read(root, names(1)))) == 1
-    finally:
-        reader.close()
-    assert mine() == []
+        wait_until(lambda: mine() == [])
 
 
 def test_a_closed_reader_refuses_and_ends_reads_under_way(root: Path) -> None:

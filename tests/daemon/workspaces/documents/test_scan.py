@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.daemon.workspaces.documents.globs import check_globs
+from memoryd.daemon.workspaces.documents.globs import Globs
 from memoryd.daemon.workspaces.documents.scan import scan
 
 
@@ -73,7 +73,7 @@ def test_a_pattern_that_leaves_the_folder_is_refused(root: Path, pattern: str) -
 
 def test_no_pattern_at_all_is_refused() -> None:
     with pytest.raises(Invalid, match="at least one"):
-        check_globs([])
+        Globs([])
 
 
 def test_a_root_that_is_missing_or_no_folder_is_an_error(root: Path) -> None:
