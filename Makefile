@@ -1,5 +1,6 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
-# make check: format, lint, types, imports, spelling, guides, slow tests, model formats.    make bench: every benchmark.
+# make check: format, lint, types, imports, spelling, guides, slow tests, model formats.    make bench: every benchmark;
+# QUICK=1 has each measure at most 10,000 memories, fewer times.
 # make wheel: the wheel and the source distribution in dist/, to install from.
 # make release: make wheel, then each way to install that README names, in an environment of its own.
 # make stress: the long forms of tests, some twenty minutes.
@@ -42,7 +43,7 @@ stress: $(VENV)/installed
 	$(BIN)/python -m pytest $(PARALLEL) -m stress
 
 bench: $(VENV)/installed
-	$(BIN)/python tests/benchmarks/all.py
+	$(BIN)/python tests/benchmarks/all.py $(if $(QUICK),--quick)
 
 quality quality-quick: $(VENV)/installed
 	$(BIN)/python tests/quality/run.py $(if $(findstring quick,$@),--quick) $(if $(SETS),--sets $(SETS)) \

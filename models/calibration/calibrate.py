@@ -3,7 +3,7 @@
 A floor is a place between two anchors. For two texts they are the 99th percentile of pairs of different subjects and
 the median of pairs that say the same; for a question and a text the 99th percentile of questions with texts of other
 subjects and the median of questions with their answers. The places are those of the floors that were measured on the
-default model with large sets (docs/experiments.md, tests/benchmarks/bench_join.py): a calibration carries them over to
+default model with large sets (docs/experiments.md): a calibration carries them over to
 another model. The scale of the confidence is carried over likewise: a logistic regression tells from the cosine
 whether a text answers a question, and where it is as sure as that of the default model at `FAR` and `NEAR`, this model
 has its `far` and `near`. A model that tells answers badly has them far apart, so that its cosines count less.

@@ -23,10 +23,7 @@ BENCHMARKS = (
     "bench_interference",
     "bench_bulk",
     "bench_backfill",
-    "bench_cluster",
     "bench_jobs",
-    "bench_workspace",
-    "bench_chroma",
     "bench_peers",
 )
 _WITHOUT_OPTIONS = {"bench_embed"}
