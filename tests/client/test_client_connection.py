@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scripted_peer import Peer, breaks, says, scripted
 
+from each import each
 from memoryd.client import (
     AsyncClient,
     BadFrame,
@@ -270,8 +271,8 @@ async def test_a_read_without_a_reply_is_not_said_to_have_changed_anything(folde
         await _result(client.close())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("timeout_s", [0, -1, float("nan"), float("inf"), None, "5", True])
+@each("kind", KINDS)
+@each("timeout_s", [0, -1, float("nan"), float("inf"), None, "5", True])
 def test_a_time_limit_that_is_none_is_refused_when_the_client_is_made(kind: Any, timeout_s: Any) -> None:
     with pytest.raises(Invalid, match="`timeout_s` must be a number of seconds above 0"):
         kind("", timeout_s=timeout_s)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from each import each
 from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull, calls, methods
 from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.protocol import Add, GetStatus, Hit, KeyedEntry, Progress
@@ -501,13 +502,13 @@ def test_add_many_takes_texts_and_one_id_is_a_filter(memory: Any) -> None:
     assert [one.type for one in memory.list(ids=added.results[0].id)] == ["fact"]
 
 
-@pytest.mark.parametrize("namespace", [("acme", ""), ("a/b",), ("",), (1,), ("acme", None)])
+@each("namespace", [("acme", ""), ("a/b",), ("",), (1,), ("acme", None)])
 def test_a_namespace_with_a_part_that_is_none_is_refused(namespace: Any) -> None:
     with pytest.raises(Invalid):
         Client(namespace, autostart=False)
 
 
-@pytest.mark.parametrize("namespace", ["a//b", "/a", "a/", " /a", "a\0b", "a/" * 16 + "a"])
+@each("namespace", ["a//b", "/a", "a/", " /a", "a\0b", "a/" * 16 + "a"])
 def test_the_daemon_refuses_a_namespace_that_is_none(make: Make, namespace: str) -> None:
     client = make(namespace)
     for call in (lambda: client.add("x"), client.list, client.stats, lambda: client.search("x"), client.undo):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.calls import search
 from memoryd.client.dates import Span, find_spans, remove_dates, span_of
 from memoryd.client.errors import Invalid
@@ -41,12 +42,12 @@ def test_what_people_write_is_the_span_that_they_mean() -> None:
     assert misses == []
 
 
-@pytest.mark.parametrize("text", ["", "soon", "31 February", "on May 3 we met", "99 days", "5/3/2023"])
+@each("text", ["", "soon", "31 February", "on May 3 we met", "99 days", "5/3/2023"])
 def test_what_is_no_date_alone_has_no_span(text: str) -> None:
     assert span_of(text, NOW) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "start"),
     [
         ("the week it may rain", None),
@@ -60,7 +61,7 @@ def test_a_month_that_is_also_a_word_is_one_behind_a_preposition(text: str, star
     assert (f"{span.start:%Y-%m-%d}" if span else None) == start
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "left"),
     [
         ("What did Mara do on October 13, 2023?", "What did Mara do on  ?"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from each import each
 from memoryd.client.extras import advise, named_extra
 
 CHECKOUT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ def test_an_import_that_needs_an_extra_names_it() -> None:
     assert raised.value.name == "herons"
 
 
-@pytest.mark.parametrize(
+@each(
     ("adapter", "extra"),
     [("langgraph", "langgraph"), ("anthropic", "anthropic"), ("openai_agents", "openai-agents")],
 )

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from each import each
 from memoryd.client import protocol
 from memoryd.client.misfit import explain_misfit
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "value", "sentence"),
     [
         (protocol.Search, {"limit": 0}, "`limit` must be 1 or more"),

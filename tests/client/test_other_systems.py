@@ -6,7 +6,7 @@ It shows what our own code does there, not that Python, msgspec or a socket work
 import subprocess
 import sys
 
-import pytest
+from each import each
 
 # What is imported before is the standard library's way on Linux; after it our modules see another system.
 PRETEND = """
@@ -52,7 +52,7 @@ def run(code: str, system: str, *words: str) -> "subprocess.CompletedProcess[str
     return done
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@each("system", SYSTEMS)
 def test_help_and_version_are_printed(system: str) -> None:
     for words in (["--help"], [], ["--version"]):
         done = run(RUN, system, *words)
@@ -60,8 +60,8 @@ def test_help_and_version_are_printed(system: str) -> None:
         assert "mem" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["up"], ["search", "x"], ["hook", "claude-code", "Stop"], ["mcp"], ["doctor"]])
-@pytest.mark.parametrize("system", SYSTEMS)
+@each("words", [["up"], ["search", "x"], ["hook", "claude-code", "Stop"], ["mcp"], ["doctor"]])
+@each("system", SYSTEMS)
 def test_a_command_says_in_one_sentence_what_works(system: str, words: list[str]) -> None:
     done = run(RUN, system, *words)
     assert (done.returncode, done.stdout) == (3, "")
@@ -71,14 +71,14 @@ def test_a_command_says_in_one_sentence_what_works(system: str, words: list[str]
     assert ("WSL 2" in done.stderr) == (system == "win32")
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@each("system", SYSTEMS)
 def test_the_client_can_be_imported_and_says_the_same_when_it_is_made(system: str) -> None:
     done = run(CLIENT, system)
     assert done.returncode == 0
     assert [line[:24] for line in done.stdout.splitlines()] == ["memoryd runs on Linux, n"] * 2
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@each("system", SYSTEMS)
 def test_a_daemon_that_is_started_there_says_it_and_ends(system: str) -> None:
     done = run(DAEMON, system)
     assert done.returncode == 1

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from each import each
 from memoryd.client.projects.project import (
     current_namespace,
     namespace_of_environment,
@@ -128,7 +129,7 @@ def test_a_folder_is_no_project_when_the_table_of_projects_cannot_be_read(
     assert current_namespace() == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("variables", "namespace"),
     [
         ({}, None),

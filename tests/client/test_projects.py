@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from each import each
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.checkout import remote_of
 from memoryd.client.projects.known import FILE, FORMER, note_former
@@ -222,7 +223,7 @@ def test_a_submodule_is_a_project_of_its_own(home: Path) -> None:
 # Remotes ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [
         ("git@example.org:acme/api.git", "example.org/acme/api"),
@@ -237,7 +238,9 @@ def test_a_submodule_is_a_project_of_its_own(home: Path) -> None:
     ],
 )
 def test_a_remote_is_kept_without_what_does_not_tell_it_from_others(url: str, expected: str, home: Path) -> None:
-    (plain(home / "api" / ".git") / "config").write_text(
+    folder = home / "api" / ".git"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config").write_text(
         f'[core]\n\turl = no\n[remote "other"]\n\turl = https://example.org/other\n[remote "origin"]\n'
         f"\tfetch = +refs/heads/*:refs/remotes/origin/*\n\turl = {url}\n\tpushurl = no\n"
     )

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.programs.memctl.record_text import (
     FENCE,
@@ -189,7 +190,7 @@ def test_a_person_may_edit_text_and_values() -> None:
     assert parse_markdown(data.replace(b"---\nid", b"---\n\n# a remark\nid", 1)) == PLAIN
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [b"", b"# A note", b"---\n---\n", b"---\ntitle: x\n---\ntext", b"---\nid: x\nno end", b"\xff\xfe", b"id: 5\n---\n"],
 )
@@ -197,7 +198,7 @@ def test_other_markdown_files_are_none_of_ours(data: bytes) -> None:
     assert parse_markdown(data) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "reason"),
     [
         (edited(type=""), "type"),
@@ -225,9 +226,7 @@ def test_what_cannot_be_read_is_named(data: bytes, reason: str) -> None:
         parse_markdown(data)
 
 
-@pytest.mark.parametrize(
-    "line", [b"nonsense", b"[1]", b"{}", b'{"id": 5}', b"\xff", b'{"id": "a", "content": "\xff"}', b'{"colour": 1}']
-)
+@each("line", [b"nonsense", b"[1]", b"{}", b'{"id": 5}', b"\xff", b'{"id": "a", "content": "\xff"}', b'{"colour": 1}'])
 def test_a_line_that_is_no_memory_is_refused(line: bytes) -> None:
     with pytest.raises(Invalid):
         parse_json(line)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client import AsyncClient, Client, Invalid, NotFound, tools
 from memoryd.client.tools import AsyncMemoryTools, MemoryTools, namespace
 
@@ -35,7 +36,7 @@ def test_what_is_known_already_is_said_to_be(made: MemoryTools) -> None:
     assert made.manage_memory("we use  valkey") == f"known already: memory {id_of(first)}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "sentence"),
     [
         ({}, "give its content"),
@@ -53,13 +54,13 @@ def test_what_does_not_fit_together_is_refused(made: MemoryTools, arguments: dic
     assert sentence in made.call("manage_memory", arguments)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 101, True, "5", 2.5])
+@each("limit", [0, -1, 101, True, "5", 2.5])
 def test_a_limit_is_a_number_within_bounds(made: MemoryTools, limit: Any) -> None:
     with pytest.raises(Invalid, match="from 1 to 100"):
         made.search_memory("x", limit)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "arguments", "sentence"),
     [
         ("forget", "{}", "no tool forget"),
@@ -139,7 +140,7 @@ def test_a_template_without_its_value_names_the_missing_key() -> None:
     assert caught.value.data == {"missing": "agent"}
 
 
-@pytest.mark.parametrize("value", ["", " ", "jana/secret", "../jana", None])
+@each("value", ["", " ", "jana/secret", "../jana", None])
 def test_a_value_cannot_lead_into_another_namespace(value: Any) -> None:
     with pytest.raises(Invalid, match="cannot be a part"):
         namespace(("acme", "{user}"), user=value)

@@ -2,12 +2,11 @@
 
 from unicodedata import normalize
 
-import pytest
-
+from each import each
 from memoryd.client.wording import Wording
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "text", "said"),
     [
         ("blue-harbour", "At the Blue\nHarbour now", "Blue\nHarbour"),

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from client_methods import document
 
+from each import each
 from memoryd.client import calls, errors, protocol
 from memoryd.client.errors import ERRORS, MemorydError
 from memoryd.client.method import method
@@ -77,7 +78,7 @@ def test_method_names_are_unique_and_lower_case() -> None:
     assert all(re.fullmatch("[a-z]+(_[a-z]+)*", name) for name in names)
 
 
-@pytest.mark.parametrize("call", METHODS, ids=method_name)
+@each("call", METHODS)
 def test_every_method_has_a_result_type_with_a_docstring_that_its_handler_returns(call: type[Call[Any]]) -> None:
     result = result_type(call)
     assert issubclass(result, msgspec.Struct)
@@ -122,7 +123,7 @@ _FIELDS = msgspec.inspect.type_info(config.Config).fields  # type: ignore[attr-d
 SECTIONS = [getattr(field.type, "value_type", field.type).cls for field in _FIELDS]
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@each("section", SECTIONS)
 def test_every_setting_has_a_default_and_a_meaning(section: Any) -> None:
     for field in msgspec.inspect.type_info(section).fields:  # type: ignore[attr-defined]
         assert not field.required, field.name
@@ -160,7 +161,7 @@ def test_every_convenience_method_has_a_docstring() -> None:
     assert [value.build.__name__ for value in found if not value.__doc__] == []
 
 
-@pytest.mark.parametrize("folder", ["client", "daemon", "models", "scheduler"])
+@each("folder", ["client", "daemon", "models", "scheduler"])
 def test_every_module_says_in_its_docstring_what_it_owns(folder: str) -> None:
     silent = [
         str(path.relative_to(SOURCES))

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from golden import REQUEST_ID, line, messages, sample
 
+from each import each
 from memoryd.client import protocol
 from memoryd.client.errors import ERRORS
 from memoryd.client.protocol import METHODS, method_name, result_type
@@ -36,33 +37,33 @@ def test_the_golden_file_holds_every_call_result_error_and_event() -> None:
     assert list(GOLDEN) == [name for name, _ in messages()], "run: make protocol"
 
 
-@pytest.mark.parametrize(("name", "message"), list(messages()), ids=[name for name, _ in messages()])
+@each(("name", "message"), list(messages()), ids=[name for name, _ in messages()])
 def test_a_message_is_encoded_to_its_golden_bytes(name: str, message: Any) -> None:
     assert line(name, message) == LINES[list(GOLDEN).index(GOLDEN[name].name)], "run: make protocol"
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@each("name", GOLDEN)
 def test_golden_bytes_and_golden_value_are_the_same(name: str) -> None:
     assert msgspec.msgpack.decode(GOLDEN[name].data) == GOLDEN[name].value
 
 
-@pytest.mark.parametrize("kind", ["least", "full"])
-@pytest.mark.parametrize("call", METHODS, ids=method_name)
+@each("kind", ["least", "full"])
+@each("call", METHODS)
 def test_the_client_sends_golden_requests(call: type[protocol.Call[Any]], kind: str) -> None:
     sent = encode_call(sample(call, kind == "full"), REQUEST_ID)
     assert sent[4:] == GOLDEN[f"{method_name(call)}: request, {kind}"].data
     assert int.from_bytes(sent[:4], "big") == len(sent) - 4
 
 
-@pytest.mark.parametrize("kind", ["least", "full"])
-@pytest.mark.parametrize("call", METHODS, ids=method_name)
+@each("kind", ["least", "full"])
+@each("call", METHODS)
 def test_the_client_reads_golden_results(call: type[protocol.Call[Any]], kind: str) -> None:
     result = result_type(call)
     reply = decode_reply(GOLDEN[f"{result.__name__}: result, {kind}"].data)
     assert result_of(sample(call, False), reply) == sample(result, kind == "full")
 
 
-@pytest.mark.parametrize("code", ERRORS)
+@each("code", ERRORS)
 def test_the_client_reads_golden_errors_as_the_class_of_their_code(code: str) -> None:
     error = error_of(decode_reply(GOLDEN[f"{code}: error"].data))
     assert (type(error), error.message, error.data) == (ERRORS[code], "A sentence.", {"limit": 1})
@@ -72,7 +73,7 @@ def test_the_client_reads_golden_progress() -> None:
     assert progress_of(decode_reply(GOLDEN["progress"].data)) == sample(protocol.Progress, True)
 
 
-@pytest.mark.parametrize("call", METHODS, ids=method_name)
+@each("call", METHODS)
 def test_a_result_with_fields_of_a_newer_daemon_is_read_without_them(call: type[protocol.Call[Any]]) -> None:
     newer = {**msgspec.to_builtins(sample(result_type(call), False)), "of_tomorrow": [1]}
     reply = decode_reply(msgspec.msgpack.encode([protocol.RESULT, REQUEST_ID, newer, "and more"]))

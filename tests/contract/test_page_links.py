@@ -6,8 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import pytest
 from markdown_it import MarkdownIt
+
+from each import each
 
 CHECKOUT = Path(__file__).parents[2]
 PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")])
@@ -31,7 +32,7 @@ def list_anchors(page: Path) -> set[str]:
     return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+@each("page", PAGES)
 def test_each_link_leads_to_a_file_and_a_heading_that_are_there(page: Path) -> None:
     for link in list_links(page):
         parts = urlsplit(link)

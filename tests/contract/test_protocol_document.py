@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from protocol_document import BASES, CLIENTS_OWN, document, field_meanings, used_types
 
+from each import each
 from memoryd.client.errors import ERRORS
 from memoryd.client.protocol import METHODS, method_name
 
@@ -30,7 +31,7 @@ def test_every_field_has_a_docstring_below_it_that_says_what_it_means() -> None:
     assert silent == [], "write a docstring below each of these fields in client/protocol/"
 
 
-@pytest.mark.parametrize("word", [*map(method_name, METHODS), *sorted(ERRORS.keys() - CLIENTS_OWN)])
+@each("word", [*map(method_name, METHODS), *sorted(ERRORS.keys() - CLIENTS_OWN)])
 def test_every_method_and_error_code_is_in_it(word: str) -> None:
     assert f"`{word}`" in PROTOCOL.read_text(), "run: make protocol"
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from python_document import NOT_FOR_PROGRAMS, PAGE, document, list_errors, list_methods, list_named
 
+from each import each
 from memoryd.client import Client, NotFound
 
 UNKNOWN = "f" * 32
@@ -44,7 +45,7 @@ def test_each_method_has_one_entry() -> None:
     assert list_methods() - NOT_FOR_PROGRAMS == set(named), "run: make protocol"
 
 
-@pytest.mark.parametrize("name", [name for name in list_named() if NotFound in list_errors(name)])
+@each("name", [name for name in list_named() if NotFound in list_errors(name)])
 def test_what_is_said_to_raise_not_found_does(name: str, client: Client) -> None:
     ids = [UNKNOWN] if name in BY_POSITION else []
     arguments = ARGUMENTS.get(name, {} if ids else {"id": UNKNOWN})

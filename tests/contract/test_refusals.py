@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from each import each
 from memoryd.client import Client
 from memoryd.client.protocol import MAX_FRAME_BYTES
 from wire import Wire, packed, request
@@ -64,7 +65,7 @@ FRAMES: dict[str, bytes] = {
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("payload", FRAMES.values(), ids=FRAMES)
+@each("payload", FRAMES.values(), ids=FRAMES)
 def test_a_frame_that_is_no_request_gets_bad_frame_and_the_stream_goes_on(wire: Wire, payload: bytes) -> None:
     wire.send(packed(payload))
     _is_refused(wire.receive(), 0, "bad_frame")
@@ -172,15 +173,15 @@ METADATA: dict[str, Any] = {
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize(("call", "code"), CALLS.values(), ids=CALLS)
+@each(("call", "code"), CALLS.values(), ids=CALLS)
 def test_a_wrong_call_gets_its_code_and_changes_nothing(wire: Wire, call: Any, code: str) -> None:
     _is_refused(wire.ask(call, 5), 5, code)
     assert wire.ask({"method": "status"}, 6)[:2] == [0, 6]
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("metadata", METADATA.values(), ids=METADATA)
-@pytest.mark.parametrize("method", ["add", "add_many", "update", "tag", "import_memories"])
+@each("metadata", METADATA.values(), ids=METADATA)
+@each("method", ["add", "add_many", "update", "tag", "import_memories"])
 def test_metadata_that_json_cannot_hold_is_refused(client: Client, wire: Wire, method: str, metadata: Any) -> None:
     there = client.list()[0].id
     [record] = client.export_memories()
@@ -195,10 +196,8 @@ def test_metadata_that_json_cannot_hold_is_refused(client: Client, wire: Wire, m
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize(
-    "name", ["NaN", "binary data", "an extension", "a timestamp", "keys with a NUL", "too many levels"]
-)
-@pytest.mark.parametrize("method", ["search", "list"])
+@each("name", ["NaN", "binary data", "an extension", "a timestamp", "keys with a NUL", "too many levels"])
+@each("method", ["search", "list"])
 def test_a_filter_on_what_metadata_cannot_hold_is_refused(wire: Wire, method: str, name: str) -> None:
     query = {"query": "x"} if method == "search" else {}
     _is_refused(wire.ask({"method": method, **query, "metadata": METADATA[name]}, 5), 5, "invalid")
@@ -245,7 +244,7 @@ def test_an_ambiguous_prefix_is_refused_with_its_candidates(client: Client, wire
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("version", [0, 2, 99, -1])
+@each("version", [0, 2, 99, -1])
 def test_another_version_of_the_protocol_is_refused_with_what_to_do(wire: Wire, version: int) -> None:
     reply = wire.ask({"method": "of_tomorrow", "colour": "red"}, 5, version)
     _is_refused(reply, 5, "version_mismatch")

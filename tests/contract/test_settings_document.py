@@ -5,9 +5,9 @@ import tomllib
 from pathlib import Path
 
 import msgspec
-import pytest
 from settings_document import VARIABLES, WISHES, document
 
+from each import each
 from memoryd.client.programs.doctor import installation
 from memoryd.daemon.config import Config
 
@@ -30,7 +30,7 @@ def test_every_variable_that_memoryd_reads_is_on_the_page() -> None:
     assert set(VARIABLES) >= installation.VARIABLES
 
 
-@pytest.mark.parametrize(("wish", "line"), [(wish, line) for wish, line, _ in WISHES])
+@each(("wish", "line"), [(wish, line) for wish, line, _ in WISHES])
 def test_what_people_are_told_to_write_is_a_setting_that_changes_something(wish: str, line: str) -> None:
     given = tomllib.loads(line.replace("] ", "]\n", 1))
     assert msgspec.convert(given, Config) != Config(), wish

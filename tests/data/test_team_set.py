@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
+from each import each
 
 HERE = Path(__file__).parent
 HALVES = ("seen", "unseen")
@@ -76,7 +76,7 @@ def test_questions_and_pairs_have_their_fields():
     assert {pair["manner"] for pair in pairs()} == {"chat", "note"}
 
 
-@pytest.mark.parametrize(("rows", "letters"), [(items, "mt"), (questions, "q"), (pairs, "p")])
+@each(("rows", "letters"), [(items, "mt"), (questions, "q"), (pairs, "p")])
 def test_ids_are_unique(rows, letters):
     ids = [row["id"] for row in rows()]
     assert len(set(ids)) == len(ids)
@@ -150,7 +150,7 @@ def test_each_item_of_a_family_is_asked_for_once():
     assert sorted(asked) == sorted(item["id"] for item in items() if "family" in item)
 
 
-@pytest.mark.parametrize(("folder", "kinds"), [("team", "category"), ("pairs", "kind")])
+@each(("folder", "kinds"), [("team", "category"), ("pairs", "kind")])
 def test_halves_are_made_up_as_the_readme_says(folder, kinds):
     stated = {row[0]: row[-3:-1] for row in table(folder, kinds)}
     for half, column in zip(HALVES, (0, 1), strict=True):

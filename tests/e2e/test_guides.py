@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from each import each
 from guide import CHECKOUT, NOT_RUN, Reader, is_like, list_commands, read_blocks, replay
 from memoryd.client.programs.memctl import commands
 from memoryd.client.programs.memctl.arguments import parse
@@ -57,14 +58,14 @@ def test_each_page_that_is_run_elsewhere_is_there() -> None:
             assert Path(name).stem in (CHECKOUT / test).read_text()
 
 
-@pytest.mark.parametrize("name", PAGES)
+@each("name", PAGES)
 def test_code_of_a_page_is_in_blocks_that_are_run(name: str) -> None:
     """What is only indented nobody would run."""
     outside = re.sub(r"(?ms)^ *```.*?^ *```$", "", PAGES[name])
     assert re.findall(r"(?m)^ {4,}(?:memctl|\$|pip|python|sudo|systemctl) .*$", outside) == []
 
 
-@pytest.mark.parametrize("name", PAGES)
+@each("name", PAGES)
 def test_what_a_command_says_stands_in_blocks(name: str) -> None:
     outside = re.sub(r"(?ms)^ *```.*?^ *```$", "", PAGES[name])
     assert re.findall(r"(?m)^(?:memctl:|\$) .*$", outside) == []
@@ -88,7 +89,7 @@ def list_calls() -> Iterator[tuple[str, str]]:
                 yield name, call
 
 
-@pytest.mark.parametrize(("name", "call"), [*list_calls()])
+@each(("name", "call"), [*list_calls()])
 def test_every_call_of_memctl_is_one_that_it_takes(name: str, call: str) -> None:
     words = ["7" if word == "OP" else word for word in shlex.split(call, comments=True)[1:]]
     if " ".join(words) not in commands.list_commands():  # a sentence may name a command alone

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from each import each
 from workbench import Process
 
 STRICT = '[model]\nname = "none"\nfetch = false\n[access]\nrequire_token = true\n'
@@ -65,7 +66,7 @@ def test_a_token_is_made_used_listed_and_revoked(memctl: Memctl, monkeypatch: py
 
 
 @pytest.mark.usefixtures("daemon")
-@pytest.mark.parametrize("words", [("list",), ("add", "x"), ("status",), ("mcp",), ("mcp", "--http")])
+@each("words", [("list",), ("add", "x"), ("status",), ("mcp",), ("mcp", "--http")])
 def test_a_token_that_a_failed_command_left_empty_gives_nobody_all_rights(
     memctl: Memctl, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:

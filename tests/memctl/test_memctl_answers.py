@@ -12,6 +12,7 @@ from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
 import memoryd
+from each import each
 from memoryd.client import protocol
 from memoryd.client.errors import AmbiguousId, Busy, Internal, Invalid, NotFound
 
@@ -175,14 +176,14 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
     ]
 
 
-@pytest.mark.parametrize("given", ["limit=3", "fusion", "=1", "", "colour=red"])
+@each("given", ["limit=3", "fusion", "=1", "", "colour=red"])
 def test_only_parameters_of_experiments_can_be_set(memctl: Memctl, fake: FakeDaemon, given: str) -> None:
     refused = memctl("search", "x", "--set", given)
     assert (refused.code, refused.out, fake.calls) == (2, "", [])
     assert "NAME=VALUE with one of min_score, " in refused.err
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
     [
         Invalid("Wrong."),
@@ -537,7 +538,7 @@ def test_an_answer_is_printed_with_its_question(memctl: Memctl, fake: FakeDaemon
     assert [line[: 7 + 17] for line in lines[beginning + 1 : beginning + 3]] == [" " * 24] * 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "sentence"),
     [
         (

@@ -5,6 +5,7 @@ from importlib import import_module
 import pytest
 from examples import invocations
 
+from each import each
 from memoryd.client.programs.memctl.arguments import (
     Usage,
     command_of,
@@ -33,7 +34,7 @@ def test_every_default_verb_is_a_command() -> None:
     assert verbs("search") == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("argv", "name", "rest"),
     [
         ([], None, []),
@@ -57,7 +58,7 @@ def test_the_command_is_found_among_the_options(argv: list[str], name: str | Non
     assert find_command(argv) == (name, rest)
 
 
-@pytest.mark.parametrize("argv", [["nothing"], ["model list"], ["model", "nothing"], ["graph", "nothing"], ["", "x"]])
+@each("argv", [["nothing"], ["model list"], ["model", "nothing"], ["graph", "nothing"], ["", "x"]])
 def test_an_unknown_command_is_wrong_usage(argv: list[str]) -> None:
     with pytest.raises(Usage):
         find_command(argv)
@@ -70,7 +71,7 @@ def test_global_options_stand_before_or_after_the_command() -> None:
     assert (before.json, before.namespace, before.query) == (True, "a/b", ["x"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ("true", True),
@@ -116,7 +117,7 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
             parse_timeout(wrong)
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "sentence"),
     [
         ("search", 'QUERY is missing; for example: memctl search "which cache do we use"'),
@@ -158,7 +159,7 @@ def test_a_wrong_command_line_is_explained_in_a_persons_words(line: str, sentenc
     assert "argument" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", sorted(list_commands()))
+@each("name", sorted(list_commands()))
 def test_every_command_has_help_with_examples_that_fits_a_narrow_terminal(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +173,7 @@ def test_every_command_has_help_with_examples_that_fits_a_narrow_terminal(
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
-@pytest.mark.parametrize("name", sorted(list_commands()))
+@each("name", sorted(list_commands()))
 def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: str) -> None:
     examples = list(invocations(command_of(name)[0].examples))
     assert examples, "a command without an example"
@@ -181,7 +182,7 @@ def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: s
         parse(words)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "where"),
     [
         ("status=done", {"status": {"$eq": "done"}}),
@@ -199,13 +200,13 @@ def test_conditions_are_comparisons_or_json(text: str, where: object) -> None:
     assert parse_where(text) == where
 
 
-@pytest.mark.parametrize("text", ["", "score", "=4", "{", '["a"]', "memory.created_at>soon"])
+@each("text", ["", "score", "=4", "{", '["a"]', "memory.created_at>soon"])
 def test_what_is_no_condition_is_wrong_usage(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         parse_where(text)
 
 
-@pytest.mark.parametrize("sign", ["==", "=>", "=<", "<>", ">>", "<<", "!==", ">=="])
+@each("sign", ["==", "=>", "=<", "<>", ">>", "<<", "!==", ">=="])
 def test_a_comparison_that_does_not_exist_is_refused(sign: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"{sign} is no comparison; there are =, !=, >, >=, <, <="):
         parse_where(f"score{sign}2")

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from fake_daemon import Memctl
 
+from each import each
 from memoryd.client import Client
 from memoryd.client.programs.memctl.export_folder import JOURNAL
 from memoryd.client.programs.memctl.sending import open_spool
@@ -298,7 +299,7 @@ def line(**fields: Any) -> str:
     return msgspec.json.encode({**given, **fields}).decode() + "\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         (line() + "nonsense\n", "line 2: Not a JSON object"),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
+from each import each
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
 from memoryd.client.programs.topics.graph_data import ExportedGraph
@@ -173,7 +174,7 @@ def test_graphml_is_read_by_networkx_with_every_node_and_edge(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.parametrize("graph", [ExportedGraph([], [], [], 0), ExportedGraph(NODES[:1], [], [], 1), GRAPH])
+@each("graph", [ExportedGraph([], [], [], 0), ExportedGraph(NODES[:1], [], [], 1), GRAPH])
 def test_graphml_is_well_formed_whatever_the_size(graph: ExportedGraph) -> None:
     root = ElementTree.fromstring("".join(format_graphml(graph)))
     assert len(root.findall(".//{*}node")) == len(graph.nodes)
@@ -199,7 +200,7 @@ def test_the_same_graph_gives_the_same_picture_in_which_no_node_covers_another()
     assert all(math.dist(a[:2], b[:2]) >= a[2] + b[2] for a in discs for b in discs if a != b)
 
 
-@pytest.mark.parametrize("graph", [ExportedGraph([], [], [], 0), ExportedGraph(NODES[2:3], [], [], 1), GRAPH])
+@each("graph", [ExportedGraph([], [], [], 0), ExportedGraph(NODES[2:3], [], [], 1), GRAPH])
 def test_the_page_holds_the_graph_and_nothing_from_elsewhere(graph: ExportedGraph) -> None:
     page = "".join(format_html(graph))
     data = re.search(r"const graph = (.*);\n", page)

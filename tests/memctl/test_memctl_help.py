@@ -9,6 +9,7 @@ from examples import invocations
 from fake_daemon import Memctl
 
 import memoryd.client as client_package
+from each import each
 from memoryd.client.programs.memctl.arguments import command_of, parse
 from memoryd.client.programs.memctl.commands import EXAMPLES, GROUPS, list_commands
 
@@ -35,7 +36,7 @@ def test_the_examples_of_memctl_work() -> None:
         parse(words)
 
 
-@pytest.mark.parametrize("name", sorted(list_commands()))
+@each("name", sorted(list_commands()))
 def test_every_argument_is_explained(name: str) -> None:
     actions = command_of(name)[1]._actions
     assert [action.dest for action in actions if not action.help] == []
@@ -49,7 +50,7 @@ def test_the_help_of_memctl_fits_a_narrow_terminal(memctl: Memctl) -> None:
     assert all(f"\n{group}:\n" in text for group in GROUPS)
 
 
-@pytest.mark.parametrize("first", sorted({name.split()[0] for name in list_commands() if " " in name}))
+@each("first", sorted({name.split()[0] for name in list_commands() if " " in name}))
 def test_the_help_of_a_command_with_verbs_fits_a_narrow_terminal(first: str, memctl: Memctl) -> None:
     text = memctl(first, "--help").out
     assert [line for line in text.splitlines() if len(line) > NARROW] == []

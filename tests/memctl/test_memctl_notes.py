@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from each import each
 from waiting import wait_until
 
 
@@ -67,7 +68,7 @@ def test_forget_deletes_what_is_of_no_file(memctl: Memctl, notes: Path) -> None:
     assert memctl("get", added["id"]).code == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "code"),
     [
         (("forget", "dead"), 1),

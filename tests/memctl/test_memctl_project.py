@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from each import each
 from memoryd.client import Client
 from memoryd.client.programs.memctl import project
 from memoryd.client.projects.known import FILE
@@ -22,7 +23,7 @@ def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def met(*paths: Path) -> list[str]:
     """Have a hook or an MCP server meet folders."""
     for path in paths:
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
     return list(map(project_namespace, paths))
 
 
@@ -247,7 +248,7 @@ def test_a_folder_that_is_written_like_a_namespace_is_pointed_out(
     assert "src/blog is a folder here: write ./src/blog." in memctl("project", "rename", "src/blog", "blog").err
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "code", "said"),
     [
         (("nothing", "new"), 1, "There is no project 'nothing'; `memctl project list` shows them."),

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from each import each
+
 pytestmark = pytest.mark.usefixtures("daemon")
 
 UP = [sys.executable, "-m", "memoryd.client.programs.memctl"]
@@ -142,7 +144,7 @@ def test_stats_status_list_and_doctor(memctl: Memctl) -> None:
     assert {states[name] for name in ("daemon", "version", "model", "embeddings", "database")} == {"ok"}
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "add ''",
@@ -183,7 +185,7 @@ def test_an_ambiguous_prefix_lists_its_candidates(memctl: Memctl, client: Any) -
     assert all(id[:8] in refused.err for id in ids)
 
 
-@pytest.mark.parametrize("query", ['NEAR("a" OR', "* AND x", '"', "a:b", "-x y", "'; DROP", "(", "日本", "\\", "NOT"])
+@each("query", ['NEAR("a" OR', "* AND x", '"', "a:b", "-x y", "'; DROP", "(", "日本", "\\", "NOT"])
 def test_the_operators_of_full_text_are_just_text(memctl: Memctl, query: str) -> None:
     memctl("add", "a b x y NOT 日本")
     found = memctl("search", "--json", "--", query)

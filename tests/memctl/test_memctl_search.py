@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
+from each import each
 from memoryd.client.programs.memctl.place import place_text, short_path
 from memoryd.client.protocol import Get, Hit, Hits, Memory, Search
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "text"),
     [
         ((None, None, None), ""),

@@ -1,9 +1,9 @@
 """The part of a content that is shown, and which of its words are marked."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.programs.memctl.snippet import make_snippet, query_of, stem
 from memoryd.client.programs.memctl.table import width
 
@@ -14,7 +14,7 @@ def shown(content: str, query: str, size: int = 90, lines: int = 3) -> str:
     return "\n".join(make_snippet(content, query, size, lines, lambda word: f"<{word}>"))
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         "cache caches cached caching",
@@ -33,7 +33,7 @@ def test_forms_of_a_word_have_one_stem(words: str) -> None:
     assert len({stem(word) for word in words.split()}) == 1
 
 
-@pytest.mark.parametrize("pair", ["cache case", "test text", "use user", "ring rest", "14 15", "is in", "bus bed"])
+@each("pair", ["cache case", "test text", "use user", "ring rest", "14 15", "is in", "bus bed"])
 def test_other_words_have_other_stems(pair: str) -> None:
     one, other = pair.split()
     assert stem(one) != stem(other)
@@ -60,8 +60,8 @@ def test_a_hit_by_meaning_alone_shows_the_beginning_with_nothing_marked() -> Non
     assert "<" not in text
 
 
-@pytest.mark.parametrize("before", [0, 1, 7, 40])
-@pytest.mark.parametrize("after", [0, 1, 40])
+@each("before", [0, 1, 7, 40])
+@each("after", [0, 1, 40])
 def test_the_match_is_shown_wherever_it_stands(before: int, after: int) -> None:
     sentence = "The gateway keeps sessions in Valkey. "
     content = FILLER[: before * 64] + sentence + FILLER[: after * 64]

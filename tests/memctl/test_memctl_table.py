@@ -1,5 +1,6 @@
 import pytest
 
+from each import each
 from memoryd.client.programs.memctl import table as module
 from memoryd.client.programs.memctl.output import make_printable, say
 from memoryd.client.programs.memctl.table import (
@@ -29,7 +30,7 @@ def test_a_wide_character_takes_two_columns_and_a_combining_mark_none() -> None:
     assert width("👍") == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "limit", "expected"),
     [
         ("abc", 3, "abc"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fake_daemon import Memctl
 
+from each import each
 from memoryd.client import Client
 from memoryd.client.programs.memctl.table import width
 from memoryd.client.programs.memctl.tail import event_line
@@ -29,7 +30,7 @@ def event(kind: str, **fields: object) -> Event:
     return Event(**{**MEMORY, "kind": kind, **fields})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     ("shown", "line"),
     [
         (
@@ -67,7 +68,7 @@ def test_an_event_is_a_line_that_fits(shown: Event, line: str) -> None:
     assert event_line(shown, 80) == line
 
 
-@pytest.mark.parametrize("size", [60, 80, 120])
+@each("size", [60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(size: int) -> None:
     for text in ("word " * 100, "記憶" * 100, "\x1b[31mred\x1b[0m" * 30):
         for namespace in ("", "acme/api/alpha/inner/and/one/more/of/them"):

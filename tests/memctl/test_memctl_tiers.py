@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 from fake_daemon import Memctl
 
+from each import each
 from memoryd.client.programs.memctl.observe import _build_calls, _line
 from memoryd.client.protocol import NewTurn, TierName
 from memoryd.client.protocol.tiers import MAX_TURNS
@@ -67,7 +68,7 @@ def test_a_seed_of_a_markdown_file_says_what_takes_one(memctl: Memctl, folder: P
     assert "`memctl add - < FILE` adds it, `memctl workspace add FOLDER` keeps files in view" in told.err
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "message"),
     [
         ("", "there are no turns"),
@@ -125,7 +126,7 @@ def test_seed_reads_standard_input(memctl: Memctl, monkeypatch: pytest.MonkeyPat
     assert memctl("seed", "-").out == f"Seeded at /: 2 memories created.\n{said}\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("", "There is nothing in"),

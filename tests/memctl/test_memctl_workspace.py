@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from each import each
 from memoryd.client.protocol.workspaces import IndexedWorkspace
 from waiting import wait_until
 
@@ -98,7 +99,7 @@ def test_remove_forgets_the_index_and_leaves_the_files(daemon: Any, memctl: Memc
     assert (notes / "MEMORY.md").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "says"),
     [
         (("add", "nowhere"), "does not exist"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd import models
 from memoryd.models import DEFAULT, Floors, calibrate, load, read_manifest
 from memoryd.models.calibration.calibrate import read_set
@@ -51,7 +52,7 @@ def test_rescaling_keeps_the_order(far: float, width: float, one: float, other: 
     assert floors.rescale(floors.near) == pytest.approx(0.88)
 
 
-@pytest.mark.parametrize("shared", [1.0, 4.0])
+@each("shared", [1.0, 4.0])
 def test_crowded_cosines_get_floors_that_say_the_same(shared: float) -> None:
     plain = calibrate(WORDS.embed_texts, WORDS.embed_texts)
     crowded = calibrate(*2 * (lambda texts: crowd(WORDS.embed_texts(texts), shared),))

@@ -10,6 +10,7 @@ from small_encoders import SMALL_ENCODERS, make_ids, write_encoder, write_tokeni
 from tensors import write_tensors
 from tiny_bert import HEADS, LAYERS, tiny_tensors, write_checkpoint
 
+from each import each
 from memoryd.models import ModelBroken
 from memoryd.models.convert import convert as conversion
 from memoryd.models.convert.checkpoint import OUTPUT, assemble, read_checkpoint
@@ -69,7 +70,7 @@ def test_roberta_begins_at_its_third_position(tmp_path: Path) -> None:
     assert found @ embed(tensors, TEXTS[2], HEADS, LAYERS, "mean") >= 0.999999
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "reason"),
     [
         ({"model_type": "t5"}, "the model type 't5'"),

@@ -4,9 +4,10 @@ import json
 from collections import Counter
 from itertools import chain
 
-import pytest
 from holds import DATA, HALVES, Saved, Session, find_faults, read_half
 from sets import SMALL, read_material
+
+from each import each
 
 SETS = ("projects", "changes", "hostile")
 EXPECTED = ("direct", "inference", "nothing", "statement")
@@ -24,7 +25,7 @@ def table(name: str) -> list[list[str]]:
     return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
-@pytest.mark.parametrize("half", HALVES)
+@each("half", HALVES)
 def test_marks_fit_what_was_saved_and_said(half: str) -> None:
     assert list(find_faults(half)) == []
 

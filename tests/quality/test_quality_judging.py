@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from judging import HARMS, JudgedPoint, count_figures, judge_all, make_report, report_text
 from replaying import Injection, Made
 from timeline import Harm, MemoryEvent, Prompt, SessionEndEvent, Start, TimelineRow, TurnEvent
 
+from each import each
 from memoryd.client.inert import FRAME, make_inert
 
 AT = "2026-05-04T10:00:00Z"
@@ -51,7 +51,7 @@ def test_frame_headings_and_greeting_are_no_lines() -> None:
     assert judge([], "").lines == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "refs"),
     [
         (ADVICE.upper(), ["m1"]),
@@ -126,7 +126,7 @@ def test_marks_of_the_data_harm() -> None:
     assert judged.there == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "harms"),
     [
         (LONG, []),

@@ -5,7 +5,6 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 
-import pytest
 from timeline import (
     MemoryEvent,
     Point,
@@ -19,6 +18,8 @@ from timeline import (
     read_rows,
 )
 
+from each import each
+
 HERE = Path(__file__).parents[1] / "data" / "unasked"
 HALVES = ("seen", "unseen")
 FILES = (*HALVES, "practice-2")
@@ -30,7 +31,7 @@ def read(name: str) -> list[TimelineRow]:
     return read_rows(HERE / f"{name}.jsonl")
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_the_table_of_the_readme_holds(name: str) -> None:
     rows = read(name)
     kinds = Counter(type(row) for row in rows)
@@ -42,7 +43,7 @@ def test_the_table_of_the_readme_holds(name: str) -> None:
     assert kinds[SessionEndEvent] == sessions
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_times_ids_and_references_fit_together(name: str) -> None:
     rows = read(name)
     events = [row for row in rows if isinstance(row, TimelineEvent)]
@@ -72,7 +73,7 @@ def test_times_ids_and_references_fit_together(name: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_marks_agree_with_what_is_known_of_things(name: str) -> None:
     things: dict[str, MemoryEvent | TurnEvent] = {}
     replaced: set[str | None] = set()
@@ -98,7 +99,7 @@ def test_marks_agree_with_what_is_known_of_things(name: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_sessions_come_one_after_the_other(name: str) -> None:
     open_now: str | None = None
     ended: set[str] = set()

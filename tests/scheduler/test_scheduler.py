@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from apscheduler.schedulers import base
 
+from each import each
 from memoryd.client.errors import Conflict, Unavailable
 from memoryd.client.protocol import Job, JobList, Jobs, RunJob
 from memoryd.scheduler import runner
@@ -111,7 +112,7 @@ def test_a_clock_that_was_set_or_a_machine_that_slept_delays_no_job(
     assert set(daemon.asked) == ({"sweep", "trim"} if days else set())
 
 
-@pytest.mark.parametrize(("late", "wait_s"), [(0.0, HOUR_S), (HOUR_S - 1, 1.0), (HOUR_S, HOUR_S), (1e9, HOUR_S)])
+@each(("late", "wait_s"), [(0.0, HOUR_S), (HOUR_S - 1, 1.0), (HOUR_S, HOUR_S), (1e9, HOUR_S)])
 def test_after_missed_runs_the_next_is_an_interval_away(late: float, wait_s: float) -> None:
     """APScheduler counts missed runs one by one, which a clock that jumps by fifty years would make millions."""
     now = datetime.fromtimestamp(NOW, UTC)
@@ -129,7 +130,7 @@ def test_after_a_stop_nothing_is_asked_for(start: Any) -> None:
     scheduler.start()  # for the fixture's stop
 
 
-@pytest.mark.parametrize("module", ["memoryd.client", "memoryd.daemon.jobs.runner", "memoryd.daemon.server.server"])
+@each("module", ["memoryd.client", "memoryd.daemon.jobs.runner", "memoryd.daemon.server.server"])
 def test_apscheduler_is_loaded_only_with_the_scheduler(module: str) -> None:
     code = f"import sys, {module}; sys.exit('apscheduler' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

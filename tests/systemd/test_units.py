@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memoryd
+from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.programs.systemd.units import Installation, command_of, current_place, format_units, is_ours
 from memoryd.client.transport import activation
@@ -42,14 +43,14 @@ def _runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/user")
 
 
-@pytest.mark.parametrize(("place", "folder"), [(PLAIN, "plain"), (ODD, "odd")])
-@pytest.mark.parametrize("name", NAMES)
+@each(("place", "folder"), [(PLAIN, "plain"), (ODD, "odd")])
+@each("name", NAMES)
 def test_the_units_are_word_for_word_what_they_were(place: Installation, folder: str, name: str) -> None:
     """After a change on purpose: `python tests/systemd/test_units.py`, and read the difference."""
     assert format_units(place)[name] == (GOLDEN / folder / name).read_text()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_directive_has_its_reason_above_it(name: str) -> None:
     self_evident = {"Description", "ExecStart", "DirectoryMode", "After", "StartLimitBurst", "WantedBy"} | {
         "SuccessExitStatus",
@@ -75,7 +76,7 @@ def test_the_templates_come_with_the_package() -> None:
     assert not any(is_ours((TEMPLATES / name).read_text()) for name in NAMES)
 
 
-@pytest.mark.parametrize("place", [PLAIN, ODD])
+@each("place", [PLAIN, ODD])
 def test_what_was_written_is_read_back(place: Installation) -> None:
     texts = format_units(place)
     assert all(is_ours(text) for text in texts.values())
@@ -96,14 +97,14 @@ def test_any_printable_path_survives(name: str) -> None:
     assert len(texts["memoryd.service"].splitlines()) == len(format_units(PLAIN)["memoryd.service"].splitlines())
 
 
-@pytest.mark.parametrize("path", ["/x/a\nExecStartPre=/bin/evil", "/x/a\tb", "/x/ends in a blank "])
+@each("path", ["/x/a\nExecStartPre=/bin/evil", "/x/a\tb", "/x/ends in a blank "])
 def test_a_path_that_a_unit_cannot_hold_is_refused(path: str) -> None:
     for place in (PLAIN._replace(python=Path(path)), PLAIN._replace(socket=Path(path))):
         with pytest.raises(Invalid, match="systemd cannot hold this path"):
             format_units(place)
 
 
-@pytest.mark.parametrize("sign", ['"', "'", "\\"])
+@each("sign", ['"', "'", "\\"])
 def test_an_interpreter_that_systemd_would_not_run_is_refused(sign: str) -> None:
     with pytest.raises(Invalid, match="quotes or backslashes"):
         format_units(PLAIN._replace(python=Path(f"/x{sign}/python")))
@@ -125,12 +126,12 @@ def test_what_the_shell_says_of_places_goes_into_the_units(monkeypatch: pytest.M
     assert (place.config, place.python) == (Path.cwd() / "settings.toml", Path(sys.executable))
 
 
-@pytest.mark.parametrize("size", ["1", "512M", "2G", "25%", "100%", "infinity"])
+@each("size", ["1", "512M", "2G", "25%", "100%", "infinity"])
 def test_a_memory_ceiling_is_written_as_it_was_given(size: str) -> None:
     assert f"\nMemoryMax={size}\n" in format_units(current_place(PLAIN.socket, None, None, size))["memoryd.service"]
 
 
-@pytest.mark.parametrize("size", ["2 G", "lots", "-1", "101%", "2G\nExecStop=/bin/evil", "2g"])
+@each("size", ["2 G", "lots", "-1", "101%", "2G\nExecStop=/bin/evil", "2g"])
 def test_a_memory_ceiling_that_systemd_would_not_read_is_refused(size: str) -> None:
     with pytest.raises(Invalid, match="no memory limit"):
         current_place(PLAIN.socket, None, None, size)

@@ -12,6 +12,7 @@ from credential_examples import HARMLESS, HOLDING, unmark, write
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.credentials import allow_list, describe_kinds, find, named, redact, redact_tree
 from memoryd.client.credentials.names import TellingName
 from memoryd.client.credentials.rules import RULES, CredentialMatch
@@ -121,7 +122,7 @@ def encode_key(kind: str, lead: str = "") -> str:
     return base64.b64encode(f"{lead}{head}\n{lines}\n{tail}\n".encode()).decode()
 
 
-@pytest.mark.parametrize("kind", ["RSA", "EC", "OPENSSH", "ENCRYPTED"])
+@each("kind", ["RSA", "EC", "OPENSSH", "ENCRYPTED"])
 def test_a_private_key_in_base64_is_found_however_it_is_written(kind: str) -> None:
     key = encode_key(kind)
     wrapped = "\n    ".join(key[start : start + 76] for start in range(0, len(key), 76))
@@ -145,7 +146,7 @@ def test_a_table_with_the_line_ends_of_windows_is_read() -> None:
     assert redact(text) == text.replace(WORDY, "[secret: password]").replace(STRONG, "[secret: password]")
 
 
-@pytest.mark.parametrize("mark", "\u00ad\u034f\u180e\u200b\u200c\u200d\u200e\u202e\u2060\u2064\ufe0f\ufeff\U000e0041")
+@each("mark", "\u00ad\u034f\u180e\u200b\u200c\u200d\u200e\u202e\u2060\u2064\ufe0f\ufeff\U000e0041")
 def test_what_nobody_sees_hides_nothing(mark: str) -> None:
     for at in range(1, len(TOKEN)):
         text = f"push {mark}with {TOKEN[:at]}{mark}{TOKEN[at:]}{mark} now"
@@ -197,7 +198,7 @@ KEY_BEGINS = "-----BEGIN PRIVATE KEY-----"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each(
     "part",
     [
         *(KEY_BEGINS, f"{KEY_BEGINS}Version: ", f"{KEY_BEGINS}\nVersion: 1\n", f"\nVersion: {KEY_BEGINS}"),
@@ -240,12 +241,12 @@ def test_no_text_takes_long(part: str) -> None:
     assert times[1] < 40 * times[0] + 0.5  # ten times the text: not a hundred times the work
 
 
-@pytest.mark.parametrize("part", ["Version: ", "\nVersion: x", "Version: 12345 ", ", " * 8 + "a" * 15 + " Comment: "])
+@each("part", ["Version: ", "\nVersion: x", "Version: 12345 ", ", " * 8 + "a" * 15 + " Comment: "])
 def test_the_headers_of_a_key_without_lines_take_no_time(part: str) -> None:
     assert find(KEY_BEGINS + part * 2_000) == []
 
 
-@pytest.mark.parametrize("between", ["-----", "", "\n", "-----Version: 1 ", "-----\nVersion: 1 "])
+@each("between", ["-----", "", "\n", "-----Version: 1 ", "-----\nVersion: 1 "])
 def test_a_key_is_found_after_the_beginning_of_another_one(between: str) -> None:
     lines = "QUJDREVGQUJDREVGQUJDREVG"
     assert lines not in redact(f"{KEY_BEGINS.removesuffix('-----')}{between}{KEY_BEGINS}\n{lines}\n")
@@ -265,7 +266,7 @@ def test_what_lies_within_a_credential_is_not_looked_at_again(monkeypatch: pytes
     assert len(looked) < 10
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("password=" + "a1b2" * 120 + " x", ["a1b2" * 120]),  # longer than what is looked at
@@ -281,7 +282,7 @@ def test_credentials_within_credentials(text: str, found: list[str]) -> None:
     assert [text[one.start : one.end] for one in find(text)] == found
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("curl -s -u bob:a1b2c3 -u eve:d4e5f6", ["a1b2c3"]),

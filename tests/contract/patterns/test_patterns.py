@@ -16,6 +16,7 @@ import pytest
 from pattern_attacks import attacks
 from pattern_probing import Bound, defect
 
+from each import each
 from memoryd.client.credentials import redact
 from memoryd.client.programs.importing import basic_memory, markdown
 from memoryd.client.programs.sessions import building
@@ -88,13 +89,13 @@ PUMPS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CATASTROPHES)
+@each("name", CATASTROPHES)
 def test_a_pattern_that_backtracks_far_is_found(name: str) -> None:
     pattern, method = CATASTROPHES[name]
     assert defect(re.compile(pattern), [method])
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@each("name", LINEAR)
 def test_a_pattern_in_linear_time_is_left_alone(name: str) -> None:
     pattern, method = LINEAR[name]
     assert defect(re.compile(pattern), [method], rounds=2) is None
@@ -130,7 +131,7 @@ def _probe() -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("name", BUILT)
+@each("name", BUILT)
 def test_a_pattern_that_a_function_makes_is_linear(name: str) -> None:
     assert [found for pattern in BUILT[name] if (found := defect(re.compile(pattern), ["match"]))] == []
 
@@ -140,7 +141,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("name", READERS)
+@each("name", READERS)
 def test_what_reads_texts_of_any_length_is_done_with_long_ones_soon(name: str) -> None:
     for text in (*HOSTILE, *PUMPS, "- " * 32_768 + "x", *(f"{pump}\n" * 300 for pump in PUMPS)):
         begin = time.thread_time()

@@ -1,11 +1,10 @@
 """What sentences do: state, ask, order, guess, take back."""
 
-import pytest
-
+from each import each
 from memoryd.daemon.agreement import claims
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentences"),
     [
         ("", []),
@@ -22,7 +21,7 @@ def test_a_text_is_split_into_whole_sentences(text: str, sentences: list[str]) -
     assert claims.split_sentences(text) == sentences
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "The digest is computed over the raw body, in hooks/signature.py.",
@@ -37,7 +36,7 @@ def test_what_an_agent_states_is_a_statement(text: str) -> None:
     assert claims.list_statements("assistant", text) == [text]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Probably the pictures: they are decoded at full size.",
@@ -55,7 +54,7 @@ def test_guesses_questions_and_announcements_are_none(text: str) -> None:
     assert claims.list_statements("assistant", text) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "commit this and open a pull request",
@@ -76,7 +75,7 @@ def test_a_user_states_too_and_a_tool_never_does() -> None:
     assert claims.list_statements("tool", said) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Not 5432: the override publishes Postgres on 5433.",
@@ -94,7 +93,7 @@ def test_a_message_that_takes_back_what_was_said_is_known(text: str) -> None:
     assert not claims.is_taken_back([("user", "ok"), ("assistant", "ok"), ("assistant", text)])
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *("Not today, tomorrow.", "Done, nothing else is open.", "Nothing is lost.", "Notes:"),
@@ -130,7 +129,7 @@ def test_of_a_long_answer_each_paragraph_and_point_is_judged_by_itself() -> None
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "There is no database yet.",
@@ -154,7 +153,7 @@ def test_a_user_lays_down_what_an_agent_takes_up() -> None:
     assert claims.list_taken_up(said, "Not in SQLite: the bookings are in Postgres.") == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("later", "is_changed"),
     [
         ("Updated: gaps of up to 2 hours are interpolated now instead of 3.", True),

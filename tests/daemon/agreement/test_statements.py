@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.daemon.agreement.reading import stem
 from memoryd.daemon.agreement.statements import MAX_CHARS, find_contradiction, is_same, shares_answer, tells_change
 
@@ -31,7 +31,7 @@ def test_no_look_alike_is_the_same() -> None:
     assert [(old, new) for old, new in LOOK_ALIKES if is_same(old, new) or is_same(new, old)] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new"),
     [
         ("The user prefers dark mode.", "User prefers dark mode"),
@@ -50,7 +50,7 @@ def test_articles_contractions_and_marks_change_nothing(old: str, new: str) -> N
     assert find_contradiction(old, new) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new"),
     [
         ("Sie kommen morgen", "sie kommen morgen"),
@@ -64,7 +64,7 @@ def test_what_may_change_the_meaning_keeps_texts_apart(old: str, new: str) -> No
     assert not is_same(old, new)
 
 
-@pytest.mark.parametrize(
+@each(
     ("pairs", "precision", "recall"),
     [(SEEN, 0.99, 0.9), ([*PRACTICE[0], *PRACTICE[1]], 0.97, 0.82), ([*PRACTICE[2], *PRACTICE[3]], 0.94, 0.64)],
     ids=["seen", "practice", "practice, reworded"],
@@ -77,7 +77,7 @@ def test_the_rules_hold_their_figures(pairs: list[dict[str, str]], precision: fl
     assert len(right) >= recall * sum(pair["label"] == "contradicts" for pair in pairs)
 
 
-@pytest.mark.parametrize(("old", "new", "rule"), [*read_agreement("contradictions"), ("", "", "none")])
+@each(("old", "new", "rule"), [*read_agreement("contradictions"), ("", "", "none")])
 def test_a_contradiction_is_another_value_of_the_same_thing(old: str, new: str, rule: str) -> None:
     assert (find_contradiction(old, new) or "none") == rule
 
@@ -95,7 +95,7 @@ def test_any_texts_can_be_compared(one: str, other: str) -> None:
     find_contradiction(one, other)
 
 
-@pytest.mark.parametrize("shift", range(12))
+@each("shift", range(12))
 def test_long_texts_are_the_same_wherever_they_are_cut(shift: int) -> None:
     one = "A" * shift + " the heron's nest isn't in `the harbour`, it's near a pier" * 60
     assert is_same(one, one.replace(" the ", " ").replace("isn't", "is not") + ".")
@@ -103,12 +103,12 @@ def test_long_texts_are_the_same_wherever_they_are_cut(shift: int) -> None:
     assert not is_same(one, "Another " + one)
 
 
-@pytest.mark.parametrize(("word", "root"), [("reviews", "review"), ("moved", "mov"), ("class", "class"), ("is", "is")])
+@each(("word", "root"), [("reviews", "review"), ("moved", "mov"), ("class", "class"), ("is", "is")])
 def test_stems(word: str, root: str) -> None:
     assert stem(word) == root
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "tells"),
     [
         ("Crash reports go to Sentry.", "We've stopped paying for Sentry, GlitchTip collects the crashes.", True),
@@ -147,7 +147,7 @@ def test_versions_tell_of_a_change_and_look_alikes_hardly_ever() -> None:
     assert alike <= 0.02
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "is_linked"),
     [
         ("The LICENSE file says MIT.", "The LICENSE file says Apache-2.0.", True),  # MIT is not German "mit"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.daemon.arrays import lexical
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.store import fulltext, rows
@@ -74,13 +75,18 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("query", HOSTILE, ids=ascii)
-def test_text_that_means_something_to_fts5_is_only_words(store: Store, query: str) -> None:
+@pytest.fixture
+def two(store: Store) -> Store:
     insert(store, "The cache is Valkey")
     insert(store, "Nothing to see")
-    found(store, query)
+    return store
+
+
+@each("query", HOSTILE)
+def test_text_that_means_something_to_fts5_is_only_words(two: Store, query: str) -> None:
+    found(two, query)
     if "cache" in query:
-        assert found(store, query)[0] == "The cache is Valkey"
+        assert found(two, query)[0] == "The cache is Valkey"
 
 
 @pytest.fixture(scope="module")

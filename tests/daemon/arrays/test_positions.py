@@ -3,8 +3,8 @@
 import random
 
 import numpy as np
-import pytest
 
+from each import each
 from memoryd.daemon.arrays.positions import Positions
 
 
@@ -56,7 +56,7 @@ def test_a_row_that_is_back_has_another_position_than_before() -> None:
     assert positions.find([5]).tolist() == [after]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_after_any_changes_each_row_has_a_position_of_its_own(seed: int) -> None:
     dice, positions, alive = random.Random(seed), Positions(), set[int]()
     most = 0

@@ -10,6 +10,7 @@ import apsw
 import numpy as np
 import pytest
 
+from each import each
 from memoryd.daemon.arrays import lexical, postings
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.columns import Mask
@@ -229,9 +230,7 @@ def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) 
         store.close()
 
 
-@pytest.mark.parametrize(
-    ("data", "total"), [(b"", 0), (b"\x05", 5), (b"\x05\x00\x02", 7), (b"\x81\x00", 128), (b"\x81\x01\x03", 132)]
-)
+@each(("data", "total"), [(b"", 0), (b"\x05", 5), (b"\x05\x00\x02", 7), (b"\x81\x00", 128), (b"\x81\x01\x03", 132)])
 def test_the_lengths_that_full_text_keeps_are_varints(data: bytes, total: int) -> None:
     assert _sum_of_varints(data) == total
 

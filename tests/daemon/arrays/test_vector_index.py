@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.daemon.arrays import scan
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.scan import AlikeQuery
@@ -46,7 +47,7 @@ def like(index: VectorIndex, query: Vector, k: int, namespace: int, kind: str, a
     return index.find_alike(query[None, :], AlikeQuery(namespace, kind, -2.0, k, after))[0]
 
 
-@pytest.mark.parametrize("shape", [gaussian, clustered, near_identical])
+@each("shape", [gaussian, clustered, near_identical])
 def test_with_exact_rescoring_the_best_ten_are_the_true_best_ten(shape: Any) -> None:
     dice = np.random.default_rng(7)
     vectors = shape(dice, 5000)
@@ -81,8 +82,8 @@ def test_similarities_are_the_cosine_to_about_a_thousandth() -> None:
     assert (np.diff(found.similarities) <= 0).all()
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 1023, 1024, 1025, 3000])
-@pytest.mark.parametrize("k", [1, 10, 5000])
+@each("count", [0, 1, 2, 1023, 1024, 1025, 3000])
+@each("k", [1, 10, 5000])
 def test_any_size_gives_the_best_k_or_all(count: int, k: int) -> None:
     vectors = gaussian(np.random.default_rng(2), count + 1)
     index = filled(vectors[:count]) if count else VectorIndex(DIMENSIONS)
@@ -102,7 +103,7 @@ def test_the_top_of_many_is_found_by_blocks_as_by_a_full_sort() -> None:
     assert len(index.find_nearest(query, 5).rows) == 5
 
 
-@pytest.mark.parametrize("count", [2, 5000])
+@each("count", [2, 5000])
 def test_filters_leave_only_what_they_allow_and_the_best_of_it(count: int) -> None:
     vectors = gaussian(np.random.default_rng(4), count)
     index = filled(vectors)
@@ -127,9 +128,9 @@ def test_filters_leave_only_what_they_allow_and_the_best_of_it(count: int) -> No
     assert like(index, vectors[0], count, 0, "absent") == []
 
 
-@pytest.mark.parametrize("shape", [gaussian, clustered, near_identical])
-@pytest.mark.parametrize("queries", [1, 40])
-@pytest.mark.parametrize("floor", [0.9, -2.0])
+@each("shape", [gaussian, clustered, near_identical])
+@each("queries", [1, 40])
+@each("floor", [0.9, -2.0])
 def test_what_is_alike_is_found_for_many_queries_as_for_one(shape: Any, queries: int, floor: float) -> None:
     dice = np.random.default_rng(8)
     vectors = shape(dice, 5000)

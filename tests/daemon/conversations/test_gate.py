@@ -2,10 +2,10 @@
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.conversations.gate import check
 
@@ -97,28 +97,28 @@ def lines(text: str) -> list[str]:
     return text.strip("\n").split("\n")
 
 
-@pytest.mark.parametrize("text", lines(ERRORS))
+@each("text", lines(ERRORS))
 def test_a_printed_connection_error_is_noise(text: str) -> None:
     assert check(text) == gate.CONNECTION_ERROR
 
 
-@pytest.mark.parametrize("text", lines(PROGRESS))
+@each("text", lines(PROGRESS))
 def test_printed_progress_is_noise(text: str) -> None:
     assert check(text) == gate.PROGRESS
 
 
-@pytest.mark.parametrize("text", TRACES)
+@each("text", TRACES)
 def test_a_bare_stack_trace_is_noise(text: str) -> None:
     assert check(text) == gate.STACK_TRACE
 
 
-@pytest.mark.parametrize("text", lines(PEOPLE))
+@each("text", lines(PEOPLE))
 def test_what_people_say_stays(text: str) -> None:
     assert check(text) is None
 
 
-@pytest.mark.parametrize("text", [*lines(ERRORS), *lines(PROGRESS), *TRACES])
-@pytest.mark.parametrize("words", ["Why do I get this?\n{}", "{}\nThis began after the upgrade to version 3."])
+@each("text", [*lines(ERRORS), *lines(PROGRESS), *TRACES])
+@each("words", ["Why do I get this?\n{}", "{}\nThis began after the upgrade to version 3."])
 def test_noise_that_somebody_comments_on_stays(text: str, words: str) -> None:
     assert check(words.format(text)) is None
 
@@ -127,7 +127,7 @@ def test_noise_of_several_kinds_is_noise() -> None:
     assert check("\n".join([*lines(PROGRESS), "Connection refused"])) == gate.PROGRESS
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         *((text, gate.TOO_SHORT) for text in ("", "?", "👍", "ok", "no", "hm", "ok?")),
@@ -139,7 +139,7 @@ def test_the_shortest_texts_are_refused_when_they_tell_nothing(text: str, reason
     assert check(text) == reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "asks"),
     [
         ("Is it done?", True),
@@ -154,7 +154,7 @@ def test_a_question_is_known_by_its_end(text: str, asks: bool) -> None:
     assert gate.is_short_answer(text) is not asks
 
 
-@pytest.mark.parametrize("text", ["yes please", "I will", "that is it", "thanks", "go now", "Why he did it."])
+@each("text", ["yes please", "I will", "that is it", "thanks", "go now", "Why he did it."])
 def test_stop_words_alone_tell_nothing(text: str) -> None:
     assert check(text) == gate.STOP_WORDS_ONLY
 
@@ -172,7 +172,7 @@ def test_adding_noise_to_a_sentence_never_makes_it_noise(sentence: str, error: s
     assert check(f"{error}\n{sentence}\n{error}") is None
 
 
-@pytest.mark.parametrize(
+@each(
     "piece",
     ["a", "at ", "Error: ", "x.", "~", "(0x1", "error ", "1%", "Downloading a ", "[=", "\n at (", "connection "],
 )

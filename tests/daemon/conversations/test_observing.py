@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from conversing import FACTS, contents, flows, judge, memories, observe, problems, ring, skips, talk
+from each import each
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import Add, NewMemory, NewTurn, Observe, Turns
 from memoryd.daemon.config import Config, TiersConfig
@@ -56,7 +57,7 @@ def test_a_turn_that_tells_nothing_is_skipped_and_listed_with_the_reason(core: C
     assert problems(core) == []
 
 
-@pytest.mark.parametrize("bad", ["", "   \n", "a\0b", "x" * (1024 * 1024 + 1)])
+@each("bad", ["", "   \n", "a\0b", "x" * (1024 * 1024 + 1)])
 def test_one_wrong_turn_refuses_the_whole_call_and_changes_nothing(core: Core, bad: str) -> None:
     with pytest.raises(Invalid, match=r"^Turn 1: "):
         observe(core, FACTS[0], bad)
@@ -64,7 +65,7 @@ def test_one_wrong_turn_refuses_the_whole_call_and_changes_nothing(core: Core, b
     assert skips(core) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         Observe(turns=[]),

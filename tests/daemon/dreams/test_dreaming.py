@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from dream_notes import GARDEN, SHIP, TEAM, Story, plant
 
+from each import each
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound, StorageFailed
 from memoryd.client.protocol import List
 from memoryd.client.protocol.dreams import Dream, DreamReport
@@ -280,7 +281,7 @@ def test_without_a_model_nothing_is_compared_and_nothing_changed(folder: Path, r
     assert memory(root) == OLD
 
 
-@pytest.mark.parametrize("options", [{"undo": True, "place": None}, {"undo": True, "force": True}])
+@each("options", [{"undo": True, "place": None}, {"undo": True, "force": True}])
 def test_calls_whose_parts_do_not_go_together_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         dream_job.check(Dream(**{"place": "notes", **options}))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.daemon.dreams.fates import (
     DreamNote,
     Likeness,
@@ -37,7 +38,7 @@ def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[NoteFate]:
     return find_fates(made, Likeness(cosines, 0.5, 0.9))
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
+@each("count", [0, 1, 2])
 def test_notes_about_unlike_things_stay_where_they_are(count: int) -> None:
     notes = [("Lena maintains the billing service.", True), ("Never deploy on Fridays.", False)][:count]
     assert judged(*notes) == [NoteFate("keep"), NoteFate("passing")][:count]

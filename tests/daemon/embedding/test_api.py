@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from each import each
 from embedding_server import WORDS, embeds, of_length, refuses, replies
 from memoryd.client.errors import ModelUnavailable as NotThere
 from memoryd.client.protocol import Get, GetContext
@@ -133,7 +134,7 @@ def test_the_fingerprint_changes_with_address_model_and_dimensions(server: Model
     assert len(others | {one}) == 4
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         {},

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
+from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Backup, NewMemory
 from memoryd.daemon.config import Config, JobsConfig
@@ -56,13 +57,13 @@ def test_settings_of_a_job_that_there_is_not_are_refused() -> None:
         table.check(JobsConfig(every_s={"sweep": 60.0, "sweeep": 60.0}))
 
 
-@pytest.mark.parametrize("name", list(table.list_jobs()))
+@each("name", list(table.list_jobs()))
 def test_every_job_runs_on_an_empty_database_dry_and_wet(jobs: Runner, name: str) -> None:
     assert run(jobs, name, dry_run=True).outcome == "planned"
     assert run(jobs, name).outcome == "done"
 
 
-@pytest.mark.parametrize("name", list(table.list_jobs()))
+@each("name", list(table.list_jobs()))
 def test_a_dry_run_of_every_job_changes_nothing(core: Core, jobs: Runner, name: str) -> None:
     add_many(core, [NewMemory(content=f"Crane number {n}") for n in range(20)], dedup=False)
     before, mark = everything(core), _changes(core)

@@ -21,6 +21,7 @@ from conversing import (
     run,
     talk,
 )
+from each import each
 from memoryd.client.protocol import ExportMemories, GetOperation, History, ImportMemories, NewTurn
 from memoryd.daemon.config import Config, LifetimeConfig, TiersConfig
 from memoryd.daemon.conversations.promoting import PROMOTE
@@ -51,7 +52,7 @@ def to_l1(core: Core) -> None:
 # Recency -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("age_days", "half_life_days", "expected"),
     [(0, 7, 1.0), (7, 7, 0.5), (14, 7, 0.25), (3.5, 7, 0.70710678), (30, 30, 0.5), (-5, 7, 1.0), (16.2535, 7, 0.2)],
 )

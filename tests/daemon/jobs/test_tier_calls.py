@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from conversing import DAY_S, FACTS, memories, problems
+from each import each
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Forbidden, Invalid, NotFound
 from memoryd.client.protocol import AddToken, Consolidate, NewMemory, Observe, Progress, Seed, Verify
@@ -34,9 +35,7 @@ async def test_the_async_client_observes_as_well(daemon: Any) -> None:
         assert (await memory.tiers()).flows == {"observed": 1}
 
 
-@pytest.mark.parametrize(
-    "turn", [{"role": "user"}, {"content": "x"}, {"role": 1, "content": "x"}, {"role": "a", "content": "b", "c": 1}]
-)
+@each("turn", [{"role": "user"}, {"content": "x"}, {"role": 1, "content": "x"}, {"role": "a", "content": "b", "c": 1}])
 def test_a_mapping_that_is_no_turn_is_invalid_before_it_is_sent(client: Any, turn: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match=r"^turns\[0\]: Not a turn: "):
         client.observe([turn])
@@ -205,7 +204,7 @@ def test_the_sweep_runs_as_a_job_and_its_run_is_one_operation(client: Any, core:
     assert {row.tier for row in memories(core)} == {"L1"}
 
 
-@pytest.mark.parametrize("name", ["promote", "sweep", "caps", "expire"])
+@each("name", ["promote", "sweep", "caps", "expire"])
 def test_each_job_of_the_tiers_runs_on_an_empty_memory(client: Any, name: str) -> None:
     assert client.run_job(name).outcome == "done"
 

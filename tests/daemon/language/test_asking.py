@@ -1,11 +1,10 @@
 """Whether a text ends with a question, and whether asking is all that it does."""
 
-import pytest
-
+from each import each
 from memoryd.daemon.language.asking import asks, is_question, knows_nothing, only_asks
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "What is the staging port?",
@@ -34,7 +33,7 @@ def test_a_text_may_do_nothing_but_ask(text: str) -> None:
     assert only_asks(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -62,7 +61,7 @@ def test_a_text_that_states_something_does_not_only_ask(text: str) -> None:
     assert not only_asks(text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "ends"),
     [
         ("It rains. Does it?", True),
@@ -81,7 +80,7 @@ def test_a_text_may_ask_before_its_end() -> None:
     assert not any(map(asks, ["Make the gateway listen on port 9443.", "It rains.", ""]))
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "I do not know that; nothing in the repository says it.",
@@ -104,7 +103,7 @@ def test_a_text_may_say_only_that_somebody_does_not_know(text: str) -> None:
     assert knows_nothing(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

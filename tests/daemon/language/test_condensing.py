@@ -1,7 +1,6 @@
 """Sentences of a text, and the one that stands for it."""
 
-import pytest
-
+from each import each
 from memoryd.daemon.language.condensing import (
     MAX_CHARS,
     MAX_SENTENCES,
@@ -16,7 +15,7 @@ TEXT = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("One of them. Two of them.", ["One of them.", "Two of them."]),

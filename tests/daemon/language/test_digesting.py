@@ -1,7 +1,6 @@
 """Summaries without a language model: what was asked first, and the last answer that says something."""
 
-import pytest
-
+from each import each
 from memoryd.daemon.language import digesting
 
 SESSION = [
@@ -51,8 +50,6 @@ def test_a_summary_keeps_to_its_size_in_whole_sentences_where_it_can() -> None:
     assert line.endswith("harbour…")
 
 
-@pytest.mark.parametrize(
-    "turns", [[], [("user", "ok")], [("user", "")], [("tool", "x" * 5)], [("assistant", "> ok\n```\n1")]]
-)
+@each("turns", [[], [("user", "ok")], [("user", "")], [("tool", "x" * 5)], [("assistant", "> ok\n```\n1")]])
 def test_nothing_to_tell_is_no_summary(turns: list[tuple[str, str]]) -> None:
     assert digesting.summary(turns, "", 100) == ""

@@ -1,11 +1,10 @@
 """What a question names: identifiers and proper names, by the language that it is in."""
 
-import pytest
-
+from each import each
 from memoryd.daemon.language.names import find_names, is_named
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "identifiers", "proper"),
     [
         ("Which bug does PR #441 fix?", ["441"], ["pr"]),
@@ -28,7 +27,7 @@ def test_names_are_figures_identifiers_and_capitalised_words_within_a_sentence(
     assert [list(part) for part in find_names(text)] == [identifiers, proper]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "name", "is_held"),
     [
         ("importer 4.2.1 went", "4.2.1", True),

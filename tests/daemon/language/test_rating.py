@@ -1,9 +1,9 @@
 """The rules of importance, on sentences of many kinds: what is kept, what is dropped, and what weighs more."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.daemon.language.rating import FEATURES, READ_CHARS, importance
 
 KEPT = {
@@ -102,23 +102,23 @@ def list_features(text: str) -> list[str]:
     return [feature.name for feature in FEATURES if feature.pattern.search(text)]
 
 
-@pytest.mark.parametrize(("sentence", "feature"), KEPT.items())
+@each(("sentence", "feature"), KEPT.items())
 def test_what_tells_something_lasting_is_kept_for_its_feature(sentence: str, feature: str) -> None:
     assert feature in list_features(sentence)
     assert importance(sentence) > 0.5
 
 
-@pytest.mark.parametrize("sentence", PLAIN)
+@each("sentence", PLAIN)
 def test_a_plain_statement_is_kept_but_no_more_than_that(sentence: str) -> None:
     assert 0.5 <= importance(sentence) <= 0.6
 
 
-@pytest.mark.parametrize("sentence", DROPPED)
+@each("sentence", DROPPED)
 def test_small_talk_bare_questions_and_requests_are_not_kept(sentence: str) -> None:
     assert importance(sentence) < 0.5
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "less"),
     [
         ("We decided to deploy on Tuesdays at 10:00.", "We deploy on Tuesdays."),
@@ -142,7 +142,7 @@ def test_the_same_feature_counts_once() -> None:
     assert importance("It must be so.") == importance("It must be so, it must, it always must.")
 
 
-@pytest.mark.parametrize("text", ["", "   ", "?!…", "\n\n"])
+@each("text", ["", "   ", "?!…", "\n\n"])
 def test_nothing_said_is_worth_nothing(text: str) -> None:
     assert importance(text) == 0.0
 

@@ -1,13 +1,13 @@
 """Which texts are turns of talk: by their type, what is known of them, and a speaker before the text."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.daemon.language.talk import find_speaker, is_log, is_talk
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "speaker"),
     [
         ("Nadia: sounds good", "Nadia"),
@@ -25,7 +25,7 @@ def test_a_speaker_stands_before_a_turn(text: str, speaker: str) -> None:
     assert find_speaker(text) == speaker
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -47,7 +47,7 @@ def test_a_statement_has_no_speaker(text: str) -> None:
     assert find_speaker(text) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "metadata", "expected"),
     [
         ("fact", {}, False),
@@ -67,7 +67,7 @@ def test_any_text_can_be_asked_about(text: str) -> None:
     assert find_speaker(text) in text
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "2026-05-29T20:27:{n:02}Z gateway: listens",
@@ -86,7 +86,7 @@ def test_many_lines_with_times_levels_or_paths_are_a_log(line: str) -> None:
     assert not is_log(log[: log.index("\n") * 5])  # some lines may be quoted for what they say
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "We meet at 12:30, and the {n}th of us brings cake.",

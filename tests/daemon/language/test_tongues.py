@@ -1,11 +1,10 @@
 """Which language a text is in, by its script and its small words."""
 
-import pytest
-
+from each import each
 from memoryd.daemon.language.tongues import count_languages, find_language, is_telling
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "language"),
     [
         ("We moved the session cache to Valkey because of the licence.", "English"),
@@ -31,9 +30,7 @@ def test_a_sentence_is_in_its_language(text: str, language: str) -> None:
     assert find_language(text) == language
 
 
-@pytest.mark.parametrize(
-    "text", ["", "42", "Valkey 8", "pytest -x --ff tests/client", "die", "🙂🙂", "\x00", "Müller GmbH"]
-)
+@each("text", ["", "42", "Valkey 8", "pytest -x --ff tests/client", "die", "🙂🙂", "\x00", "Müller GmbH"])
 def test_a_text_that_shows_no_language_has_none(text: str) -> None:
     assert find_language(text) == ""
 
@@ -42,7 +39,7 @@ def test_a_word_of_another_script_does_not_make_a_text_foreign() -> None:
     assert find_language("The label says 東京 in large letters, and it is read by the scanner.") == "English"
 
 
-@pytest.mark.parametrize("text", ["Maestro then. flows go in e2e/flows, one per screen", "e2e/la_il: i18n"])
+@each("text", ["Maestro then. flows go in e2e/flows, one per screen", "e2e/la_il: i18n"])
 def test_parts_of_paths_and_identifiers_are_no_small_words(text: str) -> None:
     assert find_language(text) in ("English", "")
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from each import each
 from memoryd.daemon.config import LlmConfig
 from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed, Ledger
@@ -56,7 +57,7 @@ def test_an_answer_comes_back_as_its_struct(server: ModelServer) -> None:
     assert (model.usage.requests, model.usage.answers, model.usage.tokens_in, model.usage.tokens_out) == (1, 1, 100, 20)
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         '```json\n{"words": ["a", "b"]}\n```',

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.daemon.config import LlmConfig
 from memoryd.daemon.language.support import is_supported, is_told
 from memoryd.daemon.llm import chat
@@ -97,7 +98,7 @@ def test_a_credential_is_not_cut_to_what_no_rule_knows(llm: Llm, server: ModelSe
     assert key[:12] not in json.dumps(sent(server))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "given", "supported", "told"),
     [
         ("The ledger runs on Postgres 16", "We decided to use Postgres 16 for the ledger.", True, True),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Get, History, List, Memory, NewMemory, Operations
 from memoryd.daemon.core.core import Core
@@ -318,7 +319,7 @@ def bad(**fields: Any) -> Callable[[Core], Any]:
     return lambda core: add(core, **{"content": HERON, **fields})
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         bad(content=""),
@@ -358,7 +359,7 @@ def test_what_cannot_be_a_memory_is_refused_with_a_sentence_and_nothing_is_writt
     assert ask(core, Operations()).operations == []
 
 
-@pytest.mark.parametrize("content", ["x", "x" * 1024 * 1024, "😀", "a\u0001b", "'; DROP TABLE memories; --", "�"])
+@each("content", ["x", "x" * 1024 * 1024, "😀", "a\u0001b", "'; DROP TABLE memories; --", "�"])
 def test_any_other_text_is_kept_as_it_is(core: Core, content: str) -> None:
     assert get(core, add(core, content).id).content == content
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 from memoryd.client.protocol import Get, List, Memory, NewMemory, Tag
 from memoryd.daemon.core.core import Core
@@ -83,7 +84,7 @@ def test_metadata_is_merged_key_by_key_unless_it_is_replaced(
     assert update(core, id, metadata=given, replace_metadata=replace).memory.metadata == left
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {},
@@ -95,7 +96,6 @@ def test_metadata_is_merged_key_by_key_unless_it_is_replaced(
         {"metadata": {"a": float("nan")}},
         {"metadata": {"a": "x" * 70_000}},
     ],
-    ids=str,
 )
 def test_an_update_of_nothing_or_to_what_cannot_be_is_refused(core: Core, fields: dict[str, Any]) -> None:
     id = add(core, "Herons fish").id
@@ -128,7 +128,7 @@ def test_a_single_word_under_tags_becomes_a_list_and_a_null_value_removes_a_key(
     assert tag(core, id, "grey", gone=None).metadata == {"tags": ["bird", "grey"]}
 
 
-@pytest.mark.parametrize("word", ["", " ", "a\nb", "x" * 129])
+@each("word", ["", " ", "a\nb", "x" * 129])
 def test_what_is_no_word_is_no_tag(core: Core, word: str) -> None:
     with pytest.raises(Invalid):
         tag(core, add(core, "Herons fish").id, word)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from each import each
 from memoryd.client import Client
 from memoryd.client.errors import Forbidden, Invalid, NotFound, StorageFull
 from memoryd.client.protocol import MAX_ENTRIES, Get, KeyedEntry, List, Memory, NewMemory, PutMany, WerePut
@@ -79,7 +80,7 @@ def test_the_same_again_changes_nothing(core: Core) -> None:
     assert (outcomes(again), again.operation) == (["unchanged", "absent"], None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("bad", "why"),
     [
         (entry("", "no key"), "Entry 1: The key '' must be a text of"),

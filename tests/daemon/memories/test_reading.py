@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import Get, GetStats, List, NewMemory, Operations
 from memoryd.daemon.core.core import Core
@@ -30,7 +31,7 @@ def shelf(core: Core, clock: Any) -> Core:
     return core
 
 
-@pytest.mark.parametrize(
+@each(
     ("sort", "order"),
     [
         ("created", ["two", "three", "one"]),

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client.errors import AmbiguousId, Conflict, Invalid, NotFound
 from memoryd.client.protocol import ExportMemories, Feedback, Get, History, Memory, Share, Shared, Update
 from memoryd.daemon.core.core import Core
@@ -113,7 +114,7 @@ def test_a_link_to_what_one_does_not_see_is_like_a_missing_one(core: Core) -> No
     assert get(core, there).contradicts == [here]
 
 
-@pytest.mark.parametrize("to", ["acme/api/alpha", "acme/api/beta", "acme/api/alpha/in", "other"])
+@each("to", ["acme/api/alpha", "acme/api/beta", "acme/api/alpha/in", "other"])
 def test_memories_are_shared_outward_only(core: Core, to: str) -> None:
     id = add(core, "Deploys are on Tuesday", PLACE).id
     with pytest.raises(Invalid):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client.protocol import Namespaces
 from memoryd.daemon.core.core import Core
 from workbench import add, ask, delete
@@ -23,7 +24,7 @@ def names(core: Core, **fields: Any) -> list[str]:
     return [one.name for one in ask(core, Namespaces(**fields)).namespaces]
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "found"),
     [
         ({}, PLACES),

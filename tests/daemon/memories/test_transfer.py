@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from conversing import problems
+from each import each
 from memoryd.client.errors import Conflict, Invalid, StorageFull
 from memoryd.client.protocol import (
     Erase,
@@ -401,7 +402,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "reason"), BAD, ids=map(str, range(len(BAD))))
+@each(("fields", "reason"), BAD, ids=map(str, range(len(BAD))))
 def test_a_record_that_cannot_be_is_refused_and_nothing_of_its_call_is_written(
     core: Core, fields: dict[str, Any], reason: str
 ) -> None:

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
+from each import each
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.cues import CUES, read_said
 from memoryd.daemon.search.hints import read_hints
@@ -20,7 +19,7 @@ def row(content: str, created_at: float = LONG_AGO, metadata: str = "{}") -> Row
     return make_row(content, type="turn", created_at=created_at, updated_at=created_at, metadata=metadata)
 
 
-@pytest.mark.parametrize(
+@each(
     ("question", "content", "fields", "cues"),
     [
         ("What did Caroline research?", "Caroline: I looked into agencies", {}, ["speaker"]),
@@ -56,7 +55,7 @@ def test_a_cue_holds_where_the_memory_fits(
     assert [cue.name for cue in CUES if cue.holds(asked, said)] == cues
 
 
-@pytest.mark.parametrize(
+@each(
     ("question", "state"),
     [
         ("What is the retry limit today?", "present"),

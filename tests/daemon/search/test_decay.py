@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from each import each
 from memoryd import models
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
@@ -102,14 +103,14 @@ def ranking(core: Core, question: str = QUESTION, **options: Any) -> list[str | 
     return [hit.path for hit in search(core, question, limit=5, touch=False, **options)]
 
 
-@pytest.mark.parametrize("options", [{}, {"profile": "memweave", "half_life_days": ENDLESS}])
+@each("options", [{}, {"profile": "memweave", "half_life_days": ENDLESS}])
 def test_without_decay_a_stale_vote_wins(club: Core, options: dict[str, Any]) -> None:
     first = ranking(club, **options)[0]
     assert first is not None
     assert first.startswith(("memory/2025-", "memory/2026-0"))  # half a year old at least
 
 
-@pytest.mark.parametrize("profile", ["default", "memweave"])
+@each("profile", ["default", "memweave"])
 def test_with_a_half_life_today_is_first_and_the_file_without_a_date_stays(club: Core, profile: str) -> None:
     paths = ranking(club, profile=profile, half_life_days=90.0)
     assert paths[0] == TODAY
@@ -125,8 +126,8 @@ def test_of_notes_so_old_that_nothing_is_left_the_better_match_is_first(words_on
     assert [path for path in paths if path in texts] == list(texts)
 
 
-@pytest.mark.parametrize("question", ["What are we reading now?", "Which genre won the last vote?"])
-@pytest.mark.parametrize("profile", ["default", "memweave"])
+@each("question", ["What are we reading now?", "Which genre won the last vote?"])
+@each("profile", ["default", "memweave"])
 def test_today_is_first_however_a_person_asks(meaning: Core, question: str, profile: str) -> None:
     assert ranking(meaning, question, profile=profile, half_life_days=90.0)[0] == TODAY
 

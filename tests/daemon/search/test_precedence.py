@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from conversing import FACTS, in_each_place, observe, settle, talk
+from each import each
 from memoryd.client.protocol import Hit, NewTurn
 from memoryd.daemon.core.core import Core
 from workbench import add, search, trace
@@ -159,7 +160,7 @@ def versions(core: Core) -> tuple[str, str, str]:
     return made[0].id, made[1].id, made[2].id
 
 
-@pytest.mark.parametrize(
+@each(
     ("question", "places"),
     [
         ("What is the retry limit of the importer? Is it 3", (2, 1, 0)),

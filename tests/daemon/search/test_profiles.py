@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.daemon.search.fuse import rrf
 from memoryd.daemon.search.profiles import (
     DAY_S,
@@ -35,7 +36,7 @@ def ranked(profile: str, *arguments: Any, **fields: Any) -> float:
     return PROFILES[profile].rank(facet(*arguments, **fields))
 
 
-@pytest.mark.parametrize(
+@each(
     ("age", "half_life", "share"),
     [(0, 30, 1.0), (30, 30, 0.5), (60, 30, 0.25), (15, 30, 0.707107), (90, 90, 0.5), (365, 30, 0.000217)],
 )
@@ -49,7 +50,7 @@ def test_a_date_in_the_future_is_now() -> None:
     assert elapsed_days(NOW - 36 * 3600, NOW) == 1.5
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "date"),
     [
         ("memory/2026-03-01.md", "2026-03-01"),
@@ -70,7 +71,7 @@ def test_only_a_daily_file_has_a_date(path: str | None, date: str | None) -> Non
 # memweave ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "expected"),
     [
         ({"path": "memory/2026-03-01.md"}, 0.4),  # 30 days: half of 0.8
@@ -87,7 +88,7 @@ def test_memweave_decays_daily_files_alone(fields: dict[str, Any], expected: flo
     assert ranked("memweave", 0.8, **fields) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@each(
     ("similarity", "bm25", "expected"),
     [(1.0, 1.0, 0.85), (0.5, 0.0, 0.35), (0.0, 3.0, 0.225), (0.8, 4.0, 0.8), (None, 9.0, 0.27), (-0.2, 0.0, 0.0)],
 )
@@ -99,7 +100,7 @@ def test_memweave_weighs_cosine_and_saturated_bm25(similarity: float | None, bm2
 # memori --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("count", "unread_days", "expected"),
     [
         (0, None, 1.0),  # never accessed
@@ -122,7 +123,7 @@ def test_memori_ages_neither_what_is_pinned_nor_what_is_read_in_the_future() -> 
     assert ranked("memori", 1.0, last_accessed_at=NOW + DAY_S) == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("ranks", "expected"),
     [((1, 1), 2 / 61), ((1, 2), 1 / 61 + 1 / 62), ((5, None), 1 / 65 + 1 / 91), ((None, 30), 1 / 91 + 1 / 90)],
 )
@@ -136,7 +137,7 @@ def test_memori_counts_what_an_arm_misses_as_just_below_its_last(
 # swarm ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("age", "count", "unread_days", "expected"),
     [
         (0, 0, None, 1.0),
@@ -166,7 +167,7 @@ def test_swarm_ages_neither_what_is_pinned_nor_what_is_from_the_future() -> None
 # cache ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("similarity", "age", "importance", "constant", "expected"),
     [
         (1.0, 0, 1.0, 7, 1.0),
@@ -197,7 +198,7 @@ def test_cache_gives_l1_a_week_and_l2_a_month_and_ranks_members_of_a_node_by_the
 # default -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "expected"),
     [
         ({"created_at": 0.0}, 0.8),  # no age unless asked
@@ -212,6 +213,6 @@ def test_the_default_decays_only_when_a_half_life_is_asked_for(fields: dict[str,
     assert ranked("default", 0.8, **fields) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("bm25", "best", "expected"), [(0.0, 0.0, 0.0), (2.0, 4.0, 0.5), (4.0, 4.0, 1.0)])
+@each(("bm25", "best", "expected"), [(0.0, 0.0, 0.0), (2.0, 4.0, 0.5), (4.0, 4.0, 1.0)])
 def test_the_default_takes_words_as_a_share_of_the_best(bm25: float, best: float, expected: float) -> None:
     assert normalise(bm25, best) == expected

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
@@ -26,7 +27,7 @@ def shelf(core: Core) -> Core:
     return core
 
 
-@pytest.mark.parametrize(
+@each(
     ("filters", "left"),
     [
         ({}, {"one", "two", "three"}),
@@ -50,7 +51,7 @@ def shelf(core: Core) -> Core:
         ({"namespace": "a/b", "type": ["fact"]}, {"two"}),
     ],
 )
-@pytest.mark.parametrize("query", ["heron", "absent"])
+@each("query", ["heron", "absent"])
 def test_every_filter_holds_for_words_and_for_meaning(
     shelf: Core, query: str, filters: dict[str, Any], left: set[str]
 ) -> None:
@@ -127,7 +128,7 @@ def test_a_query_that_cannot_be_asked_is_refused(core: Core, query: str) -> None
         search(core, query)
 
 
-@pytest.mark.parametrize("query", ['"', "AND", "*", "NEAR(a b)", "what is it", "你好", "😀", "\x00", "x" * 100_000])
+@each("query", ['"', "AND", "*", "NEAR(a b)", "what is it", "你好", "😀", "\x00", "x" * 100_000])
 def test_any_other_query_is_answered(core: Core, query: str) -> None:
     add(core, "heron fishes")
     assert len(search(core, query)) == 1

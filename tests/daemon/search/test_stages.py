@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversing import talk
+from each import each
 from memoryd.client.protocol import Explain, Search
 from memoryd.daemon import search as package
 from memoryd.daemon.arrays.lexical import TextQuery
@@ -64,7 +65,7 @@ def scores(state: Retrieval) -> dict[int, float]:
 # Fuse ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("similarity", "bm25", "best", "weight", "score"),
     [
         (0.8, 4.0, 8.0, 0.7, 0.7 * 0.8 + 0.3 * 0.5),
@@ -81,7 +82,7 @@ def test_weighted(similarity: float | None, bm25: float | None, best: float, wei
     assert weigh(similarity, bm25, best, weight) == pytest.approx(score)
 
 
-@pytest.mark.parametrize(
+@each(
     ("ranks", "score"),
     [((1, 1), 1.0), ((1, None), 0.5), ((2, 1), (1 / 62 + 1 / 61) * 61 / 2), ((61, 61), 61 / 121), ((None, None), 0.0)],
 )
@@ -349,9 +350,7 @@ def test_the_deadline_is_on_the_monotonic_clock_and_never_negative(core: Core) -
     assert state.remaining_s() == 0.0
 
 
-@pytest.mark.parametrize(
-    ("limit", "multiplier", "depth"), [(1, None, 50), (10, None, 50), (20, None, 80), (20, 10, 200)]
-)
+@each(("limit", "multiplier", "depth"), [(1, None, 50), (10, None, 50), (20, None, 80), (20, 10, 200)])
 def test_candidates_are_the_multiplier_times_the_limit_and_at_least_fifty(
     core: Core, limit: int, multiplier: int | None, depth: int
 ) -> None:

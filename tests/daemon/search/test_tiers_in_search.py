@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from each import each
 from memoryd.client.protocol import Get, GetContext, Hit, List, NewTurn, Observe, WhyNot
 from memoryd.daemon.context import preparing
 from memoryd.daemon.conversations import judging
@@ -137,7 +138,14 @@ def test_the_last_turns_are_found_by_their_words_and_marked_l0(core: Core) -> No
     assert all(0.0 <= hit.score <= 1.0 for hit in hits)
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def weir(core: Core) -> Core:
+    observe(core, ["a heron at the weir"], "a")
+    add(core, "elsewhere", "c")
+    return core
+
+
+@each(
     ("options", "expected"),
     [
         ({}, True),
@@ -157,10 +165,8 @@ def test_the_last_turns_are_found_by_their_words_and_marked_l0(core: Core) -> No
         ({"namespace": "c"}, False),
     ],
 )
-def test_filters_and_reach_hold_for_turns_as_well(core: Core, options: dict[str, Any], expected: bool) -> None:
-    observe(core, ["a heron at the weir"], "a")
-    add(core, "elsewhere", "c")
-    assert ("a heron at the weir" in found(core, "heron", **options)) == expected
+def test_filters_and_reach_hold_for_turns_as_well(weir: Core, options: dict[str, Any], expected: bool) -> None:
+    assert ("a heron at the weir" in found(weir, "heron", **options)) == expected
 
 
 def test_a_turn_is_read_once_however_often_it_is_searched(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:

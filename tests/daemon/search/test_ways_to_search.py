@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from each import each
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol import Get, Hits, List, NewMemory, NewTurn, Observe, Search
 from memoryd.daemon.core.core import Core
@@ -93,7 +94,7 @@ def test_a_vector_is_searched_whatever_its_length(filled: Core) -> None:
     assert len(search(filled, "herons", vector=longer, limit=3)) == 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "says"),
     [
         ({}, "query is empty"),

@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from conversing import observe, settle, talk
+from each import each
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import Feedback, NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
@@ -53,7 +54,7 @@ def test_of_a_memory_out_of_reach_the_owner_is_told_where_it_is(core: Core) -> N
         why(core, "%")
 
 
-@pytest.mark.parametrize(
+@each(
     ("filters", "reason"),
     [
         ({"type": ["lesson", "rule"]}, "its type is fact, not lesson or rule"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 import msgspec
 import pytest
 
+from each import each
 from memoryd.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Unauthenticated, protocol
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import DECLARED, METHODS, AddMany, AddToken, Authenticate, NewMemory, RevokeToken, Role
@@ -587,7 +588,7 @@ def test_where_tokens_are_wanted_a_revoked_one_is_named_as_such(strict: "Daemon"
 # Rules ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("namespace", "own", "seen", "agents", "leads"),
     [
         ("a/b", True, True, True, True),
@@ -612,9 +613,7 @@ def test_nobody_owns_nothing() -> None:
     assert not NOBODY.may_change("a")
 
 
-@pytest.mark.parametrize(
-    "fields", [{"namespace": ""}, {"namespace": "a//b"}, {"name": ""}, {"name": "x" * 65}, {"name": "a\nb"}]
-)
+@each("fields", [{"namespace": ""}, {"namespace": "a//b"}, {"name": ""}, {"name": "x" * 65}, {"name": "a\nb"}])
 def test_a_token_needs_a_name_and_a_namespace(client: Client, fields: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         client.call(AddToken(**{"name": "alpha", "namespace": "acme", **fields}))

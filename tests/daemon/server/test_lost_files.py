@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from configs import NO_MODEL
+from each import each
 from memoryd.client import MemorydError, StorageFailed
 from memoryd.client.protocol import Backup, Erase, Jobs, RunJob, Verify
 from memoryd.daemon import __main__ as entry
@@ -172,7 +173,7 @@ def test_the_end_of_such_a_daemon_harms_none_that_has_its_place(process: "Proces
         heir.stop()
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "error", "is_of_loss"), [(LOST, OSError("gone"), True), (LOST, None, False), (0, OSError("gone"), False)]
 )
 def test_what_cannot_be_closed_after_a_loss_changes_no_exit_code(

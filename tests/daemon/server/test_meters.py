@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from each import each
 from memoryd.client import AsyncClient, Client
 from memoryd.client.protocol import LATENCY_LIMITS_S, Add, AddToken, GetStats, NewMemory, NewTurn, Observe
 from memoryd.daemon.server.meters import SIZE, TURN_S, Meters, find_bucket, percentile, sum_coarse
@@ -53,7 +54,7 @@ def test_coarse_counts_are_how_many_took_no_longer(took_s: list[float]) -> None:
     assert sum_coarse(counted(took_s)) == expected
 
 
-@pytest.mark.parametrize(("took_s", "expected"), [(-1.0, 0), (0.0, 0), (1e-9, 0), (1e6, SIZE - 1), (1.0, 160)])
+@each(("took_s", "expected"), [(-1.0, 0), (0.0, 0), (1e-9, 0), (1e6, SIZE - 1), (1.0, 160)])
 def test_times_beyond_all_buckets_go_into_the_first_and_the_last(took_s: float, expected: int) -> None:
     assert find_bucket(took_s) == expected
 
@@ -96,7 +97,7 @@ def test_the_recent_past_forgets_what_the_whole_keeps() -> None:
     assert found.p95_ms == pytest.approx(500.0, rel=0.09)
 
 
-@pytest.mark.parametrize(("later_s", "calls"), [(1.0, 3), (40.0, 3), (70.0, 0), (4000.0, 0)])
+@each(("later_s", "calls"), [(1.0, 3), (40.0, 3), (70.0, 0), (4000.0, 0)])
 def test_calls_that_are_a_minute_old_are_not_recent(later_s: float, calls: int) -> None:
     meters = Meters()
     for _ in range(3):
@@ -124,7 +125,7 @@ def test_no_call_is_lost_however_they_are_apart(pauses_s: list[float]) -> None:
 # Clients -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "name"),
     [
         (["/usr/bin/python3.12", "-P", "/opt/agent/agent.py", "--fast"], "agent.py"),

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from each import each
 from memoryd.client import Client
 from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Untrusted
 from memoryd.client.protocol import MAX_VALUE_BYTES, Request
@@ -37,7 +38,7 @@ def _request(**call: Any) -> Request:
     return Request(1, 1, msgspec.Raw(msgspec.msgpack.encode(call)))
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         {"method": "search", "query": "x", "metadata": MANY},
@@ -45,7 +46,6 @@ def _request(**call: Any) -> Request:
         {"method": "add_many", "memories": [{"content": "x"}, {"content": "y", "metadata": MANY}]},
         {"method": "tag", "id": "abcd", "values": MANY},
     ],
-    ids=lambda call: call["method"],
 )
 def test_metadata_of_many_small_values_is_refused_before_they_take_memory(call: dict[str, Any]) -> None:
     request = _request(**call)
@@ -72,7 +72,7 @@ def test_metadata_of_a_memory_with_a_key_may_be_large(client: Client) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         {"x" * 1_000_000: [""] * 200_000},
@@ -289,7 +289,7 @@ def test_an_event_is_one_line_of_fields() -> None:
     assert _line("it is so", under_systemd=True) == '<4>level=warning part=server.server msg="it is so"'
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ('a "quoted" word', r'"a \"quoted\" word"'),
@@ -405,7 +405,7 @@ def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.M
         listen.listen(folder / "s")
 
 
-@pytest.mark.parametrize(
+@each(
     ("pid", "count"),
     [(None, None), ("1", "1"), (str(os.getpid()), "2"), (str(os.getpid()), "0"), ("x", "1")],
     ids=["none", "another process's", "two", "not one", "no number"],
@@ -436,7 +436,7 @@ def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
     assert loaded.model == config.ModelConfig()
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["[tiers]\nring = 0", "[server]\nmax_connections = 0", "[server]\nx = 1", "[log]\nx = 1", "= 1", "tiers = 1"],
 )
@@ -446,7 +446,7 @@ def test_a_wrong_configuration_is_invalid_and_names_its_file(folder: Path, text:
         config.load(folder / "c.toml")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentence"),
     [
         ("[tiers]\nrings = 9", "there is no setting `rings` in [tiers] (did you mean `ring`?)"),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memoryd
+from each import each
 from memoryd.daemon.server import succession
 from memoryd.daemon.server.envelope import FAREWELL
 from memoryd.daemon.server.succession import Succession, is_newer, read_installed_version
@@ -22,15 +23,13 @@ def _do_nothing() -> None:
     pass
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("0.2.0", "0.1.9"), ("0.10", "0.9"), ("1", "0.99.99"), ("0.1.0.1", "0.1"), ("2.0rc1", "1.9")]
-)
+@each(("one", "other"), [("0.2.0", "0.1.9"), ("0.10", "0.9"), ("1", "0.99.99"), ("0.1.0.1", "0.1"), ("2.0rc1", "1.9")])
 def test_a_release_is_newer_by_its_numbers(one: str, other: str) -> None:
     assert is_newer(one, other)
     assert not is_newer(other, one)
 
 
-@pytest.mark.parametrize(("one", "other"), [("0.1", "0.1.0"), ("0.2.0rc1", "0.2.0"), ("1.0.dev3+g1", "1.0"), ("", "x")])
+@each(("one", "other"), [("0.1", "0.1.0"), ("0.2.0rc1", "0.2.0"), ("1.0.dev3+g1", "1.0"), ("", "x")])
 def test_what_has_the_same_numbers_is_not_newer(one: str, other: str) -> None:
     assert not is_newer(one, other)
     assert not is_newer(other, one)
@@ -55,7 +54,7 @@ def test_what_is_installed_is_read_anew(monkeypatch: pytest.MonkeyPatch, folder:
     assert read_installed_version() == memoryd.__version__
 
 
-@pytest.mark.parametrize(
+@each(
     ("client", "on_disk", "uptime_s", "restarting"),
     [
         ("9.0", "9.0", 10.0, True),

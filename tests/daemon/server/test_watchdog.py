@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from each import each
 from memoryd.daemon.server import watchdog
 from memoryd.daemon.store.store import Store
 from waiting import wait_until
@@ -26,7 +27,7 @@ def told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socke
         yield hearer
 
 
-@pytest.mark.parametrize(
+@each(
     ("limit", "pid", "expected"),
     [
         ("30000000", "own", 10.0),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import List
 from memoryd.daemon.store import rows
@@ -47,7 +48,7 @@ def filled(store: Store) -> Store:
     return store
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "left"),
     [
         ({}, {"one", "two", "three"}),
@@ -81,7 +82,7 @@ def test_thousands_of_ids_are_one_filter(filled: Store) -> None:
     assert chosen(filled, ids=ids) == {"one", "two"}
 
 
-@pytest.mark.parametrize("id", ["", "%%%%", "aaa", "AAAA", "aaaa' OR '1'='1"])
+@each("id", ["", "%%%%", "aaa", "AAAA", "aaaa' OR '1'='1"])
 def test_an_id_that_is_none_is_refused(filled: Store, id: str) -> None:
     with pytest.raises(Invalid):
         chosen(filled, ids=[id])
@@ -104,14 +105,19 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_metadata_is_compared_with_its_type(store: Store, value: Any) -> None:
+@pytest.fixture
+def valued(store: Store) -> Store:
     with_metadata(store, *VALUES)
     insert(store, "without the key")
+    return store
+
+
+@each("value", VALUES)
+def test_metadata_is_compared_with_its_type(valued: Store, value: Any) -> None:
     expected = {repr(value)} | {
         repr(other) for other in VALUES if isinstance(other, list) and value in other and value is not True
     }
-    assert chosen(store, metadata={"key": value}) == expected
+    assert chosen(valued, metadata={"key": value}) == expected
 
 
 def test_a_list_holds_when_it_contains_the_value_and_an_object_never_does(store: Store) -> None:
@@ -138,7 +144,7 @@ def test_a_key_with_dots_or_brackets_is_a_key_and_not_a_path(store: Store) -> No
         assert chosen(store, metadata={key: 1}) == {"flat"}
 
 
-@pytest.mark.parametrize("key", ["", '"', 'a" OR 1=1', "a\\", "a\nb", "\x00", "a" * 129])
+@each("key", ["", '"', 'a" OR 1=1', "a\\", "a\nb", "\x00", "a" * 129])
 def test_a_key_that_could_leave_its_quotes_is_refused(store: Store, key: str) -> None:
     with pytest.raises(Invalid, match="metadata key"):
         chosen(store, metadata={key: 1})

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Add, AddToken, Get, List, NewMemory
 from memoryd.daemon.core.core import Core
@@ -22,7 +23,14 @@ def reached(store: Store, name: str, reach: str | None) -> set[str]:
     return set(ALL) if numbers is None else {store.namespaces.name(number) for number in numbers}
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def all_names(store: Store) -> Store:
+    for number, place in enumerate(ALL):
+        insert(store, f"text {number}", place)
+    return store
+
+
+@each(
     ("name", "reach", "seen"),
     [
         ("a/b", "visible", {"a/b", "a", ""}),
@@ -43,10 +51,8 @@ def reached(store: Store, name: str, reach: str | None) -> set[str]:
         ("new", "subtree", set()),
     ],
 )
-def test_reach(store: Store, name: str, reach: str | None, seen: set[str]) -> None:
-    for number, place in enumerate(ALL):
-        insert(store, f"text {number}", place)
-    assert reached(store, name, reach) == seen
+def test_reach(all_names: Store, name: str, reach: str | None, seen: set[str]) -> None:
+    assert reached(all_names, name, reach) == seen
 
 
 PART = st.sampled_from(["a", "ab", "b", "%", "_", "ä", "a b"])
@@ -59,7 +65,7 @@ def test_visible_is_own_and_enclosing_never_a_sibling(here: str, there: str) -> 
     assert (there in namespaces.list_enclosing(here)) == (parts[: len(other)] == other)
 
 
-@pytest.mark.parametrize("name", ["/a", "a/", "a//b", " ", "a/ /b", "a\nb", "\x00", "/".join("a" * 17), "a" * 513])
+@each("name", ["/a", "a/", "a//b", " ", "a/ /b", "a\nb", "\x00", "/".join("a" * 17), "a" * 513])
 def test_a_bad_name_is_refused_before_anything_else(name: str, core: Core) -> None:
     with pytest.raises(Invalid, match="namespace"):
         namespaces.check(name)

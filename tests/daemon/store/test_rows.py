@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 from memoryd.daemon.store import queries, rows
 from memoryd.daemon.store.store import Store
@@ -26,9 +27,7 @@ def resolve(store: Store, prefix: str, condition: str = "TRUE") -> str:
         return rows.resolve(connection, prefix, condition).id
 
 
-@pytest.mark.parametrize(
-    ("prefix", "whole"), [("abff", OTHER), ("abcd0", FIRST), (SECOND, SECOND), (OTHER[:31], OTHER)]
-)
+@each(("prefix", "whole"), [("abff", OTHER), ("abcd0", FIRST), (SECOND, SECOND), (OTHER[:31], OTHER)])
 def test_a_unique_prefix_finds_its_row(filled: Store, prefix: str, whole: str) -> None:
     assert resolve(filled, prefix) == whole
 
@@ -58,9 +57,7 @@ def test_an_unknown_prefix_is_not_found(filled: Store) -> None:
         resolve(filled, "abce")
 
 
-@pytest.mark.parametrize(
-    "prefix", ["", "abc", "%", "%%%%", "____", "abc_", "ABCD", "abcg", "a" * 33, "abcd' OR 1=1 --", "ab\0d"]
-)
+@each("prefix", ["", "abc", "%", "%%%%", "____", "abc_", "ABCD", "abcg", "a" * 33, "abcd' OR 1=1 --", "ab\0d"])
 def test_what_is_no_prefix_is_refused(filled: Store, prefix: str) -> None:
     with pytest.raises(Invalid, match="is not an id"):
         resolve(filled, prefix)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import List
 from memoryd.daemon.store import rows
@@ -36,7 +37,7 @@ def filled(store: Store) -> Store:
     return store
 
 
-@pytest.mark.parametrize(
+@each(
     ("where", "left"),
     [
         ({"color": "red"}, {"one"}),
@@ -79,7 +80,7 @@ def test_each_operator_leaves_what_it_says(filled: Store, where: dict[str, Any],
     assert find(filled, where) == left
 
 
-@pytest.mark.parametrize(
+@each(
     ("where", "says"),
     [
         ({"score": {"$near": 1}}, "no operator for score"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from each import each
 from imports import importers
 from memoryd.client import offline
 from memoryd.client.errors import ModelUnavailable
@@ -41,7 +42,7 @@ def test_every_module_that_reaches_out_is_known() -> None:
     ], "a new way out must ask `is_offline` and stand in the README"
 
 
-@pytest.mark.parametrize(("value", "expected"), [("", False), ("0", False), ("1", True), ("yes", True)])
+@each(("value", "expected"), [("", False), ("0", False), ("1", True), ("yes", True)])
 def test_the_environment_sets_it(value: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYD_OFFLINE", value)
     assert is_offline() is expected
@@ -58,12 +59,12 @@ def test_the_settings_set_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert is_offline()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost", "LocalHost"])
+@each("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost", "LocalHost"])
 def test_loopback_is_this_machine(host: str) -> None:
     assert is_here(host)
 
 
-@pytest.mark.parametrize("host", ["10.0.0.1", "0.0.0.0", "api.example.org", "localhost.example.org", ""])
+@each("host", ["10.0.0.1", "0.0.0.0", "api.example.org", "localhost.example.org", ""])
 def test_all_else_is_not(host: str) -> None:
     assert not is_here(host)
 

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from each import each
 from memoryd.daemon.workspaces.editing import append, cut, find_item, split
 
 STYLES = [
@@ -56,12 +57,12 @@ STYLES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), STYLES)
+@each(("text", "expected"), STYLES)
 def test_a_note_is_added_in_the_style_of_the_file(text: str, expected: str) -> None:
     assert append(text, "x").text == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "note", "expected"),
     [
         ("- a\n", "one\ntwo\n\nthree", "- a\n- one\n  two\n\n  three\n"),
@@ -157,7 +158,7 @@ def test_the_lines_that_are_told_are_those_of_the_note(text: str, note: str) -> 
     assert told[0].lstrip("\ufeff").endswith(given_lines[0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "lines", "left", "gone"),
     [
         ("- a\n- b\n- c\n", (2, 2), "- a\n- c\n", "- b\n"),
@@ -177,7 +178,7 @@ def test_lines_are_taken_out_whole(text: str, lines: tuple[int, int], left: str,
     assert "".join(split(text)[edit.start_line - 1 : edit.end_line]) == gone
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "line", "expected"),
     [
         ("- a\n- b\n", 1, (1, 1)),

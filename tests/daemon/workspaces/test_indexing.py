@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from notes import sections, write
 
+from each import each
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Get, List, Search
 from memoryd.client.times import seconds
@@ -272,7 +273,7 @@ def test_workspaces_do_not_share_folders_or_namespaces(core: Core, root: Path, p
         registry.add(core, str(other), "one", ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "says"),
     [
         ("/nowhere/at/all", "does not exist"),
@@ -286,7 +287,7 @@ def test_what_is_no_folder_is_refused(core: Core, path: str, says: str) -> None:
         registry.add(core, path, None, ())
 
 
-@pytest.mark.parametrize("glob", ["/etc/*.md", "../*.md", "a/../../b.md", "/"])
+@each("glob", ["/etc/*.md", "../*.md", "a/../../b.md", "/"])
 def test_patterns_that_lead_out_of_the_folder_are_refused(core: Core, root: Path, glob: str) -> None:
     with pytest.raises(Invalid, match="pattern"):
         registry.add(core, str(root), None, [glob])

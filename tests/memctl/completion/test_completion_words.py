@@ -7,6 +7,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
+from each import each
 from memoryd.client.programs.memctl.commands import list_commands, verbs
 from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import GetStats, Job, JobList, Jobs, List, ListTokens, Memory, Page, Token, TokenList
@@ -34,7 +35,7 @@ def test_commands_are_completed(words: Any) -> None:
     assert words("--namespace", "acme", "--json", "sea") == ["search"]
 
 
-@pytest.mark.parametrize("first", sorted({name.split()[0] for name in list_commands() if " " in name}))
+@each("first", sorted({name.split()[0] for name in list_commands() if " " in name}))
 def test_verbs_are_completed(words: Any, first: str) -> None:
     assert words(first) == [first]
     assert words(first, "") == verbs(first)
@@ -43,13 +44,13 @@ def test_verbs_are_completed(words: Any, first: str) -> None:
     assert words(first, "--j") == ["--json"]
 
 
-@pytest.mark.parametrize("name", sorted(list_commands()))
+@each("name", sorted(list_commands()))
 def test_the_options_of_every_command_are_completed(words: Any, name: str) -> None:
     assert {"--json", "--socket", "--namespace"} <= set(words(*name.split(), "--"))
     assert all(word.startswith("--") for word in words(*name.split(), "-"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "expected"),
     [
         (("search", "--reach", "v"), ["visible"]),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from findings import Doctor
 
+from each import each
 from memoryd.client.programs.doctor import files
 
 MEMCTL = f"{sys.executable} -m memoryd.client.programs.memctl"
@@ -86,7 +87,7 @@ MOUNTS = """\
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "kind"),
     [("/", "ext4"), ("/home/u/d", "nfs4"), ("/home/a b/d", "ext4"), ("/homely/x", "xfs"), ("/homes", "ext4")],
 )

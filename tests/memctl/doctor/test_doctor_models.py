@@ -8,6 +8,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
+from each import each
 from memoryd.client.protocol import GetStatus, JobRun, ModelState, RunJob, Unread
 
 
@@ -15,7 +16,7 @@ def changed(fake: FakeDaemon, **fields: Any) -> None:
     fake.replies[GetStatus] = msgspec.structs.replace(fake.replies[GetStatus], **fields)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "state", "found", "fix"),
     [
         ("mini", "ready", "ok", ""),

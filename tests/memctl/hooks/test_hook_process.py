@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from configs import NO_JOBS, NO_MODEL
+from each import each
 from hosting import Agent
 from memoryd.client import Client
 from memoryd.client.programs.hooks import answering, hosts, spool
@@ -61,10 +62,8 @@ def send_spooled(agent: Agent, folder: Path) -> None:
 # Fail open -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", HOSTS)
-@pytest.mark.parametrize(
-    "data", [b"", b"not json", b"[]", b'{"prompt": "\xff"}', b'{"prompt": 1, "session_id": {}}', DEEP]
-)
+@each("name", HOSTS)
+@each("data", [b"", b"not json", b"[]", b'{"prompt": "\xff"}', b'{"prompt": 1, "session_id": {}}', DEEP])
 def test_bad_input_is_answered_with_nothing(name: str, data: bytes, folder: Path, project: Path) -> None:
     done = Agent(name, folder, project).run("prompt", data)
     assert done.code == 0
@@ -72,7 +71,7 @@ def test_bad_input_is_answered_with_nothing(name: str, data: bytes, folder: Path
     assert spooled(folder) == []
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["prompt", "--agent"], ["prompt", "--agent", "nobody"]])
+@each("words", [[], ["nonsense"], ["prompt", "--agent"], ["prompt", "--agent", "nobody"]])
 def test_a_wrong_command_line_is_said_on_stderr_alone(words: list[str], agent: Agent) -> None:
     command = [sys.executable, "-m", "memoryd.client.programs.memctl", "hook", *words]
     done = subprocess.run(command, input=b"{}", capture_output=True, env=agent.environment)
@@ -249,7 +248,7 @@ def test_a_nul_byte_costs_a_prompt_nothing_else(process: Process, agent: Agent) 
         assert [content for *_, content in turns(client)] == [f"{SAYING}."]
 
 
-@pytest.mark.parametrize(
+@each(
     ("escaped", "read"),
     [(r"a \ud83d b", "a \ufffd b"), (r"\ude00\ud83d\ude00", "\ufffd😀"), (r"C:\\ud83d \ud83dx", "C:\\ud83d \ufffdx")],
 )
@@ -422,7 +421,7 @@ def test_the_first_session_alone_is_given_how_to_keep_nothing(process: Process, 
     assert agent.hook("session-start", source="startup").said == ""
 
 
-@pytest.mark.parametrize("word", ["off", "OFF", "0", "on", ""])
+@each("word", ["off", "OFF", "0", "on", ""])
 def test_the_environment_keeps_turns_from_being_sent(agent: Agent, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     monkeypatch.setenv("MEMORYD_OBSERVE", word)
     asked = answering.read_event("prompt", "claude-code", json.dumps(agent.given("prompt", prompt="Ship it")).encode())
@@ -560,8 +559,8 @@ def test_a_hook_killed_at_any_moment_loses_no_line_that_another_wrote(folder: Pa
 # The protocol --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", HOSTS)
-@pytest.mark.parametrize("event", EVENTS)
+@each("name", HOSTS)
+@each("event", EVENTS)
 def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, folder: Path) -> None:
     host = HOSTS[name]
     assert event in host.events, f"give {event!r} a row in the events of {name!r} in HOSTS"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fake_daemon import Memctl
 
+from each import each
 from memoryd.client.errors import Conflict
 from memoryd.client.programs.hooks import installing, tomltext
 from memoryd.client.programs.hooks.hosts import HOSTS
@@ -53,7 +54,7 @@ def contents(home: Path) -> dict[str, bytes]:
     return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("agent", HOSTS)
+@each("agent", HOSTS)
 def test_each_agent_has_hooks_a_server_and_golden_files_and_is_named_where_users_look(agent: str) -> None:
     host = HOSTS[agent]
     for held in filter(None, (host.files, host.project_files)):
@@ -119,7 +120,7 @@ def test_an_empty_object_of_the_users_stays_after_the_agent_wrote_the_file_anew(
     assert "Memories and the daemon stay" in done.err
 
 
-@pytest.mark.parametrize(("agent", "name"), MIXED)
+@each(("agent", "name"), MIXED)
 def test_golden_files_say_what_the_foreign_ones_said_and_no_less(agent: str, name: str) -> None:
     load = tomllib.loads if name.endswith(".toml") else json.loads
 
@@ -155,7 +156,7 @@ def test_what_was_changed_since_stays_and_only_our_entries_go(agent: str, home: 
 
 
 @pytest.mark.parametrize(("agent", "name"), EACH)
-@pytest.mark.parametrize("damage", ["{ // a comment\n}", "[1]\nx", "\ufeff{}", '{"a": 1,}', "\x00"])
+@each("damage", ["{ // a comment\n}", "[1]\nx", "\ufeff{}", '{"a": 1,}', "\x00"])
 def test_a_file_that_does_not_parse_is_left_and_the_block_is_printed(
     agent: str, name: str, damage: str, home: Path, memctl: Memctl
 ) -> None:

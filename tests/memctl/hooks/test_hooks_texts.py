@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.programs.hooks import jsontext, tomltext
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.hooks.parts import FilePart, Hooks, JsonServer, TomlServer
@@ -72,7 +73,7 @@ def test_what_is_put_in_beside_something_goes_without_a_trace(
         assert jsontext.remove(made, ("ours",)) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "path", "left"),
     [
         ('{"a": 1, "b": 2}', ("a",), '{"b": 2}'),
@@ -88,7 +89,7 @@ def test_one_thing_is_taken_out(text: str, path: jsontext.Path, left: str) -> No
     assert jsontext.remove(text, path) == left
 
 
-@pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", "\n\n", "[t]\na = 1\r\n", "# only a comment", "a = nan\n"])
+@each("text", ["", "a = 1", "a = 1\n", "\n\n", "[t]\na = 1\r\n", "# only a comment", "a = nan\n"])
 def test_a_toml_block_goes_without_a_trace(text: str) -> None:
     part = TomlServer()
     made = part.add(text, COMMAND)

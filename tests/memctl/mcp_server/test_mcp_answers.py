@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.inert import make_inert, make_lines_inert
 from memoryd.client.programs.mcp.answers import ToolResult, fit_answer, memory_line, shorten_texts
 from memoryd.client.programs.mcp.schemas import FoundMemory
@@ -74,7 +75,7 @@ def test_inert_lines_keep_their_number_and_close_nothing(text: str) -> None:
 FROM_A_FILE = {"namespace": "/", "source": "notes/MEMORY.md:3-7", "disagrees_with": ["aaaaaaaa", "bbbbbbbb"]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "expected"),
     [
         ({"source": "mcp"}, "fact, mcp] x"),

@@ -32,6 +32,7 @@ from fake_daemon import Memctl
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from each import each
 from memoryd.client.programs.loopback.guard import NOTE_S, SIGNED_IN, Guard, own_hosts
 from memoryd.client.programs.loopback.serving import bind_port, make_config
 from memoryd.client.programs.mcp import http as command
@@ -264,7 +265,7 @@ def test_each_guard_has_an_attack() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each(
     ("body", "status"),
     [(b"no JSON", 400), (b"[]", 400), (b"[" * 100_000, 400), (b'{"jsonrpc": "2.0"}', 400), (b" " * 5_000_000, 413)],
     ids=["text", "list", "deep", "no method", "large"],

@@ -34,6 +34,7 @@ import pytest
 import uvicorn
 from page import Served
 
+from each import each
 from memoryd.client import AsyncClient, Client
 from memoryd.client.programs.loopback import serving as connections
 from memoryd.client.programs.loopback.guard import Guard, own_hosts
@@ -180,7 +181,7 @@ SEAL = {
 }
 
 
-@pytest.mark.parametrize("path", ["/", "/static/app.js", "/static/none.js", "/api/none", "/api/call"])
+@each("path", ["/", "/static/app.js", "/static/none.js", "/api/none", "/api/call"])
 def test_every_answer_is_sealed(site: Served, path: str) -> None:
     for asked in (Attack("", 0, {}, "GET", path), Attack("", 0, {"host": "other"}, "GET", path)):
         _, headers, _ = ask(site.port, asked, "wrong")
@@ -244,7 +245,7 @@ def test_what_is_not_allowed_does_not_reach_the_daemon(site: Served) -> None:
     assert used.keys() & (relay.REFUSED - {"hello", "authenticate", "subscribe"}) == set()
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "code", "text"),
     [
         (b"", "invalid", "cannot be read"),

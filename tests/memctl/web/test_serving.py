@@ -13,6 +13,7 @@ import pytest
 from fake_daemon import Memctl
 from page import Served
 
+from each import each
 from memoryd.client.errors import MemorydError
 from memoryd.client.extras import advise
 from memoryd.client.programs.loopback.serving import bind_port
@@ -105,7 +106,7 @@ def test_without_the_extra_it_says_what_to_install(memctl: Memctl, monkeypatch: 
     assert (found.code, found.err) == (1, f"memctl: The page is an extra; {advise('web')}\n")
 
 
-@pytest.mark.parametrize("port", ["0", "65536", "-1", "web"])
+@each("port", ["0", "65536", "-1", "web"])
 def test_a_wrong_port_is_refused(memctl: Memctl, port: str) -> None:
     assert memctl("web", "--port", port).code == 2
 
@@ -119,6 +120,6 @@ def test_the_process_loads_neither_the_sdk_of_mcp_nor_what_the_daemon_needs() ->
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"[]\n"
 
 
-@pytest.mark.parametrize("module", ["topics.page", "web.workspaces"])
+@each("module", ["topics.page", "web.workspaces"])
 def test_what_other_folders_bring_to_the_page_can_be_imported_first(module: str) -> None:
     subprocess.run([sys.executable, "-c", f"import memoryd.client.programs.{module}"], check=True)

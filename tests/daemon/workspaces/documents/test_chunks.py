@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from each import each
 from memoryd.daemon.workspaces.documents.chunks import chunk
 from memoryd.daemon.workspaces.documents.document import Chunk
 
@@ -14,12 +15,12 @@ def places(chunks: list[Chunk]) -> list[tuple[int, int]]:
     return [(one.start_line, one.end_line) for one in chunks]
 
 
-@pytest.mark.parametrize("text", ["", "\n", " \n\t\n\n", "\r\n\r\n", "\N{LINE SEPARATOR}\n\f", "\ufeff"[1:]])
+@each("text", ["", "\n", " \n\t\n\n", "\r\n\r\n", "\N{LINE SEPARATOR}\n\f", "\ufeff"[1:]])
 def test_a_text_without_a_word_has_no_chunk(text: str) -> None:
     assert chunk(text) == []
 
 
-@pytest.mark.parametrize("text", ["word", "word\n", "word\r\n", "\n\nword\n\n"])
+@each("text", ["word", "word\n", "word\r\n", "\n\nword\n\n"])
 def test_one_line_is_one_chunk(text: str) -> None:
     (only,) = chunk(text)
     assert only.content == "word"
@@ -57,7 +58,7 @@ def test_a_sign_in_code_is_no_heading() -> None:
     assert [(one.heading, one.start_line, one.end_line) for one in chunks] == [("A", 1, 8)]
 
 
-@pytest.mark.parametrize(
+@each(
     "block",
     [
         "\n".join(f"- item {number} of the list" for number in range(12)),
@@ -146,7 +147,7 @@ def test_a_text_with_more_lines_than_the_parser_takes_keeps_its_headings() -> No
     assert max(len(one.content) for one in chunks) <= 1000
 
 
-@pytest.mark.parametrize("sign", ["\f", "\v", "\x1c", "\x85", "\N{LINE SEPARATOR}", "\N{PARAGRAPH SEPARATOR}", "\r"])
+@each("sign", ["\f", "\v", "\x1c", "\x85", "\N{LINE SEPARATOR}", "\N{PARAGRAPH SEPARATOR}", "\r"])
 def test_no_other_sign_than_a_line_end_counts_as_one(sign: str) -> None:
     chunks = chunk(f"one{sign}two\n\n# Head{sign}\nlast\n")
     assert places(chunks) == [(1, 1), (3, 4)]
@@ -164,9 +165,7 @@ def test_definitions_of_references_are_not_lost() -> None:
     assert [one.content for one in chunk(text)] == [text.rstrip()]
 
 
-@pytest.mark.parametrize(
-    "text", ["> " * 500 + "deep", "- " * 500 + "deep", "".join(f"{'  ' * n}- {n}\n" for n in range(300))]
-)
+@each("text", ["> " * 500 + "deep", "- " * 500 + "deep", "".join(f"{'  ' * n}- {n}\n" for n in range(300))])
 def test_deep_nesting_is_no_error(text: str) -> None:
     assert "".join(chunk(text)[-1].content.split())[-4:] in "".join(text.split())
 
@@ -198,7 +197,7 @@ def test_an_edit_changes_the_chunk_it_is_in_and_at_most_its_neighbour() -> None:
 # Links ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "names"),
     [
         ("see [[Note]]", ["note"]),

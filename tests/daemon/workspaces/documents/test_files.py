@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.workspaces.documents.document import Document, Limits
 from memoryd.daemon.workspaces.documents.files import build_document as from_bytes
@@ -33,7 +34,7 @@ def test_a_file_is_its_hash_state_front_matter_and_chunks(tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"\xef\xbb\xbf", b"---\ntype: x\n---\n", b" \r\n\t\r\n"])
+@each("data", [b"", b"\n", b"\xef\xbb\xbf", b"---\ntype: x\n---\n", b" \r\n\t\r\n"])
 def test_a_file_without_text_has_no_chunk_and_no_problem(tmp_path: Path, data: bytes) -> None:
     found = document(tmp_path, data)
     assert (found.chunks, found.problem) == ([], None)
@@ -84,7 +85,7 @@ def test_a_file_that_is_gone_is_none_and_a_root_that_is_gone_an_error(tmp_path: 
         read(tmp_path / "none", "a.md")
 
 
-@pytest.mark.parametrize("path", ["", "/etc/passwd", "../a.md", "a/../../b.md", "./a.md", "a//b.md", "a\0.md"])
+@each("path", ["", "/etc/passwd", "../a.md", "a/../../b.md", "./a.md", "a//b.md", "a\0.md"])
 def test_a_path_that_does_not_lead_down_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(Invalid, match="not a path below"):
         read(tmp_path, path)

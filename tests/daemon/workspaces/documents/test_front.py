@@ -1,9 +1,9 @@
 """Front matter: what is understood, and what is only reported."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from each import each
 from memoryd.client.times import seconds
 from memoryd.daemon.workspaces.documents.document import Front
 from memoryd.daemon.workspaces.documents.front import MAX_DEPTH, parse_front_matter
@@ -13,9 +13,7 @@ def front(text: str) -> tuple[Front, str | None]:
     return parse_front_matter(f"---\n{text}\n---\nbody".split("\n"))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "body", "---", "---\ntype: decision", "\n---\ntype: x\n---", "body\n---\ntype: x\n---"]
-)
+@each("text", ["", "body", "---", "---\ntype: decision", "\n---\ntype: x\n---", "body\n---\ntype: x\n---"])
 def test_only_lines_between_marks_at_the_very_start_are_front_matter(text: str) -> None:
     assert parse_front_matter(text.split("\n")) == (Front(), None)
 
@@ -32,12 +30,12 @@ def test_all_that_memoryd_knows_is_read_and_the_rest_is_metadata() -> None:
     assert found == Front("decision", ["cache", "two words", "3"], True, seconds("2026-03-31"), {"owner": "Ada"}, 7)
 
 
-@pytest.mark.parametrize("text", ["tags: 'a, b , #c, a'", "tags: [a, b, c]", "tags:\n- a\n- b\n- '#c'\n- a\n-"])
+@each("text", ["tags: 'a, b , #c, a'", "tags: [a, b, c]", "tags:\n- a\n- b\n- '#c'\n- a\n-"])
 def test_tags_are_a_list_or_words_with_commas(text: str) -> None:
     assert front(text)[0].tags == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "when"),
     [
         ("2026-03-31", "2026-03-31"),
@@ -50,12 +48,12 @@ def test_expiry_is_a_date_or_a_time_in_utc_unless_it_says_otherwise(text: str, w
     assert front(f"expires: {text}")[0].expires_at == seconds(when)
 
 
-@pytest.mark.parametrize("text", ["never", "Never", "", "null", "~", "no", "'none'"])
+@each("text", ["never", "Never", "", "null", "~", "no", "'none'"])
 def test_what_never_expires_may_say_so(text: str) -> None:
     assert front(f"expires: {text}") == (Front(end_line=3), None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "named"),
     [
         ("type: [a]", "`type`"),
@@ -72,7 +70,7 @@ def test_a_wrong_value_is_reported_and_left_out(text: str, named: str) -> None:
     assert found == Front(tags=["b"] if "tags" in text else [], end_line=3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("a: b: c", "line 2"),
@@ -162,7 +160,7 @@ def test_toml_between_plus_signs_is_front_matter_too() -> None:
     assert parse_front_matter(["+++", "+++"]) == (Front(end_line=2), None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("a = 1\nb is 2", "line 3"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from each import each
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.workspaces.documents.globs import Globs
 from memoryd.daemon.workspaces.documents.scan import scan
@@ -46,7 +47,7 @@ def test_size_and_time_are_those_of_the_file(root: Path) -> None:
     assert (file.size, file.mtime_ns) == (4, (root / "MEMORY.md").stat().st_mtime_ns)
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "names"),
     [
         ("*.md", ["a.md"]),
@@ -65,7 +66,7 @@ def test_patterns_match_as_in_a_shell(root: Path, pattern: str, names: list[str]
     assert found(root, pattern) == names
 
 
-@pytest.mark.parametrize("pattern", ["", "  ", "/etc/*.md", "~/x.md", "../*.md", "a/../../b.md", "docs/", "a\0b"])
+@each("pattern", ["", "  ", "/etc/*.md", "~/x.md", "../*.md", "a/../../b.md", "docs/", "a\0b"])
 def test_a_pattern_that_leaves_the_folder_is_refused(root: Path, pattern: str) -> None:
     with pytest.raises(Invalid, match="pattern"):
         scan(root, [pattern])
