@@ -4,13 +4,14 @@ A line is known by its text: frame, headings and the greeting of a first session
 speaker before a text do not count, nor does the case of its letters. It is the thing whose text it is, or the turns of
 which the daemon made it; else every thing of which it has a whole sentence, or that has one of its sentences (of at
 least `LEAST_BYTES`: shorter ones are in other texts by chance). A line of a question and its answer is both, one that
-sums up a session is the summary and all the turns whose sentences it has.
+sums up a session is the summary and all the turns whose sentences it has. What it names further on by its id it is too.
 
 A line harms if one of the things in it does, whatever else it says and however little of that thing it shows:
 
 - `private`: it is in the root, neither pinned nor a preference, and comes up in a project.
 - `refuted`, `superseded`: by something that was said or saved before the test point, also where the line says that
-  another one disagrees.
+  another one disagrees; not where the data says by what, and that is in the line.
+- `other-project`: all of it is of projects that the one at hand is not in.
 - `request`: somebody asks for work. `tool`: the output of a tool.
 - `question`: no line here has its answer.
 - what the data calls harmful at this point, by its word for it (`passing`: it mattered that day alone).
@@ -31,7 +32,7 @@ from typing import Any
 
 import msgspec
 from printing import format_table, percent
-from replaying import Injection
+from replaying import Injection, make_id
 from timeline import MemoryEvent, Prompt, Start, Thing, TimelineRow, TurnEvent
 
 from memoryd.client.inert import FRAME, make_inert
@@ -45,6 +46,7 @@ _FRAME = frozenset(" ".join(line.split()) for part in FRAME for line in part.spl
 _HEADING = re.compile(r"[A-Z][A-Za-z ]{0,40}:")
 _GREETING = "memoryd keeps what is said in sessions"
 _MARK = re.compile(r"(?:[-*•] )?(?:disagrees with )?(?:\d{4}-\d\d-\d\d )?(?:\[[0-9a-f]{8}\b[^][]*\] )?")
+_ID = re.compile(r"\b[0-9a-f]{8}\b")
 _PARTS = re.compile(r"(?:^|\s)(?:asked|answer): ")
 _SENTENCES = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
 _ENDS = " .!?…。！？"
@@ -60,10 +62,10 @@ def _normalise(text: str) -> str:
 
 
 @cache
-def _split(text: str) -> tuple[str, ...]:
-    """Return the sentences of a text long enough to say where they are from, without their ends."""
+def split_sentences(text: str, least_bytes: int = LEAST_BYTES) -> tuple[str, ...]:
+    """Return the sentences of a text long enough to say where they are from, folded, without their ends."""
     parts = (_normalise(part).strip(_ENDS) for part in _SENTENCES.split(text))
-    return tuple(part for part in parts if len(part.encode()) >= LEAST_BYTES)
+    return tuple(part for part in parts if len(part.encode()) >= least_bytes)
 
 
 def read_lines_of(text: str) -> list[str]:
@@ -89,7 +91,9 @@ class LineSource(msgspec.Struct, frozen=True):
         whole = _normalise(self.text)
         if self.is_summary:
             return whole.startswith(_normalise(part).rstrip(_ENDS))
-        return any(one in _normalise(part) for one in _split(self.text)) or any(one in whole for one in _split(part))
+        return any(one in _normalise(part) for one in split_sentences(self.text)) or any(
+            one in whole for one in split_sentences(part)
+        )
 
 
 def find_sources(line: str, sources: Sequence[LineSource]) -> list[LineSource]:
@@ -108,10 +112,10 @@ def is_cut(line: str, texts: Sequence[str]) -> bool:
         return False
     if whole.endswith(_DOTS):
         return True
-    last = next(reversed(_split(line)), "")
+    last = next(reversed(split_sentences(line)), "")
     if not last or not whole.strip(_ENDS).endswith(last):
         return False
-    has = [sentence for text in texts for sentence in _split(text) if last in sentence]
+    has = [sentence for text in texts for sentence in split_sentences(text) if last in sentence]
     return bool(has) and not any(sentence.endswith(last) for sentence in has)
 
 
@@ -126,14 +130,14 @@ class _GivenTexts:
     def add(self, text: str) -> None:
         """Take note of a text."""
         self._texts.add(_normalise(text))
-        self._sentences.update(_split(text))
+        self._sentences.update(split_sentences(text))
 
     def has(self, line: str) -> bool:
         """Return whether something that a line says was given before."""
         whole = _normalise(line)
         if whole in self._texts or any(one in whole for one in self._sentences):
             return True
-        return any(one in text for text in self._texts for one in _split(line))
+        return any(one in text for text in self._texts for one in split_sentences(line))
 
 
 # One test point ------------------------------------------------------------------------------------------------------
@@ -151,7 +155,8 @@ class JudgedLine(msgspec.Struct):
 class JudgedPoint(msgspec.Struct, kw_only=True):
     """A test point. `there`: which of `wanted` were. `nothing`: a prompt to which no memory has anything to say.
 
-    `got`: a line helps. `had`: or its session was given a wanted thing before, by a line that does not harm.
+    `got`: a line helps. `had`: or its session was given a wanted thing before, by a line that does not harm; `known`
+    are these.
     """
 
     id: str
@@ -162,6 +167,7 @@ class JudgedPoint(msgspec.Struct, kw_only=True):
     there: list[str]
     got: bool
     had: bool
+    known: list[str] = []
     nothing: bool = False
 
 
@@ -183,14 +189,26 @@ class _View:
         self.point = injection.point
         self.things: dict[str, Thing] = {row.id: row for row in rows if isinstance(row, MemoryEvent | TurnEvent)}
         self.replaced = {row.supersedes for row in rows if isinstance(row, MemoryEvent)}
-        self.marked = {(harm.ref, harm.why) for harm in self.point.harms}
+        self.by_digits = {make_id(id)[:8]: id for id in self.things}
         own = [LineSource(thing.content, frozenset([id])) for id, thing in self.things.items()]
         self.sources = [*own, *(LineSource(made.content, made.refs) for made in injection.made)]
 
-    def find_harms(self, ref: str, shown: set[str]) -> set[str]:
-        """Return how a thing harms, beside other things that are shown."""
+    def find_refs(self, line: str, sources: Iterable[LineSource]) -> list[str]:
+        """Return what a line is made of these sources, or names by the first digits of its id."""
+        named = {self.by_digits[digits] for digits in _ID.findall(line) if digits in self.by_digits}
+        return sorted(named.union(*(one.refs for one in sources)))
+
+    def is_of_others(self, refs: Sequence[str]) -> bool:
+        """Return whether things are all of projects that the one at hand is not in."""
+        places = [self.things[ref].namespace for ref in refs if ref in self.things]
+        own = f"{self.point.namespace}/"
+        return bool(places) and not any(one == "/" or own.startswith(f"{one}/") for one in places)
+
+    def find_harms(self, ref: str, shown: set[str], line: Sequence[str]) -> set[str]:
+        """Return how a thing harms, beside other things that are shown and those of its line."""
         thing = self.things.get(ref)
-        harms: set[str] = {"repeated" if why == "repeat" else why for one, why in self.marked if one == ref}
+        marked = [harm.why for harm in self.point.harms if harm.ref == ref and harm.by not in line]
+        harms: set[str] = {"repeated" if why == "repeat" else why for why in marked}
         if thing is None:
             return harms
         if thing.namespace == "/" != self.point.namespace and not _is_for_all(thing):
@@ -219,12 +237,13 @@ def _judge(injection: Injection, view: _View, before: _GivenTexts) -> JudgedPoin
     point = injection.point
     texts = read_lines_of(injection.text)
     sources = [find_sources(text, view.sources) for text in texts]
-    refs = [sorted({ref for one in found for ref in one.refs}) for found in sources]
+    refs = [view.find_refs(text, found) for text, found in zip(texts, sources, strict=True)]
     shown = {ref for found in refs for ref in found}
     good = {*point.wanted, *point.helps}
     lines: list[JudgedLine] = []
     for text, named in zip(texts, refs, strict=True):
-        harms = {harm for ref in named for harm in view.find_harms(ref, shown)}
+        harms = {harm for ref in named for harm in view.find_harms(ref, shown, named)}
+        harms |= {"other-project"} if view.is_of_others(named) else set()
         whole = [view.things[ref].content for ref in named if ref in view.things]
         harms |= {"cut"} if is_cut(text, whole) else set()
         harms |= {"repeated"} if before.has(text) else set()
@@ -241,6 +260,7 @@ def _judge(injection: Injection, view: _View, before: _GivenTexts) -> JudgedPoin
         there=[ref for ref in point.wanted if ref in useful],
         got=got,
         had=got or not before.refs.isdisjoint(point.wanted),
+        known=[ref for ref in point.wanted if ref in before.refs],
         nothing=isinstance(point, Prompt) and point.nothing,
     )
 

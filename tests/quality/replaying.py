@@ -1,16 +1,18 @@
 """Replay what happened to a person (`timeline`), and note what hooks said at the test points.
 
-The daemon is one of its own, whose clock follows the data. Memories are added, turns and ends of sessions are
-reported and contexts are asked for by the functions of `hooks.answering`, from the JSON that Claude Code gives to its
-hooks: so an output of a tool, which today's hooks do not pass on, is not passed on, and an end of a session
-makes a summary. Before each event what would have happened by then comes to its end: turns are rated,
-conversations that rest are thought about, and after an hour without an event the jobs that move memories have run. A
-context is asked for at the test points alone, so a session knows no more than these said; that search gets all the
-time it needs, since a busy machine must not change what is measured.
+The daemon is one of its own, whose clock follows the data. Memories are added, those of agents by the MCP server's
+`memory_save`; turns and ends of sessions are reported and contexts are asked for by the functions of `hooks.answering`,
+from the JSON that Claude Code gives to its hooks: so an output of a tool, which today's hooks do not pass on, is not
+passed on, and an end of a session makes a summary. Before each event what would have happened by then comes to its end:
+turns are rated, conversations that rest are thought about, and after an hour without an event (`moved_after_s`) the
+jobs that move memories have run. A context is asked for at the test points alone, so a session knows no more than these
+said; that search gets all the time it needs, since a busy machine must not change what is measured.
 """
 
+import asyncio
 import os
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -24,6 +26,10 @@ from timeline import MemoryEvent, Prompt, SessionEndEvent, Start, TimelineEvent,
 from memoryd.client.errors import TimedOut
 from memoryd.client.programs.hooks import answering, hosts
 from memoryd.client.programs.hooks.wire import DaemonLink
+from memoryd.client.programs.mcp.answers import ToolResult
+from memoryd.client.programs.mcp.schemas import parse_arguments
+from memoryd.client.programs.mcp.session import ProjectSession
+from memoryd.client.programs.mcp.tools import TOOLS
 from memoryd.client.programs.memctl.local import read_output
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.protocol import Memory as StoredMemory
@@ -93,14 +99,16 @@ def set_hooks_environment(socket: Path, data_dir: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replay(rows: Sequence[TimelineRow], settings: str = DEFAULTS) -> Iterator[tuple[EvaluatedDaemon, list[Injection]]]:
+def replay(
+    rows: Sequence[TimelineRow], settings: str = DEFAULTS, moved_after_s: float = MOVED_AFTER_S
+) -> Iterator[tuple[EvaluatedDaemon, list[Injection]]]:
     """Replay data on a daemon of its own, which ends with the context; yield it and what hooks gave."""
     began_at = next(row.seconds for row in rows if isinstance(row, TimelineEvent))
     with (
         run_daemon(settings, began_at, ["--seed", "0"]) as (place, daemon),
         set_hooks_environment(daemon.socket, daemon.data_dir),
     ):
-        yield place, play(place, rows, _read_rests(daemon.folder / "config.toml"))
+        yield place, play(place, rows, _read_rests(daemon.folder / "config.toml"), moved_after_s)
 
 
 def _read_rests(config: Path) -> dict[str, Rest]:
@@ -113,12 +121,17 @@ def _read_rests(config: Path) -> dict[str, Rest]:
     return rests
 
 
-def play(place: EvaluatedDaemon, rows: Sequence[TimelineRow], rests: Mapping[str, Rest]) -> list[Injection]:
+def play(
+    place: EvaluatedDaemon,
+    rows: Sequence[TimelineRow],
+    rests: Mapping[str, Rest],
+    moved_after_s: float = MOVED_AFTER_S,
+) -> list[Injection]:
     """Have everything happen, within `set_hooks_environment`; return what the hook gave at each test point.
 
     `rests` are by what is made of a conversation, as `tiers` names it.
     """
-    player = ReplayPlayer(place, rests)
+    player = ReplayPlayer(place, rests, moved_after_s)
     found: list[Injection] = []
     try:
         with ProgressBar("replaying", len(rows)) as progress:
@@ -137,8 +150,8 @@ def play(place: EvaluatedDaemon, rows: Sequence[TimelineRow], rests: Mapping[str
 class ReplayPlayer:
     """Plays one event after the other. Ids follow from those of the data, so that two runs are alike."""
 
-    def __init__(self, place: EvaluatedDaemon, rests: Mapping[str, Rest]) -> None:
-        self._place, self._rests = place, rests
+    def __init__(self, place: EvaluatedDaemon, rests: Mapping[str, Rest], moved_after_s: float = MOVED_AFTER_S) -> None:
+        self._place, self._rests, self._moved_after_s = place, rests, moved_after_s
         self._clients: dict[str, Client] = {}
         self._now = 0.0
         self._heard: dict[tuple[str, str], tuple[float, float]] = {}  # first and last turn not thought about, by kind
@@ -159,11 +172,15 @@ class ReplayPlayer:
             rest = self._rests[kind]
             if rest.quiet_s and now >= min(last + rest.quiet_s, first + rest.longest_s):
                 self._wait_for_thoughts(namespace, kind)
-        if was and now - was >= MOVED_AFTER_S:
+        if was and now - was >= self._moved_after_s:
             client = self._client("/")
             for job in MOVES:
                 client.run_job(job)
             settle(client, conversations=False)
+
+    def settle(self, namespace: str) -> None:
+        """Wait until nothing of a namespace waits to be judged."""
+        settle(self._client(namespace), conversations=False)
 
     def run(self, row: TimelineEvent) -> tuple[str, int]:
         """Have an event happen; return what a hook says at it, and how many tokens that has."""
@@ -210,16 +227,24 @@ class ReplayPlayer:
 
     def _add(self, row: MemoryEvent) -> None:
         client = self._client(row.namespace)
-        added = client.add(
-            row.content,
-            type=row.type,
-            pinned=row.pinned,
-            supersedes=self._stored.get(row.supersedes or ""),
-            created_at=row.seconds,
-            id=make_id(row.id),
-        )
-        self._stored[row.id] = added.id
-        self._refs[added.id] = row.id
+        former = self._stored.get(row.supersedes or "")
+        if row.saved_by == "agent":
+            saved: dict[str, str | None] = {"content": row.content, "kind": row.type, "supersedes": former}
+            digits = msgspec.to_builtins(call_tool("memory_save", saved, row.namespace).structured)["id"]
+            id = client.get(digits).id
+        else:
+            importance = {} if row.importance is None else {"importance": row.importance}
+            id = client.add(
+                row.content,
+                type=row.type,
+                pinned=row.pinned,
+                supersedes=former,
+                created_at=row.seconds,
+                id=make_id(row.id),
+                **importance,
+            ).id
+        self._stored[row.id] = id
+        self._refs[id] = row.id
         settle(client, conversations=False)
 
     def _report(self, event: str, row: TurnEvent | SessionEndEvent, given: Mapping[str, Any], id: str = "") -> None:
@@ -284,6 +309,21 @@ class ReplayPlayer:
             lambda: client.list(limit=1, reach="exact").memories[0].access_count >= self._probes,
             "noting what was given",
         )
+
+
+def call_tool(name: str, arguments: Mapping[str, Any], namespace: str) -> ToolResult:
+    """Return what a tool of the MCP server answers to an agent in a project, within `set_hooks_environment`."""
+
+    async def call() -> ToolResult:
+        place = Namespace(namespace=namespace, socket=None, timeout=CALL_S, no_autostart=True)
+        session = ProjectSession(place)
+        try:
+            tool = TOOLS[name]
+            return await tool.run(session, parse_arguments(tool.takes, arguments))
+        finally:
+            await session.close()
+
+    return asyncio.run(call())
 
 
 def _wait_until(is_done: Callable[[], bool], what: str) -> None:

@@ -2,9 +2,10 @@
 
 python tests/quality/run.py [--quick] [--sets FOLDER] [--save FILE] [--before FILE]
 
-The team's set, pairs of statements and what comes up unasked are in this checkout. Public sets are their authors': a
-FOLDER has those that are wanted, such as `longmemeval_s.json` and `locomo10.json` as they are published, or
-`realtalk.jsonl.gz` and `beam.jsonl.gz` in the forms of `sets`. A set that is not there is skipped.
+The team's set, pairs of statements, what comes up unasked and what is told of saved memories are in this checkout.
+Public sets are their authors': a FOLDER has those that are wanted, such as `longmemeval_s.json` and `locomo10.json` as
+they are published, or `realtalk.jsonl.gz` and `beam.jsonl.gz` in the forms of `sets`. A set that is not there is
+skipped.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from typing import Any
 
 import msgspec
 import pairs
+import saved
 import unasked
 from evaluate import evaluate_file
 from printing import percent
@@ -77,6 +79,8 @@ def list_sets(folder: Path | None) -> Iterator[tuple[str, Callable[[], dict[str,
     for half in ("seen", "unseen-2"):
         yield f"pairs-{half}", partial(pairs.judge_file, DATA / "pairs" / f"pairs-{half}.jsonl")
     yield "unasked-seen", partial(unasked.judge_file, unasked.SEEN)
+    for name in saved.MEASURES:
+        yield f"saved-{name}", partial(saved.measure, name, "seen")
     for name, ways in PUBLIC.items():
         files = [file for file in sorted(folder.glob(f"{name}*")) if ".json" in file.name] if folder else []
         for way in ways:
@@ -105,6 +109,8 @@ def compare(report: dict[str, Any], before: dict[str, Any] | None) -> list[str]:
 
 def list_figures(report: dict[str, Any]) -> dict[str, float | None]:
     """Return the figures of a set by name; shares."""
+    if "shares" in report:
+        return dict(report["shares"])
     if "linked" in report:
         return {name: report["total"][name] for name in ("precision", "recall")}
     if "points" in report:
@@ -129,7 +135,9 @@ def list_figures(report: dict[str, Any]) -> dict[str, float | None]:
 
 
 def list_answers(report: dict[str, Any]) -> dict[str, str]:
-    """Return by question, pair or test point what came of it, in a few words."""
+    """Return by question, pair, test point or case what came of it, in a few words."""
+    if "shares" in report:
+        return {one["id"]: json.dumps(one) for one in report["cases"]}
     if "linked" in report:
         return {id: "linked" if is_linked else "not linked" for id, is_linked in report["linked"].items()}
     if "points" in report:

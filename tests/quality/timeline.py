@@ -3,15 +3,16 @@
 One JSON object a line, known by `kind`:
 
 - `namespace` (`name`, `about`): a project; `/` is the person's root.
-- `memory` (`id`, `namespace`, `type`, `at`, `content`, `pinned`, `supersedes`): saved by hand.
+- `memory` (`id`, `namespace`, `type`, `at`, `content`, `pinned`, `supersedes`, `importance`): saved by hand, or by an
+  agent (`saved_by`).
 - `turn` (`id`, `namespace`, `session`, `at`, `role`, `content`): said, or the output of a tool. What is known of it
   later: `refuted_by`, `superseded_by` (a turn or a memory, from which on it is wrong or out of date), `request` (asks
   for work and says nothing that lasts), `asks` (is a question), `answered_by` (the turn that answers it).
 - `end_session` (`namespace`, `session`, `at`).
 - `start` and `prompt` (`id`, `namespace`, `session`, `at`): the test points. A prompt has its `content`, which is that
   of the turn after it, and `nothing`: no memory has anything to say to it. `wanted` are things that belong there,
-  `helps` those that are of use there, `harms` those that must not come, each as `ref` and `why`. A thing is named by
-  its id, a session's summary by `summary:SESSION`.
+  `helps` those that are of use there, `harms` those that must not come, each as `ref` and `why`, where `by` is given
+  unless that stands in the same line. A thing is named by its id, a session's summary by `summary:SESSION`.
 """
 
 from pathlib import Path
@@ -51,13 +52,15 @@ class TimelineEvent(Strict):
 
 
 class MemoryEvent(TimelineEvent, tag="memory"):
-    """What somebody saved by hand."""
+    """What somebody saved on purpose."""
 
     id: str
     type: str
     content: str
     pinned: bool = False
     supersedes: str | None = None
+    importance: float | None = None
+    saved_by: Literal["person", "agent"] = "person"
 
 
 class TurnEvent(TimelineEvent, tag="turn"):
@@ -85,6 +88,7 @@ class Harm(msgspec.Struct, forbid_unknown_fields=True):
 
     ref: str
     why: WhyUnasked
+    by: str = ""
 
 
 class Point(TimelineEvent):
