@@ -244,9 +244,10 @@ def remove_workspace(workspace: str) -> protocol.RemoveWorkspace:
     return protocol.RemoveWorkspace(workspace=resolve_workspace(workspace))
 
 
-def workspace_status(workspace: str) -> protocol.GetWorkspace:
-    """Report the state of a workspace: what is indexed, what is not and why, how it is watched."""
-    return protocol.GetWorkspace(workspace=resolve_workspace(workspace))
+def workspaces(workspace: str | None = None, *, files: int = 0, offset: int = 0) -> protocol.Workspaces:
+    """List the workspaces, or report how one is, with so many of its files: what is indexed, what is not and why."""
+    place = None if workspace is None else resolve_workspace(workspace)
+    return protocol.Workspaces(workspace=place, files=files, offset=offset)
 
 
 def index_workspace(
@@ -256,11 +257,6 @@ def index_workspace(
     returns when each part has its vector."""
     place = None if workspace is None else resolve_workspace(workspace)
     return protocol.IndexWorkspace(workspace=place, force=force, wait=wait)
-
-
-def list_files(workspace: str, *, limit: int = 1000, offset: int = 0) -> protocol.ListFiles:
-    """List the files of a workspace that the index knows."""
-    return protocol.ListFiles(workspace=resolve_workspace(workspace), limit=limit, offset=offset)
 
 
 def context(
@@ -328,9 +324,8 @@ class Methods(DeclaredMethods):
     import_memories = method(import_memories)
     add_workspace = method(add_workspace)
     remove_workspace = method(remove_workspace)
-    workspace_status = method(workspace_status)
+    workspaces = method(workspaces)
     index_workspace = method(index_workspace)
-    list_files = method(list_files)
     context = method(context)
     stats = method(stats)
     backup = method(backup)

@@ -395,21 +395,11 @@ def graph_export(
     return protocol.GraphExport(after=after, limit=limit, preview=preview, reach=reach)
 
 
-def workspaces() -> protocol.Workspaces:
-    """List the workspaces."""
-    return protocol.Workspaces()
-
-
 def remember(
     text: str, workspace: str, file: str = "today", allow_secrets: bool = False, *, reach: Reach | None = None
 ) -> protocol.Remember:
     """Write a note into a file of a workspace; it can be found when this returns."""
     return protocol.Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
-
-
-def diff_workspaces(workspace: str | None = None) -> protocol.DiffWorkspaces:
-    """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
-    return protocol.DiffWorkspaces(workspace=workspace)
 
 
 def dream(
@@ -519,9 +509,7 @@ class DeclaredMethods:
     graph_abstract = method(graph_abstract)
     graph_regroup = method(graph_regroup)
     graph_export = method(graph_export)
-    workspaces = method(workspaces)
     remember = method(remember)
-    diff_workspaces = method(diff_workspaces)
     dream = method(dream)
     backfill = method(backfill)
     listen = method(listen)

@@ -1,6 +1,6 @@
 """Workspaces: folders of Markdown files that the daemon indexes and watches. The files are the truth.
 
-Then writing into their files, and what their index and they disagree on.
+Then writing into their files.
 """
 
 from typing import Annotated, Literal
@@ -12,7 +12,6 @@ from memoryd.client.protocol.base import (
     Call,
     Done,
     Iterated,
-    Limit,
     LineNumber,
     Listed,
     Redacted,
@@ -23,12 +22,42 @@ from memoryd.client.protocol.tiers import TurnList
 
 MAX_GLOBS = 64
 Watching = Literal["inotify", "scanning", "gone", "off"]
-Standing = Literal["missing", "extra", "changed"]
 Glob = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
+class FileProblem(Struct, kw_only=True):
+    """A file or folder, and what is to be said of it; `path` is relative to the root."""
+
+    path: str
+    """relative to the root"""
+    problem: str
+    """a sentence"""
+
+
+class IndexedFile(Struct, kw_only=True):
+    """A file of a workspace as the index has it."""
+
+    path: str
+    """relative to the root"""
+    chunks: int
+    """how many chunks it has"""
+    size: int
+    """its bytes"""
+    changed_at: float
+    """when it was changed"""
+    indexed_at: float
+    """when it was read"""
+    problem: str = ""
+    """why nothing, or not all, of it is indexed"""
+
+
 class Workspace(Struct, kw_only=True):
-    """A folder of Markdown files. `root` is absolute, with symlinks resolved; `globs` are relative to it."""
+    """A folder of Markdown files. `root` is absolute, with symlinks resolved; `globs` are relative to it.
+
+    `watching` is `inotify` (changes are seen at once), `scanning` (looked at every few seconds), `gone` (the folder
+    is not there; what is indexed of it stays) or `off` (the daemon is just starting or stopping); `reason` says why and
+    `since` since when. From `pending_embeddings` on it says nothing unless this workspace was asked for by its name.
+    """
 
     namespace: str
     """where its chunks lie"""
@@ -44,42 +73,6 @@ class Workspace(Struct, kw_only=True):
     """their chunks"""
     watching: Watching = "off"
     """how the daemon detects changes"""
-
-
-class WorkspaceList(Listed[Workspace], kw_only=True):
-    """All workspaces, by namespace."""
-
-    workspaces: list[Workspace]
-    """by namespace"""
-
-
-class FileProblem(Struct, kw_only=True):
-    """Why nothing, or not all, of a file or folder is indexed; `path` is relative to the root."""
-
-    path: str
-    """relative to the root"""
-    problem: str
-    """a sentence that says why nothing, or not all of it, is indexed"""
-
-
-class WorkspaceStatus(Struct, kw_only=True):
-    """How a workspace is.
-
-    `watching` is `inotify` (changes are seen at once), `scanning` (looked at every few seconds), `gone` (the folder
-    is not there; what is indexed of it stays) or `off` (the daemon is just starting or stopping); `reason` says why and
-    `since` since when.
-    """
-
-    workspace: Workspace
-    """the workspace"""
-    pending_embeddings: int
-    """chunks that wait for a vector; words find them already"""
-    problems: list[FileProblem] = []
-    """files and folders of which nothing, or not all, is indexed"""
-    left_out: list[FileProblem] = []
-    """the first 200 files and folders that are not meant to be indexed, and why: patterns, ignored by git, hidden"""
-    dreams_write: bool = False
-    """dreams may write its MEMORY.md: somebody allowed it"""
     reason: str = ""
     """why it is watched as it is; empty: as usual"""
     since: float | None = None
@@ -92,6 +85,25 @@ class WorkspaceStatus(Struct, kw_only=True):
     """when a file was last read"""
     scanned_at: float | None = None
     """when all files were last looked at, since the start of the daemon"""
+    dreams_write: bool = False
+    """dreams may write its MEMORY.md: somebody allowed it"""
+    pending_embeddings: int = 0
+    """chunks that wait for a vector; words find them already"""
+    problems: list[FileProblem] = []
+    """files and folders of which nothing, or not all, is indexed, and why"""
+    left_out: list[FileProblem] = []
+    """the first 200 files and folders that are not meant to be indexed, and why: patterns, ignored by git, hidden"""
+    differing: list[FileProblem] = []
+    """the first 200 files that were added, changed or removed since the index followed them"""
+    listed: list[IndexedFile] = []
+    """files of the index by path, as many as were asked for"""
+
+
+class WorkspaceList(Listed[Workspace], kw_only=True):
+    """All workspaces, by namespace, or the one that was asked for."""
+
+    workspaces: list[Workspace]
+    """by namespace"""
 
 
 class IndexedWorkspace(Struct, kw_only=True):
@@ -153,53 +165,14 @@ class RemoveWorkspace(Call[Done], kw_only=True, frozen=True):
 
 @rpc("owner", reads=True, page=True)
 class Workspaces(Call[WorkspaceList], kw_only=True, frozen=True):
-    """List the workspaces."""
+    """List the workspaces, or report how one is: what is indexed, what is not and why, what differs from its files."""
 
-
-@rpc("owner", reads=True, page=True)
-class GetWorkspace(Call[WorkspaceStatus], kw_only=True, frozen=True):
-    """Report how a workspace is: what is indexed, what is not and why, how it is watched."""
-
-    workspace: str
-    """its namespace, or an absolute path inside it"""
-
-
-class IndexedFile(Struct, kw_only=True):
-    """A file of a workspace as the index has it."""
-
-    path: str
-    """relative to the root"""
-    chunks: int
-    """how many chunks it has"""
-    size: int
-    """its bytes"""
-    changed_at: float
-    """when it was changed"""
-    indexed_at: float
-    """when it was read"""
-    problem: str = ""
-    """why nothing, or not all, of it is indexed"""
-
-
-class FileList(Struct, kw_only=True):
-    """Files of a workspace by path, and how many there are."""
-
-    files: list[IndexedFile]
-    """by path"""
-    total: int
-    """how many there are"""
-
-
-@rpc("owner", reads=True, page=True)
-class ListFiles(Call[FileList], kw_only=True, frozen=True):
-    """List the files of a workspace that the index knows."""
-
-    workspace: str
-    """its namespace, or an absolute path inside it"""
-    limit: Limit = 1000
-    """how many at most"""
+    workspace: str | None = None
+    """its namespace, or an absolute path inside it; left out: all, in short"""
+    files: Annotated[int, Meta(ge=0, le=1000)] = 0
+    """how many of its files to list"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
-    """how many to skip"""
+    """how many of them to skip"""
 
 
 @rpc("owner", grows=True, lane="control", page=False)
@@ -280,43 +253,6 @@ class Forgotten(Struct, kw_only=True):
     """nothing was changed"""
 
 
-class ChunkDifference(Struct, kw_only=True):
-    """A part of a file that only the file (`in_file`) or only the index has; `preview` is the beginning of its text."""
-
-    in_file: bool
-    """only the file has it, else only the index"""
-    start_line: int
-    """its first line"""
-    end_line: int
-    """its last line"""
-    preview: str
-    """the beginning of its text"""
-
-
-class FileDifference(Struct, kw_only=True):
-    """A file that is `missing` in the index, `extra` there (there is no such file), or `changed` since it was read."""
-
-    workspace: str
-    """namespace of the workspace"""
-    path: str
-    """the file, absolute"""
-    standing: Standing
-    """its state"""
-    chunks: list[ChunkDifference] = []
-    """what differs, by line, at most 100; none: equal chunks occur another number of times"""
-
-
-class Differences(Listed[FileDifference], kw_only=True):
-    """Where files and index differ; none: they are equal. `total` counts the files, of which the first are listed."""
-
-    files: list[FileDifference]
-    """by path; at most 1000"""
-    total: int
-    """how many files differ"""
-    compared: int
-    """how many were compared"""
-
-
 @rpc("within", grows=True, page=False)
 class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     """Write a note into a file of a workspace; it can be found when this returns.
@@ -374,11 +310,3 @@ class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
     """to this one; left out: `start_line` alone"""
     dry_run: bool = False
     """only report what would be removed"""
-
-
-@rpc("owner", reads=True, lane="control", page=False)
-class DiffWorkspaces(Call[Differences], kw_only=True, frozen=True):
-    """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
-
-    workspace: str | None = None
-    """its namespace or an absolute path inside it; left out: all"""

@@ -9,16 +9,17 @@ from memoryd.client import protocol
 from memoryd.client.errors import MemorydError, ModelUnavailable, Unavailable
 from memoryd.client.protocol import Progress
 from memoryd.client.protocol import workspaces as calls
-from memoryd.client.protocol.workspaces import Differences, Indexed, WorkspaceStatus
+from memoryd.client.protocol.workspaces import Indexed, WorkspaceList
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import ReportProgress, handles
-from memoryd.daemon.workspaces import chunks, comparing, indexing, placing, registry
+from memoryd.daemon.workspaces import chunks, indexing, placing, registry
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _POLL_S = 0.05
+_MOST_DIFFERING = 200
 
 
 @handles(calls.AddWorkspace)
@@ -35,15 +36,18 @@ def remove_workspace(core: Core, report: ReportProgress, call: calls.RemoveWorks
 
 
 @handles(calls.Workspaces)
-def list_workspaces(core: Core, call: calls.Workspaces) -> calls.WorkspaceList:
-    """List the workspaces."""
-    return calls.WorkspaceList(workspaces=[describe(core, workspace) for workspace in registry.list_all(core)])
+def list_workspaces(core: Core, call: calls.Workspaces) -> "Future[WorkspaceList]":
+    """List the workspaces; one that is asked for is compared with its files, for which the lane need not wait."""
+    if call.workspace is None:
+        done: Future[WorkspaceList] = Future()
+        done.set_result(WorkspaceList(workspaces=[describe(core, one) for one in registry.list_all(core)]))
+        return done
+    workspace = registry.find(core, call.workspace)
 
+    def work() -> WorkspaceList:
+        return WorkspaceList(workspaces=[examine(core, workspace, call.files, call.offset)])
 
-@handles(calls.GetWorkspace)
-def get_workspace(core: Core, call: calls.GetWorkspace) -> WorkspaceStatus:
-    """Report how a workspace is."""
-    return status(core, registry.find(core, call.workspace))
+    return core.apart.run("compare", work)
 
 
 @handles(calls.IndexWorkspace)
@@ -71,15 +75,53 @@ def _find_file(core: Core, workspace: StoredWorkspace, path: str) -> str | None:
     return placing.relative_path(workspace, within, core.clock(), core.config.workspaces.local_dates)
 
 
-@handles(calls.ListFiles)
-def list_files(core: Core, call: calls.ListFiles) -> calls.FileList:
-    """Return one page of the files of a workspace."""
-    workspace = registry.find(core, call.workspace)
+def _build_teller(report: ReportProgress, stage: str) -> Tell:
+    return lambda done, total: report(Progress(stage=stage, done=done, total=total))
+
+
+# How they are, and bringing them up to date ---------------------------------------------------------------------------
+
+
+def describe(core: Core, workspace: StoredWorkspace) -> calls.Workspace:
+    """Return a workspace as clients see it, in short."""
+    live = get_live(core, workspace)
     with core.store.reading() as connection:
-        known = workspaces.stats(connection, workspace.id)
-        paths = sorted(known)[call.offset : call.offset + call.limit]
+        sums = workspaces.count_indexed(connection, workspace)
+        created_at = workspaces.read_created_at(connection, workspace.id)
+    progress = live.progress
+    return calls.Workspace(
+        namespace=workspace.namespace,
+        root=str(workspace.root),
+        globs=list(workspace.globs),
+        created_at=created_at,
+        files=sums.files,
+        chunks=sums.chunks,
+        watching=live.watching,
+        reason=live.reason,
+        since=live.since,
+        watches=live.watches,
+        indexing=None if progress is None else progress[1] - progress[0],
+        indexed_at=sums.indexed_at,
+        scanned_at=live.scanned_at,
+        dreams_write=registry.is_write_allowed(core, workspace),
+    )
+
+
+def examine(core: Core, workspace: StoredWorkspace, files: int = 0, offset: int = 0) -> calls.Workspace:
+    """Return all that there is to say of a workspace, with so many of its files."""
+    live, generation, found = get_live(core, workspace), core.embedding.active, describe(core, workspace)
+    differing = indexing.find_differences(core, workspace)
+    with core.store.reading() as connection:
+        problems = {**workspaces.read_problems(connection, workspace.id), **live.problems}
+        model = generation.model if generation else 0
+        found.pending_embeddings = workspaces.count_chunks_without_vector(connection, workspace, model)
+        known = workspaces.stats(connection, workspace.id) if files else {}
+        paths = sorted(known)[offset : offset + files]
         counts = workspaces.count_chunks(connection, [chunks.absolute_path(workspace, path) for path in paths])
-    files = [
+    found.problems = [calls.FileProblem(path=path, problem=problem) for path, problem in sorted(problems.items())]
+    found.left_out = [calls.FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()]
+    found.differing = [calls.FileProblem(path=path, problem=how) for path, how in differing[:_MOST_DIFFERING]]
+    found.listed = [
         calls.IndexedFile(
             path=path,
             chunks=counts.get(chunks.absolute_path(workspace, path), 0),
@@ -90,61 +132,7 @@ def list_files(core: Core, call: calls.ListFiles) -> calls.FileList:
         )
         for path in paths
     ]
-    return calls.FileList(files=files, total=len(known))
-
-
-@handles(calls.DiffWorkspaces)
-def diff_workspaces(core: Core, report: ReportProgress, call: calls.DiffWorkspaces) -> "Future[Differences]":
-    """Begin to compare; the lane is free again at once."""
-    chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
-    tell = _build_teller(report, "compare")
-    return core.apart.run("diff", lambda: comparing.compare(core, chosen, tell))
-
-
-def _build_teller(report: ReportProgress, stage: str) -> Tell:
-    return lambda done, total: report(Progress(stage=stage, done=done, total=total))
-
-
-# How they are, and bringing them up to date ---------------------------------------------------------------------------
-
-
-def describe(core: Core, workspace: StoredWorkspace) -> calls.Workspace:
-    """Return a workspace as clients see it."""
-    with core.store.reading() as connection:
-        sums = workspaces.count_indexed(connection, workspace)
-        created_at = workspaces.read_created_at(connection, workspace.id)
-    return calls.Workspace(
-        namespace=workspace.namespace,
-        root=str(workspace.root),
-        globs=list(workspace.globs),
-        created_at=created_at,
-        files=sums.files,
-        chunks=sums.chunks,
-        watching=get_live(core, workspace).watching,
-    )
-
-
-def status(core: Core, workspace: StoredWorkspace) -> WorkspaceStatus:
-    """Report how a workspace is."""
-    live, generation = get_live(core, workspace), core.embedding.active
-    with core.store.reading() as connection:
-        found = {**workspaces.read_problems(connection, workspace.id), **live.problems}
-        sums = workspaces.count_indexed(connection, workspace)
-        pending = workspaces.count_chunks_without_vector(connection, workspace, generation.model if generation else 0)
-    progress = live.progress
-    return WorkspaceStatus(
-        workspace=describe(core, workspace),
-        pending_embeddings=pending,
-        problems=[calls.FileProblem(path=path, problem=problem) for path, problem in sorted(found.items())],
-        left_out=[calls.FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()],
-        dreams_write=registry.is_write_allowed(core, workspace),
-        reason=live.reason,
-        since=live.since,
-        watches=live.watches,
-        indexing=None if progress is None else progress[1] - progress[0],
-        indexed_at=sums.indexed_at,
-        scanned_at=live.scanned_at,
-    )
+    return found
 
 
 def index(core: Core, workspace: StoredWorkspace, file: str | None, force: bool, tell: Tell) -> calls.IndexedWorkspace:

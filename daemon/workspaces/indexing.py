@@ -133,6 +133,31 @@ def scan(core: Core, workspace: StoredWorkspace) -> Scan:
     return scanned
 
 
+def find_differences(core: Core, workspace: StoredWorkspace) -> list[tuple[str, str]]:
+    """Return the files that the index has to follow yet, by their size and time, and what became of each.
+
+    There are none while a pass is under way, or where the folder cannot be looked through.
+    """
+    if get_live(core, workspace).passing.locked():
+        return []
+    try:
+        there = {file.path: file for file in scan(core, workspace).files}
+    except MemorydError:
+        return []
+    with core.store.reading() as connection:
+        known = workspaces.stats(connection, workspace.id)
+    differing = []
+    for path in sorted(there.keys() | known.keys()):
+        file, last = there.get(path), known.get(path)
+        if file is None:
+            differing.append((path, "It no longer exists, or is left out now."))
+        elif last is None:
+            differing.append((path, "It is not in the index yet."))
+        elif (file.size, file.mtime_ns) != (last.size, last.mtime_ns):
+            differing.append((path, "It was changed since it was read."))
+    return differing
+
+
 def _removed(workspace: StoredWorkspace) -> NotFound:
     return NotFound(f"The workspace {workspace.namespace} was removed.")
 

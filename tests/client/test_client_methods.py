@@ -221,7 +221,7 @@ def test_an_argument_of_a_wrong_kind_is_invalid(memory: Any, folder: Path) -> No
         "`entries` must be a list": lambda: memory.put_many(5),
         "`records` must be a list": lambda: memory.import_memories(5),
         "A path must be text, not 5": lambda: memory.backup(5),
-        "A path must be text, not 6": lambda: memory.workspace_status(6),
+        "A path must be text, not 6": lambda: memory.workspaces(6),
         "Not a running summary": lambda: memory.summarize([], 5, max_tokens=100),
     }
     for said, call in wrong.items():

@@ -95,7 +95,7 @@ def test_what_changed_before_a_daemon_ever_answered_is_indexed_when_it_does(
     notes.index()
     process.start()
     wait_until(lambda: found(client) == {"Herons fish"})
-    assert client.workspace_status("notes").workspace.namespace == "notes"
+    assert client.workspaces("notes").workspaces[0].namespace == "notes"
 
 
 @pytest.mark.slow

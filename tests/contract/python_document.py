@@ -65,7 +65,7 @@ _NOT_FOUND = {
     "related": "no memory has this id",
     "get": "no memory that you see has this id or key",
     **dict.fromkeys(
-        ("remember", "flush", "index_workspace", "list_files", "remove_workspace", "workspace_status"),
+        ("remember", "flush", "index_workspace", "remove_workspace", "workspaces"),
         "there is no such workspace",
     ),
 }

@@ -18,7 +18,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "flush": {"turns": [{"role": "user", "content": "We deploy on Tuesdays"}], "workspace": "absent"},
     "graph_node": {"node": 4711},
     "index_workspace": {"workspace": "absent"},
-    "list_files": {"workspace": "absent"},
     "operation": {"operation": UNKNOWN},
     "pause_job": {"name": "absent"},
     "remember": {"text": "We deploy on Tuesdays", "workspace": "absent"},
@@ -30,7 +29,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "undo": {"operation": UNKNOWN},
     "update": {"id": UNKNOWN, "content": "x"},
     "why_not": {"id": UNKNOWN, "query": "x"},
-    "workspace_status": {"workspace": "absent"},
+    "workspaces": {"workspace": "absent"},
 }
 BY_POSITION = ("delete", "forget", "share")
 

@@ -34,7 +34,7 @@ def call_each(client: Client, notes: Path, number: int) -> None:
     client.add_workspace(str(notes.parent / "other"), namespace="other")
     client.remove_workspace("other")
     client.index_workspace("notes")
-    client.diff_workspaces("notes")
+    client.workspaces("notes")
     with suppress(ModelUnavailable):  # its thread has read the notes by then
         client.dream("notes", dry_run=True)
     client.flush([{"role": "user", "content": f"We decided that flush {number} is kept."}], "notes")

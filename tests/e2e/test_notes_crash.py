@@ -83,7 +83,8 @@ def test_files_are_whole_and_notes_are_kept_whenever_the_daemon_is_killed(folder
         _check(root, ledgers)
         process.start()
         with process.client() as client:
-            wait_until(lambda: client.diff_workspaces().total == 0)
+            wait_until(lambda: client.workspaces("notes").workspaces[0].differing == [])
+            assert client.index_workspace("notes", force=True).workspaces[0].chunks_new == 0
     assert sum(ledger.acknowledged for ledger in ledgers) > 2 * LIVES  # however busy the machine is
 
 

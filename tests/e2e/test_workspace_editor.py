@@ -56,7 +56,7 @@ def test_beside_an_editor_nothing_is_torn_and_no_note_is_lost(folder: Path, proc
             number += 1
         assert editor.returncode == 0
         lines = shared.read_text().splitlines()
-        wait_until(lambda: client.list_files("notes").total == FILES + 1)
+        wait_until(lambda: client.workspaces("notes").workspaces[0].files == FILES + 1)
         found = client.search(f"note{number - 1}x", tier="documents")
     whole = {"# Shared", "", "- one", *(f"- saved {n}" for n in range(SAVES)), *(f"- note{n}x." for n in range(number))}
     assert [line for line in lines if line not in whole] == []

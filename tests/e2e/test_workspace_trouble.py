@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from memoryd.client import Client, Conflict, Invalid
-from memoryd.client.protocol.workspaces import WorkspaceStatus
+from memoryd.client.protocol.workspaces import Workspace
 from workbench import Process, wait_until
 
 CONFIG = '[model]\nname = "none"\nfetch = false\n'
@@ -60,7 +60,7 @@ def finds(client: Client, word: str) -> bool:
     return any(word in hit.content for hit in client.search(word))
 
 
-def problems(status: WorkspaceStatus) -> dict[str, str]:
+def problems(status: Workspace) -> dict[str, str]:
     return {problem.path: problem.problem for problem in status.problems}
 
 
@@ -89,7 +89,7 @@ def test_files_and_folders_without_permission_are_told_and_the_rest_is_indexed(
         client.index_workspace("notes")
         assert finds(client, "walrus")
         assert not finds(client, "okapi")
-        told = problems(client.workspace_status("notes"))
+        told = problems(client.workspaces("notes").workspaces[0])
         assert told.keys() == {"memory/secret.md", "memory/closed"}
         assert all("Permission denied" in problem for problem in told.values())
         secret.chmod(0o600)
@@ -97,7 +97,7 @@ def test_files_and_folders_without_permission_are_told_and_the_rest_is_indexed(
         client.index_workspace("notes")
         assert finds(client, "okapi")
         assert finds(client, "quokka")
-        assert problems(client.workspace_status("notes")) == {}
+        assert problems(client.workspaces("notes").workspaces[0]) == {}
 
 
 def test_a_read_only_disk_is_indexed(start: Callable[[list[str]], Any], root: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_read_only_disk_is_indexed(start: Callable[[list[str]], Any], root: Pa
         client.add_workspace(root)
         client.index_workspace("notes")
         assert finds(client, "walrus")
-        assert problems(client.workspace_status("notes")) == {}
+        assert problems(client.workspaces("notes").workspaces[0]) == {}
     assert [path.name for path in (root / "memory").iterdir()] == ["a.md"]
 
 
@@ -119,8 +119,8 @@ def test_used_up_watches_are_told_and_the_folder_is_scanned(
 ) -> None:
     with start(within(f"echo 0 > /proc/sys/user/{limit}")).client() as client:
         client.add_workspace(root)
-        wait_until(lambda: client.workspace_status("notes").workspace.watching == "scanning")
-        assert says in client.workspace_status("notes").reason
+        wait_until(lambda: client.workspaces("notes").workspaces[0].watching == "scanning")
+        assert says in client.workspaces("notes").workspaces[0].reason
         (root / "memory" / "b.md").write_text("An okapi.\n")
         wait_until(lambda: finds(client, "okapi"))
         (root / "memory" / "a.md").unlink()
@@ -142,12 +142,12 @@ def test_links_that_loop_or_leave_the_folder_are_told_and_never_followed(process
         client.index_workspace("notes")
         assert finds(client, "walrus")
         assert not finds(client, "okapi")
-        told = problems(client.workspace_status("notes"))
+        told = problems(client.workspaces("notes").workspaces[0])
         assert told.keys() == {f"memory/{name}" for name in ("loop", "out", "private.md", "round.md")}
         # A name that was a file is swapped for a link while the daemon watches.
         (memory / "a.md").unlink()
         (memory / "a.md").symlink_to(outside / "private.md")
-        wait_until(lambda: "memory/a.md" in problems(client.workspace_status("notes")))
+        wait_until(lambda: "memory/a.md" in problems(client.workspaces("notes").workspaces[0]))
         wait_until(lambda: not finds(client, "walrus"))
         assert not finds(client, "okapi")
 
@@ -191,11 +191,11 @@ def test_a_folder_that_disappears_while_watched_leaves_the_others_alone(process:
         wait_until(lambda: finds(client, "walrus"))  # it is watched before it is read
         away = root.with_name("away")
         os.rename(root, away)
-        wait_until(lambda: client.workspace_status("notes").workspace.watching == "gone")
+        wait_until(lambda: client.workspaces("notes").workspaces[0].watching == "gone")
         assert finds(client, "walrus")
         (other / "memory" / "b.md").write_text("An okapi.\n")
         wait_until(lambda: finds(client, "okapi"))
         os.rename(away, root)
-        wait_until(lambda: client.workspace_status("notes").workspace.watching == "inotify")
+        wait_until(lambda: client.workspaces("notes").workspaces[0].watching == "inotify")
         (root / "memory" / "c.md").write_text("A quokka.\n")
         wait_until(lambda: finds(client, "quokka"))

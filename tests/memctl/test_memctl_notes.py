@@ -1,7 +1,6 @@
-"""remember, flush, forget and diff: what they print for people and programs, with a real daemon."""
+"""remember, flush and forget: what they print for people and programs, with a real daemon."""
 
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from fake_daemon import Memctl
 
 from each import each
-from waiting import wait_until
 
 
 @pytest.fixture
@@ -78,13 +76,12 @@ def test_forget_deletes_what_is_of_no_file(memctl: Memctl, notes: Path) -> None:
         (("forget", "dead", "--lines", "1", "--text", "x"), 2),
         (("forget",), 2),
         (("remember", " "), 1),
-        (("diff", "nowhere"), 1),
     ],
 )
 def test_wrong_usage_is_one_sentence(memctl: Memctl, notes: Path, words: tuple[str, ...], code: int) -> None:
     found = memctl(*words)
     assert found.out == ""
-    assert found.code == code or (words[0] == "diff" and found.code == 1 and found.err)
+    assert found.code == code
 
 
 def test_a_part_of_a_file_is_not_deleted_but_forgotten(memctl: Memctl, notes: Path) -> None:
@@ -92,27 +89,3 @@ def test_a_part_of_a_file_is_not_deleted_but_forgotten(memctl: Memctl, notes: Pa
     for words in (("delete", hit["id"]), ("update", hit["id"], "--content", "x"), ("tag", hit["id"], "x")):
         refused = memctl(*words)
         assert (refused.code, f"memctl forget {hit['id'][:8]}" in refused.err) == (1, True)
-
-
-@pytest.mark.slow
-def test_diff_is_silent_about_what_is_equal_and_exits_as_diff_does(memctl: Memctl, daemon: Any, notes: Path) -> None:
-    equal = memctl("diff")
-    assert (equal.code, equal.out, equal.err) == (0, "The index agrees with 1 file.\n", "")
-    wait_until(lambda: "inotify" in memctl("workspace", "list").out)  # before it has begun it is off as well
-    daemon.core.apart.stopping.set()  # nobody watches from here on
-    wait_until(lambda: "off" in memctl("workspace", "list").out)
-    daemon.core.apart.stopping.clear()
-    (notes / "memory/birds.md").write_text("# Birds\n\n- Herons run.\n")
-    (notes / "memory/fish.md").write_text("Pike\n")
-    found = memctl("diff", "notes")
-    assert (found.code, found.err) == (1, "")
-    assert f"{notes}/memory/birds.md  changed since it was read" in found.out
-    assert "  + 1-3  # Birds - Herons run." in found.out
-    assert "  - 1-4  # Birds - Herons stand still. - Egrets are white." in found.out
-    assert f"{notes}/memory/fish.md  not in the index" in found.out
-    assert "2 of 2 files differ" in found.out
-    assert max(map(len, found.out.splitlines())) <= 100
-    shown = json.loads(memctl("diff", str(notes), "--json").out)
-    assert [file["standing"] for file in shown["files"]] == ["changed", "missing"]
-    (notes / "memory/birds.md").unlink()
-    assert "no such file (any more)" in memctl("diff").out

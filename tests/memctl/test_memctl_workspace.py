@@ -42,7 +42,7 @@ def test_a_relative_path_is_one_from_the_current_directory(
     done = json.loads(memctl("workspace", "add", ".", "--namespace", "acme/notes", "--json").out)
     assert done["workspace"]["root"] == str(notes)
     assert done["indexed"]["namespace"] == "acme/notes"
-    assert json.loads(memctl("workspace", "status", "./memory", "--json").out)["workspace"]["files"] == 2
+    assert json.loads(memctl("workspace", "status", "./memory", "--json").out)["files"] == 2
 
 
 def test_a_hidden_folder_memory_of_a_project_is_a_workspace_with_all_its_notes(
@@ -63,7 +63,7 @@ def test_the_home_folder_is_understood_and_shown(
 ) -> None:
     monkeypatch.setenv("HOME", str(notes.parent))
     assert memctl("workspace", "add", "~/notes").code == 0
-    assert memctl("workspace", "list").out.splitlines()[1].endswith(" ~/notes")
+    assert memctl("workspace", "status").out.splitlines()[1].endswith(" ~/notes")
 
 
 def test_status_says_what_is_watched_and_what_is_wrong(daemon: Any, memctl: Memctl, notes: Path) -> None:
@@ -80,6 +80,28 @@ def test_status_says_what_is_watched_and_what_is_wrong(daemon: Any, memctl: Memc
     assert [problem["path"] for problem in status["problems"]] == ["memory/bad.md"]
     assert status["indexed_at"].endswith("Z")
     assert isinstance(json.loads(memctl("workspace", "status", "--json").out), list)
+
+
+def test_status_lists_files_and_says_which_the_index_has_not_followed(daemon: Any, memctl: Memctl, notes: Path) -> None:
+    memctl("workspace", "add", str(notes))
+    wait_until(lambda: "inotify" in memctl("workspace", "status").out)  # before it has begun it is off as well
+    assert "not followed" not in memctl("workspace", "status", "notes").out
+    daemon.core.apart.stopping.set()  # nobody watches from here on
+    wait_until(lambda: "off" in memctl("workspace", "status").out)
+    daemon.core.apart.stopping.clear()
+    (notes / "memory" / "birds.md").write_text("# Birds\n\nHerons run, and cranes dance.\n")
+    (notes / "memory" / "fish.md").write_text("Pike\n")
+    (notes / "MEMORY.md").unlink()
+    out = memctl("workspace", "status", "notes", "--files").out
+    head, *differing, table, memory, birds = out.splitlines()[-7:]
+    assert head.strip() == "3 files not followed yet:"
+    assert [line.strip() for line in differing] == [
+        "MEMORY.md: It no longer exists, or is left out now.",
+        "memory/birds.md: It was changed since it was read.",
+        "memory/fish.md: It is not in the index yet.",
+    ]
+    assert table.split() == ["FILE", "CHUNKS", "CHANGED", "PROBLEM"]
+    assert [line.split()[:2] for line in (memory, birds)] == [["MEMORY.md", "1"], ["memory/birds.md", "1"]]
 
 
 def test_index_counts_and_force_reads_all(daemon: Any, memctl: Memctl, notes: Path) -> None:

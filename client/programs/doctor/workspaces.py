@@ -4,7 +4,7 @@ from pathlib import Path
 
 from memoryd.client.programs.doctor.patient import Finding, Patient, quote_path, report_ok, warn
 from memoryd.client.programs.memctl.table import count_text
-from memoryd.client.protocol.workspaces import GetWorkspace, Workspaces, WorkspaceStatus
+from memoryd.client.protocol.workspaces import Workspace, Workspaces
 
 WATCHED = 0.8  # of what the system allows
 WATCH_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
@@ -19,16 +19,16 @@ def check_workspaces(patient: Patient) -> Finding | None:
     if gone:
         message = f"the folder of {gone.namespace}, {gone.root}, is not there; what is indexed of it stays"
         return warn(message, f"memctl workspace remove {quote_path(Path(gone.root))}")
-    states = [patient.client.call(GetWorkspace(workspace=space.root)) for space in found]
+    states = [state for space in found for state in patient.client.call(Workspaces(workspace=space.root))]
     for state in states:
         if problems := state.problems:
-            message = f"{state.workspace.namespace}: {problems[0].path}: {problems[0].problem}"
+            message = f"{state.namespace}: {problems[0].path}: {problems[0].problem}"
             more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-            return warn(f"{message}{more}", f"memctl workspace status {state.workspace.namespace}")
+            return warn(f"{message}{more}", f"memctl workspace status {state.namespace}")
     return _check_watches(states) or report_ok(f"{count_text(len(found), 'workspace')} in order")
 
 
-def _check_watches(states: list[WorkspaceStatus]) -> Finding | None:
+def _check_watches(states: list[Workspace]) -> Finding | None:
     """Compare the watches of workspaces with what the system allows; without one, a folder is scanned instead."""
     try:
         limit = int(WATCH_LIMIT.read_text())
@@ -36,11 +36,11 @@ def _check_watches(states: list[WorkspaceStatus]) -> Finding | None:
         limit = 0
     used = sum(state.watches for state in states)
     raised = f"sudo sysctl fs.inotify.max_user_watches={max(524288, 2 * limit)}; memctl up --restart"
-    scanned = next((state for state in states if state.workspace.watching == "scanning"), None)
+    scanned = next((state for state in states if state.watching == "scanning"), None)
     if scanned:
-        space, reason = scanned.workspace, scanned.reason
-        message = f"{space.namespace} is scanned every few seconds: {reason or 'it cannot be watched'}"
-        look = f"memctl workspace status {quote_path(Path(space.root))}"
+        reason = scanned.reason
+        message = f"{scanned.namespace} is scanned every few seconds: {reason or 'it cannot be watched'}"
+        look = f"memctl workspace status {quote_path(Path(scanned.root))}"
         return warn(message, raised if "watch" in reason else look)
     if limit and used > WATCHED * limit:
         return warn(f"{used:,} of {limit:,} watches are in use", raised)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from memoryd.client import calls, methods
+from memoryd.client import calls
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.memctl.link import ask_running, send
@@ -42,7 +42,7 @@ def offer(args: Namespace) -> None:
     if not found:
         return
     with suppress(MemorydError):  # no daemon runs
-        known = {one.root for one in ask_running(args, methods.workspaces())}
+        known = {one.root for one in ask_running(args, calls.workspaces())}
         found = [path for path in found if str(path) not in known]
     if not found:
         return

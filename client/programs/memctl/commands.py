@@ -137,15 +137,12 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "graph export": CommandRow("graph_export", "the graph as a page to look at, or as GraphML", "topics"),
     },
     "Markdown workspaces": {
-        "workspace list": CommandRow("workspace", "folders of Markdown files that are indexed and watched"),
         "workspace add": CommandRow("workspace", "index and watch a folder of Markdown files"),
         "workspace remove": CommandRow("workspace", "forget a workspace; its files stay"),
-        "workspace status": CommandRow("workspace", "what is indexed, what is not and why, how it is watched"),
-        "workspace files": CommandRow("workspace", "the files of a workspace that the index knows"),
+        "workspace status": CommandRow("workspace", "all of them, or what is indexed of one, what is not and why"),
         "workspace index": CommandRow("workspace", "bring the index up to date with the files now"),
         "remember": CommandRow("notes", "write a note into a file of a workspace, by default today's"),
         "forget": CommandRow("notes", "take memories out of their files; delete those that come from no file"),
-        "diff": CommandRow("notes", "what the files hold that the index does not, and the reverse"),
         "dream": CommandRow("dream", "tidy MEMORY.md by the daily files (proposed first), or memories"),
     },
     "Trying out": {
@@ -163,7 +160,7 @@ DEFAULT_VERBS = {
     "project": "list",
     "service": "status",
     "graph": "nodes",
-    "workspace": "list",
+    "workspace": "status",
 }
 
 EXAMPLES = """\

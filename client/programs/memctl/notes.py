@@ -1,17 +1,16 @@
-"""remember, forget, diff: notes in the files of workspaces."""
+"""remember, forget: notes in the files of workspaces."""
 
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from memoryd.client.programs.memctl.arguments import Usage, add_optional, add_reach, add_secrets
+from memoryd.client.programs.memctl.arguments import Usage, add_reach, add_secrets
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.memories import read_content
-from memoryd.client.programs.memctl.output import make_printable, paint, show, undo_text
+from memoryd.client.programs.memctl.output import make_printable, paint, undo_text
 from memoryd.client.programs.memctl.place import make_link, short_path
-from memoryd.client.programs.memctl.progress import send_with_bar
-from memoryd.client.programs.memctl.table import count_text, shorten, to_one_line
+from memoryd.client.programs.memctl.table import count_text, to_one_line
 from memoryd.client.protocol import workspaces as calls
 
 SHOWN_COLUMNS = 80
@@ -103,43 +102,6 @@ def _removed_text(part: calls.RemovedLines, is_dry: bool) -> str:
     return f"{what} {where}\n{paint(lines.rstrip(), 'red')}"
 
 
-# diff ----------------------------------------------------------------------------------------------------------------
-
-
-def _declare_diff(parser: ArgumentParser) -> None:
-    add_optional(parser, "workspace", "its namespace or a path inside (all)")
-
-
-def _diff(args: Namespace) -> int:
-    call = calls.DiffWorkspaces(workspace=resolve_place(args.workspace) if args.workspace else None)
-    found = send_with_bar(args, call, "compare", stages="")
-    show(args, found, lambda: _diff_text(found))
-    return 1 if found.total else 0
-
-
-def _diff_text(found: calls.Differences) -> str:
-    if not found.total:
-        return (
-            f"The index agrees with {count_text(found.compared, 'file')}." if found.compared else "No file to compare."
-        )
-    said = {"missing": "not in the index", "extra": "no such file (any more)", "changed": "changed since it was read"}
-    lines = []
-    for file in found:
-        name = make_link(paint(to_one_line(short_path(file.path)), "bold"), file.path)
-        lines += [f"{name}  {said[file.standing]}", *map(_chunk_text, file.chunks)]
-    compared = count_text(found.compared, "file")
-    lines.append(f"{found.total:,} of {compared} differ (+ only in the file, - only in the index).")
-    if found.total > len(found):
-        lines.append(f"The first {len(found):,} are shown.")
-    return "\n".join(lines)
-
-
-def _chunk_text(chunk: calls.ChunkDifference) -> str:
-    sign, style = ("+", "green") if chunk.in_file else ("-", "red")
-    text = shorten(to_one_line(chunk.preview), SHOWN_COLUMNS)
-    return paint(f"  {sign} {_lines_text(chunk.start_line, chunk.end_line)}  {text}", style)
-
-
 COMMANDS = {
     "remember": Command(
         _declare_remember,
@@ -153,5 +115,4 @@ COMMANDS = {
         _forget,
         '  memctl forget 3f9a --dry-run\n  memctl forget 3f9a --text "old cache"\n  memctl forget 3f9a --lines 12-14',
     ),
-    "diff": Command(_declare_diff, _diff, "  memctl diff\n  memctl diff ~/notes --json"),
 }

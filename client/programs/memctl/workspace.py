@@ -5,9 +5,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from shlex import quote
 
-from memoryd.client import calls, methods
+from memoryd.client import calls
 from memoryd.client.programs.hooks import notes
-from memoryd.client.programs.memctl.arguments import add_optional, declare_nothing, parse_limit, parse_offset
+from memoryd.client.programs.memctl.arguments import add_optional
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for, send, show_result
 from memoryd.client.programs.memctl.output import complain, make_printable, paint, show
@@ -19,6 +19,7 @@ from memoryd.client.protocol import workspaces as declared
 from memoryd.client.times import iso
 
 SHOWN = 50  # problems of one workspace
+_PAGE = 1000  # files asked for at once
 _COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}
 _ALL = "**/*.md"
 _MEANINGS = {
@@ -42,8 +43,8 @@ def _add(args: Namespace) -> int:
     call = calls.add_workspace(args.path, namespace=args.namespace or _project_namespace(args.path), globs=args.glob)
     added = send(args, call)
     done = send_with_bar(args, calls.index_workspace(added.root), "index", "index {}")
-    status = send(args, calls.workspace_status(added.root))
-    show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added_text(status, done))
+    [added] = send(args, calls.workspaces(added.root))
+    show(args, {"workspace": added, "indexed": done.workspaces[0]}, lambda: _added_text(added, done))
     return _exit_code(done)
 
 
@@ -59,13 +60,12 @@ def _project_namespace(path: str) -> str | None:
     return (project_namespace(root) or None) if is_project else None
 
 
-def _added_text(status: declared.WorkspaceStatus, done: declared.Indexed) -> str:
-    added = status.workspace
+def _added_text(added: declared.Workspace, done: declared.Indexed) -> str:
     root, namespace = (paint(make_printable(text), "cyan") for text in (added.root, added.namespace))
     head = f"Added {root} as {namespace}; it is watched."
     held = f"{count_text(added.files, 'file')} as {count_text(added.chunks, 'chunk')}"
-    lines = [head, f"Indexed {held} ({done.workspaces[0].seconds:.2f} s).", *_problem_lines(status)]
-    if status.left_out and _ALL not in added.globs:
+    lines = [head, f"Indexed {held} ({done.workspaces[0].seconds:.2f} s).", *_problem_lines(added)]
+    if added.left_out and _ALL not in added.globs:
         command = f"memctl workspace add {quote(added.root)} --glob '{_ALL}'"
         lines.append(f"Its patterns are {', '.join(added.globs)}; `{make_printable(command)}` indexes the others too.")
     return "\n".join(lines)
@@ -83,11 +83,30 @@ def _remove(args: Namespace) -> None:
     show(args, done, lambda: f"Removed {make_printable(done.message)}.")
 
 
-# list ----------------------------------------------------------------------------------------------------------------
+# status --------------------------------------------------------------------------------------------------------------
 
 
-def _list(args: Namespace) -> None:
-    show_result(args, methods.workspaces(), _list_text, lambda found: found.workspaces)
+def _declare_optional_workspace(parser: ArgumentParser) -> None:
+    add_optional(parser, "workspace", "its namespace, or a path in it (/…, ~/…, ./…); all if left out")
+
+
+def _declare_status(parser: ArgumentParser) -> None:
+    _declare_optional_workspace(parser)
+    parser.add_argument("--files", action="store_true", help="list the files that the index knows")
+
+
+def _show_status(args: Namespace) -> None:
+    if args.workspace is None:
+        show_result(args, calls.workspaces(), _list_text, lambda found: found.workspaces)
+        return
+    with client_for(args) as client:
+        [status] = client.call(calls.workspaces(args.workspace))
+        while args.files and len(status.listed) < status.files:
+            [page] = client.call(calls.workspaces(args.workspace, files=_PAGE, offset=len(status.listed)))
+            if not page.listed:
+                break
+            status.listed += page.listed
+    show(args, status, lambda: _status_text(status))
 
 
 def _list_text(found: declared.WorkspaceList) -> str:
@@ -96,38 +115,30 @@ def _list_text(found: declared.WorkspaceList) -> str:
     return format_table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, none, right=(2, 3))
 
 
-# status --------------------------------------------------------------------------------------------------------------
-
-
-def _declare_optional_workspace(parser: ArgumentParser) -> None:
-    add_optional(parser, "workspace", "its namespace, or a path in it (/…, ~/…, ./…); all if left out")
-
-
-def _show_status(args: Namespace) -> None:
-    with client_for(args) as client:
-        names = [args.workspace] if args.workspace else [w.root for w in client.call(methods.workspaces())]
-        found = [client.call(calls.workspace_status(name)) for name in names]
-    none = _list_text(declared.WorkspaceList(workspaces=[]))
-    show(args, found[0] if args.workspace else found, lambda: "\n\n".join(map(_status_text, found)) or none)
-
-
-def _status_text(status: declared.WorkspaceStatus) -> str:
-    workspace = status.workspace
-    head = f"{paint(make_printable(workspace.namespace), 'bold')}  {make_printable(shorten_home(workspace.root))}"
+def _status_text(status: declared.Workspace) -> str:
+    head = f"{paint(make_printable(status.namespace), 'bold')}  {make_printable(shorten_home(status.root))}"
     pairs = [
-        ("files", make_printable(", ".join(workspace.globs))),
+        ("files", make_printable(", ".join(status.globs))),
         ("indexed", _indexed_text(status)),
         ("watched by", _watching_text(status)),
         ("dreams", "write MEMORY.md" if status.dreams_write else "propose what MEMORY.md could say"),
         ("last read", iso(status.indexed_at) or "never"),
         ("last looked at", iso(status.scanned_at) or "not since the daemon started"),
     ]
-    return "\n".join([head, format_fields(pairs), *_problem_lines(status)])
+    files = [_files_text(status.listed)] if status.listed else []
+    return "\n".join([head, format_fields(pairs), *_problem_lines(status), *files])
 
 
-def _indexed_text(status: declared.WorkspaceStatus) -> str:
-    workspace = status.workspace
-    text = f"{count_text(workspace.files, 'file')}, {count_text(workspace.chunks, 'chunk')}"
+def _files_text(listed: list[declared.IndexedFile]) -> str:
+    rows = [
+        [make_printable(one.path), f"{one.chunks:,}", iso(one.changed_at) or "", make_printable(one.problem)]
+        for one in listed
+    ]
+    return format_table(["FILE", "CHUNKS", "CHANGED", "PROBLEM"], rows, right=(1,))
+
+
+def _indexed_text(status: declared.Workspace) -> str:
+    text = f"{count_text(status.files, 'file')}, {count_text(status.chunks, 'chunk')}"
     if status.pending_embeddings:
         text += f"; {status.pending_embeddings:,} wait for their vector (words find them already)"
     if status.indexing:
@@ -135,8 +146,8 @@ def _indexed_text(status: declared.WorkspaceStatus) -> str:
     return text
 
 
-def _watching_text(status: declared.WorkspaceStatus) -> str:
-    watching = status.workspace.watching
+def _watching_text(status: declared.Workspace) -> str:
+    watching = status.watching
     text = paint(watching, _COLOURS.get(watching, "dim"))
     if status.watches:
         text += f", {status.watches:,} watch{'es' if status.watches > 1 else ''}"
@@ -145,34 +156,19 @@ def _watching_text(status: declared.WorkspaceStatus) -> str:
     return text + since + (f": {make_printable(status.reason)}" if status.reason else "")
 
 
-def _problem_lines(status: declared.WorkspaceStatus) -> list[str]:
+def _problem_lines(status: declared.Workspace) -> list[str]:
     lines = []
-    broken, left_out = status.problems, status.left_out
-    for files, head in ((broken, count_text(len(broken), "problem")), (left_out, f"{len(left_out):,} left out")):
+    groups = (
+        (status.problems, count_text(len(status.problems), "problem")),
+        (status.differing, f"{count_text(len(status.differing), 'file')} not followed yet"),
+        (status.left_out, f"{len(status.left_out):,} left out"),
+    )
+    for files, head in groups:
         lines += [f"  {paint(head, 'yellow')}:"] if files else []
         lines += [f"    {make_printable(one.path)}: {make_printable(one.problem)}" for one in files[:SHOWN]]
         if len(files) > SHOWN:
             lines.append(f"    … and {len(files) - SHOWN:,} more (--json shows all)")
     return lines
-
-
-# files ---------------------------------------------------------------------------------------------------------------
-
-
-def _declare_files(parser: ArgumentParser) -> None:
-    _declare_workspace(parser)
-    parser.add_argument("--limit", type=parse_limit, default=1000, metavar="N", help="how many (default: 1000)")
-    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
-
-
-def _list_files(args: Namespace) -> None:
-    found = send(args, calls.list_files(args.workspace, limit=args.limit, offset=args.offset))
-    rows = [
-        [make_printable(one.path), f"{one.chunks:,}", iso(one.changed_at) or "", make_printable(one.problem)]
-        for one in found.files
-    ]
-    table = format_table(["FILE", "CHUNKS", "CHANGED", "PROBLEM"], rows, right=(1,))
-    show(args, found.files, lambda: f"{table}\n{len(rows):,} of {count_text(found.total, 'file')}")
 
 
 # index ---------------------------------------------------------------------------------------------------------------
@@ -215,12 +211,10 @@ COMMANDS = {
         "  memctl workspace add docs --glob '**/*.md' --glob README.md",
     ),
     "workspace remove": Command(_declare_workspace, _remove, "  memctl workspace remove notes"),
-    "workspace list": Command(declare_nothing, _list, "  memctl workspace list\n  memctl workspace list --json"),
     "workspace status": Command(
-        _declare_optional_workspace, _show_status, "  memctl workspace status\n  memctl workspace status notes"
-    ),
-    "workspace files": Command(
-        _declare_files, _list_files, "  memctl workspace files notes\n  memctl workspace files . --json"
+        _declare_status,
+        _show_status,
+        "  memctl workspace status\n  memctl workspace status notes\n  memctl workspace status . --files --json",
     ),
     "workspace index": Command(
         _declare_index,

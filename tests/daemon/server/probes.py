@@ -291,7 +291,6 @@ _OWN: dict[type[Call[Any]], Probe] = {
     GraphNode: _node,
     GraphDedupe: _once(GraphDedupe(), GraphDedupe(dry_run=True)),
     GraphAbstract: _once(GraphAbstract(dry_run=True)),
-    protocol.DiffWorkspaces: _once(protocol.DiffWorkspaces(), protocol.DiffWorkspaces(workspace=BETA)),
     protocol.Remember: lambda world: _placed(protocol.Remember, text="A note", workspace=BETA),
     protocol.Flush: lambda world: _placed(
         protocol.Flush, turns=[NewTurn(role="user", content="We decided on port 80")], workspace=BETA
@@ -302,7 +301,7 @@ _OWN: dict[type[Call[Any]], Probe] = {
         protocol.Summarize(messages=[protocol.Message(id="1", role="user", content=SECRETS[0])], max_tokens=100)
     ),
     protocol.ExportMemories: _exports,
-    protocol.GetWorkspace: _once(protocol.GetWorkspace(workspace=BETA), protocol.GetWorkspace(workspace="/")),
+    protocol.Workspaces: _once(protocol.Workspaces(), protocol.Workspaces(workspace=BETA, files=5)),
     protocol.AddWorkspace: _once(protocol.AddWorkspace(path="/", namespace=BETA)),
     protocol.RemoveWorkspace: _once(protocol.RemoveWorkspace(workspace=BETA)),
     protocol.IndexWorkspace: _once(protocol.IndexWorkspace(), protocol.IndexWorkspace(workspace=BETA, force=True)),

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.protocol import List
-from memoryd.client.protocol.workspaces import WorkspaceStatus
+from memoryd.client.protocol.workspaces import Workspace
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.workspaces import calls, registry
+from memoryd.daemon.store import rows
+from memoryd.daemon.workspaces import calls, chunks, indexing, registry
+from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from workbench import ask, found, wait_until
 
@@ -27,6 +29,20 @@ def sections(count: int, changed: int = -1, word: str = "changed") -> str:
     )
 
 
+def equal(core: Core, workspace: StoredWorkspace) -> bool:
+    """Return whether the index has what the files hold, line by line."""
+    names = [file.path for file in indexing.scan(core, workspace).files]
+    wanted = {
+        (one.row.path, one.row.start_line, one.row.end_line, one.row.text_hash, one.row.metadata)
+        for name, document in get_live(core, workspace).reader.read(workspace.root, names)
+        if document
+        for one in chunks.build_file(workspace, name, document).wanted
+    }
+    with core.store.reading() as connection:
+        held = rows.select(connection, "m.tier = 'documents'", ())
+    return wanted == {(row.path, row.start_line, row.end_line, row.text_hash, row.metadata) for row in held}
+
+
 class Watched(NamedTuple):
     """A core that watches its workspaces."""
 
@@ -43,8 +59,8 @@ class Watched(NamedTuple):
     def settle(self) -> None:
         wait_until(lambda: self.core.embedding.count_pending() == 0)
 
-    def status(self, workspace: StoredWorkspace) -> WorkspaceStatus:
-        return calls.status(self.core, workspace)
+    def status(self, workspace: StoredWorkspace) -> Workspace:
+        return calls.examine(self.core, workspace)
 
     def finds(self, query: str, words: str) -> bool:
         return any(words in content for content in found(self.core, query))

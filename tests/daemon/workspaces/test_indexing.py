@@ -67,7 +67,7 @@ def test_a_pass_that_waited_while_the_globs_were_changed_goes_by_the_new_ones(co
     assert indexing.index(core, registry.add(core, str(root), None, ["*.md"])).indexed == 1
     assert indexing.index(core, before).unchanged == 1
     assert list(chunks(core)) == [f"{root}/bees.md:1-1"]
-    assert calls.status(core, before).left_out == []
+    assert calls.examine(core, before).left_out == []
 
 
 def test_files_that_the_globs_name_are_chunks_with_their_place(core: Core, root: Path) -> None:
@@ -341,7 +341,7 @@ def test_what_cannot_be_read_leaves_the_index_and_is_told(core: Core, root: Path
     assert list(chunks(core).values()) == ["two"]
     for _ in range(2):
         counts = indexing.index(core, workspace)
-        [problem] = calls.status(core, workspace).problems
+        [problem] = calls.examine(core, workspace).problems
         assert problem.path == "memory/a.md"
         assert "link" in problem.problem
     assert (counts.read, counts.removed) == (0, 0)
@@ -349,7 +349,7 @@ def test_what_cannot_be_read_leaves_the_index_and_is_told(core: Core, root: Path
     path.write_text("one again\n")
     indexing.index(core, workspace)
     assert sorted(chunks(core).values()) == ["one again", "two"]
-    assert calls.status(core, workspace).problems == []
+    assert calls.examine(core, workspace).problems == []
 
 
 def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(
@@ -360,11 +360,11 @@ def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(
     with running(folder, WordEmbedder()) as core:
         workspace = added(core, root)
         assert chunks(core) == {}
-        assert "more than 100 bytes" in calls.status(core, workspace).problems[0].problem
+        assert "more than 100 bytes" in calls.examine(core, workspace).problems[0].problem
         path.write_text("small\n")
         indexing.index(core, workspace)
         assert list(chunks(core).values()) == ["small"]
-        assert calls.status(core, workspace).problems == []
+        assert calls.examine(core, workspace).problems == []
 
 
 def test_front_matter_says_what_a_file_is(core: Core, root: Path) -> None:

@@ -39,7 +39,7 @@ def some_files(root: Path) -> list[Path]:
 
 
 def settle(client: Client) -> None:
-    wait_until(lambda: client.workspace_status("notes").indexing is None, 120)
+    wait_until(lambda: client.workspaces("notes").workspaces[0].indexing is None, 120)
     client.index_workspace("notes")
     wait_until(lambda: client.status().pending_embeddings == 0, 240)
 
@@ -101,7 +101,7 @@ def test_an_index_built_anew_finds_the_same_as_one_that_followed_every_change(fo
             settle(client)
             queries = questions(files, dice)
             before = results(client, queries)
-            chunks = client.workspace_status("notes").workspace.chunks
+            chunks = client.workspaces("notes").workspaces[0].chunks
         process.stop()
         shutil.rmtree(process.data)
         process.start()
@@ -109,7 +109,7 @@ def test_an_index_built_anew_finds_the_same_as_one_that_followed_every_change(fo
             wait_until(lambda: client.status().model.state == "ready")
             client.add_workspace(root)
             settle(client)
-            assert client.workspace_status("notes").workspace.chunks == chunks
+            assert client.workspaces("notes").workspaces[0].chunks == chunks
             after = results(client, queries)
     finally:
         process.stop()

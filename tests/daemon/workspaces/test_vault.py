@@ -9,7 +9,7 @@ from notes import Watched, write
 
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import Get, List, Memory, NewTurn
-from memoryd.client.protocol.workspaces import AddWorkspace, Flush, IndexWorkspace, ListFiles, Remember
+from memoryd.client.protocol.workspaces import AddWorkspace, Flush, IndexWorkspace, Remember, Workspaces
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, flushing, registry
@@ -68,16 +68,16 @@ def at(*day: int) -> float:
 
 
 def test_a_vault_is_indexed_whole_and_what_is_left_out_has_a_reason(core: Core, root: Path) -> None:
-    status = calls.status(core, registry.find(core, str(root)))
-    assert (status.workspace.globs, status.workspace.files, status.problems) == (["**/*.md"], 300, [])
+    status = calls.examine(core, registry.find(core, str(root)))
+    assert (status.globs, status.files, status.problems) == (["**/*.md"], 300, [])
     assert {one.path: one.problem for one in status.left_out} == {
         ".obsidian/": "It is hidden.",
         ".trash/": "It is hidden.",
         "Private/": "Git ignores it.",
         "*": "1 file is no Markdown: 1 .png.",
     }
-    files = ask(core, ListFiles(workspace=str(root), limit=5, offset=295))
-    assert (files.total, [one.chunks for one in files.files]) == (300, [1] * 5)
+    [vault] = ask(core, Workspaces(workspace=str(root), files=5, offset=295))
+    assert (vault.files, [one.chunks for one in vault.listed]) == (300, [1] * 5)
     assert [found(core, f"{name} {name} {name}", limit=1)[0].partition(" about ")[2] for name in NAMES] == NAMES
     assert not search(core, "trash plugins").hits or "trash" not in search(core, "trash plugins").hits[0].content
 
@@ -125,21 +125,21 @@ def test_globs_are_changed_in_place(core: Core, root: Path) -> None:
     changed = ask(core, AddWorkspace(path=str(root), globs=["People/*.md"]))
     assert changed.globs == ["People/*.md"]
     index(core, root)
-    assert ask(core, ListFiles(workspace=str(root))).total == 9
+    assert ask(core, Workspaces(workspace=str(root))).workspaces[0].files == 9
     write(root, "People/Zoe.md", "Zoe likes herons\n")
     wait_until(lambda: found(core, "herons")[:1] == ["Zoe likes herons"])
     wait_until(lambda: {"Projects/", "日記.md"} <= _list_unmatched(core, root))  # by the pass of who watches it now
 
 
 def _list_unmatched(core: Core, root: Path) -> set[str]:
-    status = calls.status(core, registry.find(core, str(root)))
+    status = calls.examine(core, registry.find(core, str(root)))
     return {one.path for one in status.left_out if "No pattern" in one.problem}
 
 
 def test_indexing_can_wait_for_the_vectors(core: Core, root: Path) -> None:
     write(root, "New.md", "A note on herons\n")
     index(core, root, wait=True)
-    assert calls.status(core, registry.find(core, str(root))).pending_embeddings == 0
+    assert calls.examine(core, registry.find(core, str(root))).pending_embeddings == 0
 
 
 def test_what_is_worth_keeping_of_a_conversation_goes_into_todays_note(core: Core, root: Path) -> None:

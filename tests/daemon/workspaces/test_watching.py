@@ -126,13 +126,13 @@ def test_a_burst_of_2000_files_is_a_few_passes(watched: Watched, root: Path, mon
     git(root, "rm", "-r", "-q", "memory")
     git(root, "commit", "-m", "none")
     workspace = watched.add(root)
-    assert watched.status(workspace).workspace.files == 0
+    assert watched.status(workspace).files == 0
     monkeypatch.setattr(indexing, "index", counted)
     git(root, "checkout", "HEAD~1")
-    wait_until(lambda: watched.status(workspace).workspace.files == 2000)
+    wait_until(lambda: watched.status(workspace).files == 2000)
     assert len(passes) <= 12
     git(root, "checkout", "main")
-    wait_until(lambda: watched.status(workspace).workspace.files == 0)
+    wait_until(lambda: watched.status(workspace).files == 0)
     assert len(passes) <= 24
 
 
@@ -185,7 +185,7 @@ def test_only_folders_that_the_globs_lead_into_are_watched(watched: Watched, roo
     write(root, "memory/a.md", "one\n")
     write(root, "memory/inner/b.md", "two\n")
     status = watched.status(watched.add(root))
-    assert (status.workspace.watching, status.watches) == ("inotify", 3)
+    assert (status.watching, status.watches) == ("inotify", 3)
 
 
 def test_an_ignore_file_that_changes_is_heeded(watched: Watched, root: Path) -> None:
@@ -212,13 +212,13 @@ def test_a_folder_that_disappears_keeps_its_index_and_is_read_when_it_is_back(wa
     workspace = watched.add(root)
     away = root.with_name("away")
     root.rename(away)
-    wait_until(lambda: watched.status(workspace).workspace.watching == "gone")
+    wait_until(lambda: watched.status(workspace).watching == "gone")
     assert "cannot be looked into" in watched.status(workspace).reason
     assert watched.finds("walrus", "walrus")
     (away / "memory/a.md").write_text("An okapi.\n")
     away.rename(root)
     wait_until(lambda: watched.finds("okapi", "okapi"))
-    wait_until(lambda: watched.status(workspace).workspace.watching == "inotify")
+    wait_until(lambda: watched.status(workspace).watching == "inotify")
     write(root, "memory/b.md", "A quokka.\n")
     wait_until(lambda: watched.finds("quokka", "quokka"))
 
@@ -244,7 +244,7 @@ def test_an_unmounted_disk_does_not_empty_the_index(
     write(root, "memory/a.md", "A walrus.\n")
     workspace = watched.add(root)
     mounted(False)
-    wait_until(lambda: watched.status(workspace).workspace.watching == "gone")
+    wait_until(lambda: watched.status(workspace).watching == "gone")
     assert "not mounted" in watched.status(workspace).reason
     with pytest.raises(indexing.Gone):
         indexing.reindex(watched.core, workspace, ["memory/a.md"])
@@ -287,7 +287,7 @@ def test_without_watches_the_folder_is_scanned_and_status_says_why(
         watchers.start()
         watched = Watched(core, None)
         workspace = watched.add(root)
-        assert watched.status(workspace).workspace.watching == "scanning"
+        assert watched.status(workspace).watching == "scanning"
         assert watched.status(workspace).reason == "There are no watches."
         write(root, "memory/a.md", "A walrus.\n")
         wait_until(lambda: watched.finds("walrus", "walrus"))
@@ -321,4 +321,4 @@ def test_a_removed_workspace_is_not_watched_any_more(watched: Watched, root: Pat
     wait_until(lambda: all(thread.name != name for thread in threading.enumerate()))
     write(root, "memory/a.md", "A walrus.\n")
     again = watched.add(root)
-    assert watched.status(again).workspace.files == 1
+    assert watched.status(again).files == 1

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notes import FILLER, Watched, sections, write
+from notes import FILLER, Watched, equal, sections, write
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryd.client.protocol import Delete, Get, List, Memory, NewMemory, Share, Tag, Update
-from memoryd.client.protocol.workspaces import DiffWorkspaces, Forget, Forgotten, Remember, Remembered
+from memoryd.client.protocol.workspaces import Forget, Forgotten, Remember, Remembered
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.workspaces import comparing, registry
+from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from workbench import add, ask, found, search, undo, wait_until
@@ -36,10 +36,6 @@ def holder(core: Core, words: str) -> Memory:
     """Return the chunk that holds some words."""
     [one] = [memory for memory in ask(core, List(tier=["documents"], limit=1000)) if words in memory.content]
     return one
-
-
-def equal(core: Core, workspace: StoredWorkspace) -> bool:
-    return comparing.compare(core, [workspace], lambda done, total: None).total == 0
 
 
 # remember ------------------------------------------------------------------------------------------------------------
@@ -425,49 +421,24 @@ def test_a_copy_of_a_part_of_a_file_is_an_ordinary_memory(watched: Watched, root
     assert holder(core, "Valkey").id == id
 
 
-# diff ----------------------------------------------------------------------------------------------------------------
+# What differs --------------------------------------------------------------------------------------------------------
 
 
-def test_diff_tells_what_only_one_side_has(watched: Watched, root: Path) -> None:
-    for name in "abc":
-        write(root, f"memory/{name}.md", f"- {name} one\n- {name} two\n")
-    workspace = watched.add(root)
-    assert equal(watched.core, workspace)
-    with registry_paused(watched, workspace):
-        (root / "memory/a.md").unlink()
-        write(root, "memory/b.md", "- b one\n- b changed\n")
-        write(root, "memory/d.md", "- d\n")
-        (root / "memory/c.md").write_text("\n- c one\n- c two\n")
-        # The watcher reads single files at once, so what it has not heard of is asked for within the same moment.
-        differences = {Path(f.path).name: f for f in comparing.compare(watched.core, [workspace], lambda a, b: None)}
-    assert all(differences[name].standing == kind for name, kind in EXPECTED.items() if name in differences)
-    wait_until(lambda: equal(watched.core, workspace))
-
-
-EXPECTED = {"a.md": "extra", "b.md": "changed", "c.md": "changed", "d.md": "missing"}
-
-
-def test_diff_looks_at_the_files_and_changes_nothing(core: Core, root: Path) -> None:
+def test_what_the_index_has_not_followed_is_told_and_left(core: Core, root: Path) -> None:
     for name in "abc":
         write(root, f"memory/{name}.md", f"- {name} one\n- {name} two\n")
     workspace = registry.add(core, str(root), None, ())
-    told: list[tuple[int, int]] = []
-    first = comparing.compare(core, [workspace], lambda done, total: told.append((done, total)))
-    assert [file.standing for file in first] == ["missing"] * 3
-    assert [chunk.preview for chunk in first.files[0].chunks] == ["- a one\n- a two"]
-    assert told == [(3, 3)]
-    from memoryd.daemon.workspaces import indexing
-
+    assert [how for _, how in indexing.find_differences(core, workspace)] == ["It is not in the index yet."] * 3
     indexing.index(core, workspace)
-    assert comparing.compare(core, [workspace], lambda a, b: None).total == 0
+    assert indexing.find_differences(core, workspace) == []
     (root / "memory/a.md").unlink()
     write(root, "memory/b.md", "- b one\n- b changed\n")
     write(root, "memory/d.md", "- d\n")
-    (root / "memory/c.md").write_text("\n- c one\n- c two\n")
     for _ in range(2):
-        found = comparing.compare(core, [workspace], lambda a, b: None)
-        assert {Path(file.path).name: file.standing for file in found} == EXPECTED
-    [changed] = [file for file in found if file.path.endswith("b.md")]
-    assert [(chunk.in_file, "changed" in chunk.preview) for chunk in changed.chunks] == [(False, False), (True, True)]
-    assert (found.total, found.compared) == (4, 4)
-    assert DiffWorkspaces().workspace is None
+        assert indexing.find_differences(core, workspace) == [
+            ("memory/a.md", "It no longer exists, or is left out now."),
+            ("memory/b.md", "It was changed since it was read."),
+            ("memory/d.md", "It is not in the index yet."),
+        ]
+    os.rename(root, root.with_name("away"))
+    assert indexing.find_differences(core, workspace) == []

@@ -12,7 +12,7 @@ from findings import Doctor
 
 from memoryd.client.programs.doctor import workspaces as workspace_checks
 from memoryd.client.protocol import Job, JobList, JobRun, Jobs, ListTokens, ResumeJob, RunJob, Token, TokenList
-from memoryd.client.protocol.workspaces import GetWorkspace, Workspace, WorkspaceList, Workspaces, WorkspaceStatus
+from memoryd.client.protocol.workspaces import Workspace, WorkspaceList, Workspaces
 
 
 def job(name: str, **fields: Any) -> Job:
@@ -78,16 +78,15 @@ def test_a_workspace_whose_folder_is_gone_is_told(doctor: Doctor, memctl: Memctl
 def test_too_few_watches_are_told(
     doctor: Doctor, told: FakeDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    space = Workspace(namespace="notes", root=str(folder), globs=[], created_at=0.0, watching="inotify")
+    space = Workspace(namespace="notes", root=str(folder), globs=[], created_at=0.0, watching="inotify", watches=9)
     told.replies[Workspaces] = WorkspaceList(workspaces=[space])
-    told.replies[GetWorkspace] = WorkspaceStatus(workspace=space, pending_embeddings=0, watches=9)
     monkeypatch.setattr(workspace_checks, "WATCH_LIMIT", folder / "limit")
     (folder / "limit").write_text("10\n")
     assert doctor("workspaces")["workspaces"]["message"] == "9 of 10 watches are in use"
     (folder / "limit").write_text("100\n")
     assert doctor("workspaces")["workspaces"]["state"] == "ok"
-    scanned = msgspec.structs.replace(space, watching="scanning")
-    told.replies[GetWorkspace] = WorkspaceStatus(workspace=scanned, pending_embeddings=0, reason="no watches are left")
+    scanned = msgspec.structs.replace(space, watching="scanning", reason="no watches are left")
+    told.replies[Workspaces] = WorkspaceList(workspaces=[scanned])
     found = doctor("workspaces")["workspaces"]
     assert found["message"] == "notes is scanned every few seconds: no watches are left"
     assert found["fix"].startswith("sudo sysctl fs.inotify.max_user_watches=524288")

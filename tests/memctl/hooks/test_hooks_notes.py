@@ -67,7 +67,7 @@ def test_notes_of_claude_code_are_found_in_their_project_and_told_to_others(
     before = state(shop)
     done = memctl("hooks", "install", "claude-code", "--notes", "--no-backfill")
     assert "1 folder of notes of Claude Code added; they are watched, never changed." in done.err
-    [workspace] = memctl("workspace", "list", "--json").json
+    [workspace] = memctl("workspace", "status", "--json").json
     assert (workspace["namespace"], workspace["files"]) == ("shop/claude-code", 4)
     hit = memctl("search", "where are sessions cached", "--namespace", "shop", "--json").json[0]
     assert (hit["namespace"], hit["type"], hit["source"]) == ("shop", "note", "claude-code")
@@ -144,7 +144,7 @@ def test_nobody_is_asked_without_a_terminal(
 
     monkeypatch.setattr(sys, "stdin", Terminal())
     done = memctl("hooks", "install", "claude-code", "--no-backfill", *words)
-    assert len(memctl("workspace", "list", "--json").json) == added
+    assert len(memctl("workspace", "status", "--json").json) == added
     assert ("its own notes: memctl hooks install claude-code --notes" in done.err) == (not words and not added)
     if added:
         again = memctl("hooks", "install", "claude-code", "--no-backfill")
@@ -160,10 +160,10 @@ def test_a_project_has_its_own_notes_and_an_unknown_one_is_named(
     (lost / "MEMORY.md").write_text("Whose is this?\n")
     (home / ".claude/projects/-empty/memory").mkdir(parents=True)
     memctl("hooks", "install", "claude-code", "--notes", "--project", str(folder / "work/api"))
-    assert [one["namespace"] for one in memctl("workspace", "list", "--json").json] == ["api/claude-code"]
+    assert [one["namespace"] for one in memctl("workspace", "status", "--json").json] == ["api/claude-code"]
     done = memctl("hooks", "install", "claude-code", "--notes")
     assert f"{lost} was not added: its project is not known yet. Run this again after" in done.err
-    names = [one["namespace"] for one in memctl("workspace", "list", "--json").json]
+    names = [one["namespace"] for one in memctl("workspace", "status", "--json").json]
     assert names == ["api/claude-code", "shop/claude-code"]
     memctl("workspace", "remove", "shop/claude-code")
     assert "as shop/claude-code;" in memctl("workspace", "add", str(shop)).out
