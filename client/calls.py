@@ -45,7 +45,8 @@ def add(
     allow_secrets: bool = False,
     **fields: Any,
 ) -> protocol.Add:
-    """Store a memory. `fields` are those of `NewMemory`: summary, importance, source, created_at, supersedes …
+    """Store a memory. `fields` are those of `NewMemory`: summary, importance, source, origin, created_at, supersedes …
+    `origin` is `agent`, or `person` where a person wrote or chose the text.
 
     Likely credentials in it are removed first unless `allow_secrets`; the result's `redacted` counts them by kind."""
     memory = new_memory({"content": content, "type": type, "metadata": metadata, **fields})

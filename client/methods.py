@@ -131,6 +131,12 @@ def get(
     return protocol.Get(id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, reach=reach)
 
 
+def confirm(ids: Words, *, reach: Reach | None = None) -> protocol.Confirm:
+    """Confirm memories in the person's name, as they are now: all or none. They count as the person's own from
+    then on."""
+    return protocol.Confirm(ids=to_list("ids", ids), reach=reach)
+
+
 def feedback(
     id: str, useful: bool, note: str = "", allow_secrets: bool = False, *, reach: Reach | None = None
 ) -> protocol.Feedback:
@@ -470,6 +476,7 @@ class DeclaredMethods:
     count_tokens = method(count_tokens)
     erase = method(erase)
     get = method(get)
+    confirm = method(confirm)
     feedback = method(feedback)
     jobs = method(jobs)
     run_job = method(run_job)

@@ -153,6 +153,11 @@ def add(core: Core, content: str, namespace: str = "", **options: Any) -> Added:
     return ask(core, Add(memory=NewMemory(content=content, **options), namespace=namespace, **call))
 
 
+def add_own(core: Core, content: str, namespace: str = "", **options: Any) -> Added:
+    """Add what the person saved."""
+    return add(core, content, namespace, **{"origin": "person", **options})
+
+
 def add_many(core: Core, memories: Sequence[str | NewMemory], namespace: str = "", **options: Any) -> AddedMany:
     given = [memory if isinstance(memory, NewMemory) else NewMemory(content=memory) for memory in memories]
     if not given:

@@ -18,6 +18,7 @@ Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]
 TierName = Literal["L0", "hot", "L1", "L2", "documents"]
 MEMORY_TIERS: tuple[Tier, ...] = tuple(name for name in get_args(Tier) if name not in ("L0", "documents"))
+MemoryOrigin = Literal["person", "agent", "heard", "file", "import"]
 Sort = Literal["created", "updated", "accessed", "count", "importance"]
 Action = Literal["created", "updated", "deleted"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]

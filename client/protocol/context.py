@@ -88,6 +88,8 @@ class UnaskedLine(Struct, kw_only=True):
     """what is shown of it: whole sentences"""
     why: str
     """why it comes up, in a few words"""
+    note: str = ""
+    """what stands behind the text: whose words it is, where they are not the person's"""
 
 
 class Unasked(Struct, kw_only=True):

@@ -11,6 +11,7 @@ from memoryd.client.protocol.base import (
     Limit,
     LineNumber,
     Listed,
+    MemoryOrigin,
     Metadata,
     Redacted,
     Scoped,
@@ -77,6 +78,10 @@ class Memory(Struct, kw_only=True):
     """0 to 1"""
     source: str = "manual"
     """how it came in"""
+    origin: MemoryOrigin = "import"
+    """whose words they are"""
+    confirmed_at: float | None = None
+    """when the person confirmed them; null: not, or somebody else changed them since"""
     tier: Tier = "L1"
     """where in the hierarchy it is"""
     created_at: float
@@ -193,6 +198,15 @@ class Deleted(Struct, kw_only=True):
     """full ids of the summaries and facts that were made of deleted turns and are deleted too"""
 
 
+class Confirmed(Struct, kw_only=True):
+    """Ids of the memories that are confirmed, and the operation that `undo` takes back."""
+
+    ids: list[str]
+    """full ids of what is confirmed"""
+    operation: str
+    """its id, for `undo`"""
+
+
 class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A memory to add. `supersedes` names one that it replaces in results; `id` and `created_at` serve imports.
 
@@ -213,6 +227,8 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     """how much it matters"""
     source: str = "manual"
     """how it came in"""
+    origin: MemoryOrigin = "agent"
+    """whose words they are: `person` only where a person wrote or chose them; a caller bound to a token is an agent"""
     created_at: Seconds | None = None
     """when it came about; left out: now"""
     expires_at: Seconds | None = None
@@ -333,6 +349,8 @@ class Update(Scoped[Changed], kw_only=True, frozen=True):
     """new expiry; null: never"""
     pinned: bool | UnsetType = UNSET
     """pin or unpin"""
+    origin: MemoryOrigin = "agent"
+    """who changes it: a new content, summary or type is theirs, and no longer confirmed"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
 
@@ -349,6 +367,17 @@ class Tag(Scoped[Changed], kw_only=True, frozen=True):
     """metadata keys to set"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
+
+
+@rpc("owner", grows=True, page=True)
+class Confirm(Scoped[Confirmed], kw_only=True, frozen=True):
+    """Confirm memories in the person's name, as they are now: all or none. They count as the person's own from then on.
+
+    A change of content, summary or type by an agent or an import ends that; `undo` takes it back.
+    """
+
+    ids: list[str]
+    """ids or unique prefixes"""
 
 
 @rpc("within", page=True)

@@ -119,8 +119,9 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     What is stored already is left alone; where it differs the later `updated_at` wins, with `overwrite` what is
     imported. What was erased here, or deleted here later than that, is left out without `overwrite`, as long as the log
     of operations has it. Without it votes of both sides and the larger count of accesses stay. The tier and the
-    accesses of a memory are no difference by themselves. With `operation` the call continues with an earlier import, so
-    that one `undo` takes both back.
+    accesses of a memory are no difference by themselves. Without `mine` what is not stored here in
+    the same words counts as imported, whoever the record says it is from, and as confirmed by nobody. With `operation`
+    the call continues with an earlier import, so that one `undo` takes both back.
     """
 
     records: Annotated[list[Record], Meta(max_length=MAX_RECORDS)]
@@ -133,3 +134,5 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     """the whole id of an import to go on with; left out: a new one"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
+    mine: bool = False
+    """the records are the person's own export: what it says of `origin` and `confirmed_at` is believed"""

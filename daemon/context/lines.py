@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.inert import FRAME, make_inert
+from memoryd.client.inert import FRAME, describe_origin, make_inert
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.language import condensing
@@ -28,7 +28,10 @@ _ASKED_FOR = 2.0  # weight of a word of the prompt beside those of the text itse
 
 
 class ContextLine(NamedTuple):
-    """A line: the memory that it shows, its hash, under which heading it is, what is shown, and why."""
+    """A line: the memory that it shows, its hash, under which heading it is, what is shown, and why.
+
+    `note` stands behind the text, which it is no part of: a session that has the text has the line.
+    """
 
     id: str
     row: int  # 0 or less for a turn of L0
@@ -36,6 +39,7 @@ class ContextLine(NamedTuple):
     heading: str
     text: str
     why: str
+    note: str = ""
 
 
 class CandidateTurn(NamedTuple):
@@ -125,12 +129,18 @@ def choose_sentences(sentences: Sequence[str], most_chars: int = MOST_CHARS, pro
     return "".join(f"{one} " if one.endswith(_ENDS) else f"{one}{_BETWEEN}" for one in first) + last
 
 
-def show_saved(row: Row, prompt: str = "") -> str:
+def _show_saved(row: Row, prompt: str = "") -> str:
     """Return what is shown of a memory that was saved on purpose: all of it, or whole sentences; empty: nothing."""
     if len(row.content) <= MOST_CHARS:
         return make_inert(row.content)
     sentences = [one for one in claims.split_sentences(row.content) if claims.is_whole(one)]
     return make_inert(choose_sentences(sentences, MOST_CHARS, prompt))
+
+
+def build_saved_line(row: Row, heading: str, why: str, prompt: str = "") -> ContextLine:
+    """Return the line of a memory that was saved on purpose, with a note whose words it is if not the person's."""
+    note = "" if row.is_persons else describe_origin(row)
+    return ContextLine(row.id, row.row, row.content_hash, heading, _show_saved(row, prompt), why, note)
 
 
 def show_turn(
@@ -180,4 +190,4 @@ def fit(lines: Sequence[ContextLine], headings: Sequence[str], max_tokens: int, 
 
 
 def _write(line: ContextLine) -> str:
-    return f"- [{line.id[:8]}] {line.text}\n"
+    return f"- [{line.id[:8]}] {line.text}{line.note and f' ({line.note})'}\n"

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.client.inert import make_inert, origin
+from memoryd.client.inert import describe_origin, make_inert
 from memoryd.client.protocol import ContextText, GetContext
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context import given
@@ -123,7 +123,7 @@ class _Lines:
         if is_hit and not text:  # one sentence, too long by itself
             text = self._fit(lambda chars: _cut(statement[:_READ_CHARS], chars, self._task))
         if row.path is not None and not self._call.compact:
-            text += f" ({origin(row)})"
+            text += f" ({describe_origin(row)})"
         # It may begin a line, where a sign would open a heading or a list.
         speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
         return Quote(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)

@@ -133,6 +133,7 @@ class _Run:
             content=fact.text,
             type=fact.type,
             source=SOURCE,
+            origin="heard",
             importance=fact.confidence,
             created_at=max(source.created_at for source in sources),
             metadata={**about, **({"session": self._key.session} if self._key.session else {})},

@@ -92,6 +92,7 @@ def _note(core: Core, key: ThoughtKey, text: str, by: str, heard: Sequence[Heard
         content=f"Session {key.session}, {date}:\n{text}",
         type=TYPE,
         source=SOURCE,
+        origin="heard",
         importance=IMPORTANCE,
         created_at=said_at,
         expires_at=rows.compute_expiry(core.config.lifetime.days, SOURCE, said_at),

@@ -29,7 +29,7 @@ def complete(core: Core, call: CompleteTask, caller: Caller = USER) -> "Future[A
     about: Metadata = {name: value for name, value in known.items() if value}
     head = f"{call.outcome.capitalize()}: {call.task}\n" if call.task else f"{call.outcome.capitalize()}: "
     content = f"{head}{call.output.strip()}"
-    memory = NewMemory(content=content, type=kind, source=SOURCE, importance=importance, metadata=about)
+    memory = NewMemory(content=content, type=kind, source=SOURCE, origin="heard", importance=importance, metadata=about)
     added = adding.add(core, Add(memory=memory, namespace=call.namespace, reach=call.reach), caller)
     if len(content) > CONDENSE_CHARS:
         added.add_done_callback(lambda done: _condense(core, done))

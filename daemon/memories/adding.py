@@ -16,7 +16,7 @@ from memoryd.client.errors import Conflict, Forbidden
 from memoryd.client.protocol import Add, Added, AddMany, NewMemory
 from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import duplicates
+from memoryd.daemon.memories import duplicates, origins
 from memoryd.daemon.memories.duplicates import AddTarget, Batch, Embedded, New, Verdict
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, links, namespaces, present, queries, rows, turns, vectors
@@ -34,15 +34,16 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     namespaces.check(call.namespace)
     check_memory(call.memory)
     check_id(call.memory, caller)
-    embedded = core.embedding.embed_text(call.memory.content)
-    batch = duplicates.search(core, call, [call.memory], [embedded])
+    memory = origins.credit(core, call.namespace, call.memory, caller)
+    embedded = core.embedding.embed_text(memory.content)
+    batch = duplicates.search(core, call, [memory], [embedded])
 
     def write_one(transaction: Transaction) -> Added:
         operation = history.begin(transaction.connection, "add", caller.log_place(call.namespace), core.clock())
         place = place_of(core, transaction, call, caller)
-        repeated = _find_repeated(core, transaction, place, call.memory)
+        repeated = _find_repeated(core, transaction, place, memory)
         if repeated is not None:
-            _note_claim(core, transaction, repeated, add_lifetime(core, call.memory), operation)
+            _note_claim(core, transaction, repeated, add_lifetime(core, memory), operation)
             return Added(
                 id=repeated.id,
                 outcome="merged",
@@ -178,6 +179,7 @@ def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:
         namespace=place.number,
         type=memory.type,
         source=memory.source,
+        origin=memory.origin,
         tier=L1,
         importance=memory.importance,
         created_at=created_at,
@@ -206,13 +208,14 @@ def _short_neighbours(memory: NewMemory) -> str:
 def merge(core: Core, transaction: Transaction, place: AddTarget, new: New, verdict: Verdict, operation: str) -> Added:
     """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept.
 
-    One that is not the caller's to change keeps its text: it says the same already.
+    One that is not the caller's to change, or the person's and repeated by somebody else, keeps its text: it says the
+    same already.
     """
     old, memory, is_embedded = verdict.same, new.memory, new.embedded is not None
     assert old is not None
     if memory.supersedes is not None:
         _supersede(core, transaction, place, memory.supersedes, old.id, operation)
-    if place.caller.may_change(place.name):
+    if place.caller.may_change(place.name) and (memory.origin == "person" or not old.is_persons):
         _refresh(core, transaction, place, old, new, operation)
     else:
         _note_claim(core, transaction, old, memory, operation)
@@ -250,6 +253,8 @@ def _refresh(core: Core, transaction: Transaction, place: AddTarget, old: Row, n
         "content": memory.content,
         "content_hash": content_hash(memory.content),
         "text_hash": vectors.text_hash(memory.content),
+        "origin": memory.origin,
+        "confirmed_at": None,
         "metadata": metadata_text(metadata),
         "summary": memory.summary or old.summary,
         "importance": max(old.importance, memory.importance),

@@ -11,7 +11,7 @@ from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Added, AddedMany, AddMany, Progress
 from memoryd.daemon.core.checks import check_nth, content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import adding, duplicates, parts
+from memoryd.daemon.memories import adding, duplicates, origins, parts
 from memoryd.daemon.memories.duplicates import Batch
 from memoryd.daemon.registry import Parts, ReportProgress, handles
 from memoryd.daemon.store import history, namespaces, rows
@@ -26,8 +26,9 @@ def add_many(
 ) -> "Parts[AddedMany]":
     """Check all memories, then embed, compare and write them part by part."""
     check(core, call, caller)
+    memories = [origins.limit(memory, caller) for memory in call.memories]
     outcome = AddedMany(results=[], created=0, merged=0, operations=[])
-    for part in parts.split(call.memories, parts.PART if call.dedup else parts.UNCOMPARED):
+    for part in parts.split(memories, parts.PART if call.dedup else parts.UNCOMPARED):
         try:
             if outcome.results:
                 yield

@@ -11,6 +11,8 @@ from memoryd.client import protocol
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import (
     Changed,
+    Confirm,
+    Confirmed,
     Delete,
     Deleted,
     Done,
@@ -24,7 +26,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import duplicates, keyed
+from memoryd.daemon.memories import duplicates, keyed, origins
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, links, namespaces, present, rows, sessions, thoughts, turns, vectors
@@ -83,6 +85,26 @@ def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
         return {"metadata": _metadata_text(metadata)}
 
     return core.store.write(lambda transaction: _change(core, transaction, call, caller, build_changes, None))
+
+
+@handles(Confirm)
+def confirm(core: Core, call: Confirm, caller: Caller = USER) -> "Future[Confirmed]":
+    """Mark memories as confirmed by the person: all or none."""
+    if not call.ids:
+        raise Invalid("No ids are given to confirm.")
+    condition = visible_condition(core, call)
+
+    def write(transaction: Transaction) -> Confirmed:
+        connection, now = transaction.connection, core.clock()
+        going = {row.id: row for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        operation = history.begin(connection, "confirm", caller.log_place(call.namespace), now)
+        for row in going.values():
+            checks.check_editable(row.id, row.tier, row.path)
+            history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
+            rows.change(connection, row.row, {"confirmed_at": now})
+        return Confirmed(ids=list(going), operation=operation)
+
+    return core.store.write(write)
 
 
 @handles(Delete)
@@ -241,6 +263,8 @@ def _change(
     history.check_change(connection, caller, row.id, namespace)
     checks.check_editable(row.id, row.tier, row.path)
     fields = {**changed(row), "updated_at": core.clock()}
+    if isinstance(call, Update):
+        fields |= origins.change(row, fields, call.origin, caller)
     operation = history.begin(connection, method_name(type(call)), caller.log_place(call.namespace), core.clock())
     history.record(connection, operation, row.id, namespace, row)
     rows.change(connection, row.row, fields)

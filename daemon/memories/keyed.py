@@ -14,7 +14,7 @@ from memoryd.client.errors import Busy, Invalid, NotFound
 from memoryd.client.protocol import MAX_KEY_BYTES, MAX_VALUE_BYTES, KeyedEntry, NewMemory, Put, WasPut
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import adding
+from memoryd.daemon.memories import adding, origins
 from memoryd.daemon.memories.duplicates import AddTarget, Embedded, Verdict
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, rows
@@ -28,7 +28,7 @@ PutOutcome = Literal["created", "updated", "unchanged"]
 # What a put says of a memory; the rest (id, dates, tier, accesses, feedback) stays.
 _SAID = (
     *("type", "source", "importance", "pinned", "path", "start_line", "end_line", "content_hash", "text_hash"),
-    *("summary", "metadata", "neighbours", "content", "searchable", "ttl_s"),
+    *("summary", "metadata", "neighbours", "content", "searchable", "ttl_s", "origin", "confirmed_at"),
 )
 
 
@@ -38,7 +38,8 @@ def put(core: Core, call: Put, caller: Caller = USER) -> "Future[WasPut]":
     namespaces.check(call.namespace)
     check_key(call.key)
     check_memory(call.memory)
-    embedded = core.embedding.embed_text(call.memory.content)
+    memory = origins.limit(call.memory, caller)
+    embedded = core.embedding.embed_text(memory.content)
 
     def write(transaction: Transaction) -> WasPut:
         began: list[str] = []
@@ -48,7 +49,7 @@ def put(core: Core, call: Put, caller: Caller = USER) -> "Future[WasPut]":
             return began[0]
 
         place = find_place(core, transaction, call.namespace, caller)
-        id, outcome = store(core, transaction, place, call, call.memory, embedded, begin)
+        id, outcome = store(core, transaction, place, call, memory, embedded, begin)
         return WasPut(id=id, outcome=outcome, operation=next(iter(began), None))
 
     return core.store.write(write)
@@ -77,6 +78,7 @@ def store(
         adding.insert(core, transaction, place, new, Verdict(None, None, []), embedded, begin())
         return new.id, "created"
     history.check_change(connection, place.caller, old.id, place.name)
+    origins.keep(new, old)
     is_alive = old.superseded_by is None and not is_expired(old, core.clock())
     if is_alive and _describe(old) == _describe(new):
         rows.change(connection, old.row, {"expires_at": new.expires_at, "updated_at": now})

@@ -7,7 +7,7 @@ changed nothing.
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import KeyedEntry, KeyedOutcome, Progress, PutMany, WerePut
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keyed, parts
+from memoryd.daemon.memories import keyed, origins, parts
 from memoryd.daemon.memories.changing import delete_found
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.registry import Parts, ReportProgress, handles
@@ -82,7 +82,8 @@ def _write(core: Core, transaction: Transaction, call: PutMany, caller: Caller, 
             report.results.append(KeyedOutcome(outcome="absent"))
         else:
             place = keyed.find_place(core, transaction, _find_place(call, entry), caller)
-            id, outcome = keyed.store(core, transaction, place, entry, entry.memory, next(vectors), begin)
+            memory = origins.limit(entry.memory, caller)
+            id, outcome = keyed.store(core, transaction, place, entry, memory, next(vectors), begin)
             report.results.append(KeyedOutcome(id=id, outcome=outcome))
     if going := _choose_going(core, transaction, call, report):
         delete_found(core, transaction, going, begin(), caller)

@@ -171,6 +171,7 @@ def _new_memory(row: Row) -> NewMemory:
         metadata=msgspec.json.decode(row.metadata),
         importance=row.importance,
         source=row.source,
+        origin="person" if row.is_persons else row.origin,
         created_at=row.created_at,
         expires_at=row.expires_at,
         pinned=bool(row.pinned),

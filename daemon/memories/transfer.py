@@ -17,7 +17,7 @@ from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import MAX_NOTE_CHARS, Imported, ImportMemories, NewMemory, Record
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keyed, parts
+from memoryd.daemon.memories import keyed, origins, parts
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search import active
@@ -214,6 +214,8 @@ def _plan_steps(
     for record, row in pairs:
         number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
+        if not call.mine:
+            origins.take_in(row, by_id.get(record.id))
     suspect = set() if call.overwrite else erasures.find_suspect(connection, [row for _, row in pairs])
     steps = []
     for record, row in pairs:
@@ -362,7 +364,7 @@ def check_record(record: Record) -> None:
         raise Invalid(f"The importance {record.importance} is not between 0 and 1.")
     if not (0 <= record.access_count < 2**53 and 0 <= record.turns < 2**31):
         raise Invalid("The access count or the number of turns is out of range.")
-    times = [record.created_at, record.updated_at, record.last_accessed_at, record.expires_at]
+    times = [record.created_at, record.updated_at, record.last_accessed_at, record.expires_at, record.confirmed_at]
     times += [link.created_at for link in record.relations] + [vote.at for vote in record.votes]
     for time in times:
         if time is not None and not (math.isfinite(time) and 0.0 <= time <= _LATEST):

@@ -20,8 +20,16 @@ from memoryd.daemon.store.schema import DERIVED, FORMER_VERSION, VERSION, build_
 
 # From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now. Dreams
 # could be of a namespace, and had a table for the notes that they had seen; vectors that nothing used had one, too.
-# Files of sessions were not listened to.
-STEP = """
+# Files of sessions were not listened to. Whose words a memory is was not kept: it follows from how it came in.
+_ORIGIN = (
+    "CASE WHEN {0} = 'documents' THEN 'file'"
+    " WHEN {1} > 0 OR {2} IN ('extraction', 'session_summary', 'task_completion') THEN 'heard'"
+    " WHEN {2} = 'manual' THEN 'person'"
+    " WHEN {2} IN ('claude-mem', 'memori', 'mem0', 'basic-memory', 'mcp-memory', 'memory-md') THEN 'import'"
+    " ELSE 'agent' END"
+)
+_ORIGIN_BEFORE = _ORIGIN.format(*(f"before ->> '$.row.{name}'" for name in ("tier", "turns", "source")))
+STEP = f"""
 DROP TRIGGER IF EXISTS shared_added;
 DROP TRIGGER IF EXISTS shared_changed;
 DROP TRIGGER IF EXISTS shared_deleted;
@@ -65,6 +73,11 @@ CREATE TABLE entries (
   turn TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX entries_turn ON entries (turn);
+ALTER TABLE memories ADD COLUMN origin TEXT NOT NULL DEFAULT 'import';
+ALTER TABLE memories ADD COLUMN confirmed_at REAL;
+UPDATE memories SET origin = {_ORIGIN.format("tier", "turns", "source")};
+UPDATE history SET before = json_set(before, '$.row.origin', {_ORIGIN_BEFORE})
+  WHERE before ->> '$.row.id' IS NOT NULL;
 """
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"
@@ -110,7 +123,7 @@ def check_version(version: int, what: str) -> None:
         raise StorageFailed(
             f"{what} was written by an older memoryd (schema {version}, this one reads {FORMER_VERSION} and {VERSION})."
             " With that version run `memctl export > FILE`; then move the database away, and with this one run "
-            "`memctl import FILE`."
+            "`memctl import FILE --mine`."
         )
 
 

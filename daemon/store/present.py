@@ -36,6 +36,8 @@ def fields_of(row: Row, names: NamespaceTable, contradicts: Mapping[str, str]) -
         "metadata": _decode(row.metadata),
         "importance": row.importance,
         "source": row.source,
+        "origin": row.origin,
+        "confirmed_at": row.confirmed_at,
         "tier": row.tier,
         "created_at": row.created_at,
         "updated_at": row.updated_at,

@@ -8,7 +8,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
-from memoryd.client.protocol import MAX_METADATA_BYTES, MAX_VALUE_BYTES
+from memoryd.client.protocol import MAX_METADATA_BYTES, MAX_VALUE_BYTES, MemoryOrigin
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.store import contexts
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -58,6 +58,13 @@ class Row(msgspec.Struct, gc=False):
     key: str | None = None
     searchable: int = 1
     ttl_s: float | None = None
+    origin: MemoryOrigin = "import"
+    confirmed_at: float | None = None
+
+    @property
+    def is_persons(self) -> bool:
+        """Whether the person said it on purpose, or confirmed it."""
+        return self.origin == "person" or self.confirmed_at is not None
 
 
 def compute_expiry(days: Mapping[str, float], source: str, created_at: float) -> float | None:

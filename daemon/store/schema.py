@@ -8,7 +8,7 @@ from functools import cache
 
 from memoryd.daemon.rooms import list_rooms
 
-VERSION = 16
+VERSION = 17
 FORMER_VERSION = 12  # which `STEP` brings along
 # Tables that can be made again from the others: a rescue does not copy them.
 DERIVED = ("edges", "members", "nodes", "topics", "backlog")
@@ -66,7 +66,9 @@ CREATE TABLE memories (
   content TEXT NOT NULL,
   key TEXT,                    -- unique in its namespace; NULL: it has none
   searchable INTEGER NOT NULL DEFAULT 1,  -- 0: found by its key and in lists only
-  ttl_s REAL                   -- a read that renews sets `expires_at` to so many seconds from then
+  ttl_s REAL,                  -- a read that renews sets `expires_at` to so many seconds from then
+  origin TEXT NOT NULL DEFAULT 'import',  -- whose words they are: person, agent, heard, file, import
+  confirmed_at REAL            -- when the person confirmed them as they are now
 ) STRICT;
 CREATE INDEX memories_duplicates ON memories (content_hash, namespace);   -- exact duplicate check of every add
 CREATE INDEX memories_created ON memories (created_at);                   -- list, after/before

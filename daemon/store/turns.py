@@ -149,6 +149,7 @@ def to_row(turn: StoredTurn) -> Row:
         namespace=turn.namespace,
         type=TYPE,
         source=turn.source,
+        origin="heard",
         tier=L0,
         importance=turn.importance,
         created_at=turn.created_at,

@@ -17,9 +17,9 @@ from memoryd.daemon.context.lines import (
     MOST_CHARS,
     CandidateTurn,
     ContextLine,
+    build_saved_line,
     choose_sentences,
     find_outdated,
-    show_saved,
 )
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
@@ -330,7 +330,7 @@ def _make_line(
     why = f"{one.sure:.0%} sure to be about the prompt"
     if one.kind == "saved":
         why = f"{describe_saved(core, one.row, call.namespace)}, {why}"
-        return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", show_saved(one.row, call.prompt), why)
+        return build_saved_line(one.row, "", why, call.prompt)
     turn = CandidateTurn.read(one.row)
     _, around = sessions.find_around(connection, one.row, turn.session, _FOLLOWING)
     recent = [

@@ -18,8 +18,8 @@ from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.lines import (
     CandidateTurn,
     ContextLine,
+    build_saved_line,
     find_outdated,
-    show_saved,
     show_turn,
 )
 from memoryd.daemon.conversations.tables import sessions
@@ -58,7 +58,7 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
         saved = [row for row in saved if row.id not in outdated]
         spoken = _read_sessions(core, connection, call)
     lines = [
-        ContextLine(row.id, row.row, row.content_hash, heading, show_saved(row), why)
+        build_saved_line(row, heading, why)
         for row, heading, why in _order(core, saved, call.namespace)
         if not only or row.type in only or (row.pinned and "pinned" in only)
     ]

@@ -60,7 +60,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
         text=fitted.text,
         tokens=fitted.tokens,
         tokenizer=by.name,
-        lines=[UnaskedLine(id=line.id, text=line.text, why=line.why) for line in fitted.lines],
+        lines=[UnaskedLine(id=line.id, text=line.text, why=line.why, note=line.note) for line in fitted.lines],
         degraded=degraded,
         trace=trace,
         refused=refused,

@@ -100,6 +100,7 @@ def build_file(workspace: StoredWorkspace, relative: str, document: Document) ->
             namespace=0,  # its number is known to the writer
             type=kind,
             source=host or SOURCE,
+            origin="file",
             tier=DOCUMENTS,
             importance=0.5,
             created_at=changed_at if date is None else date,

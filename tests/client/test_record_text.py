@@ -116,7 +116,18 @@ def test_the_front_matter_is_yaml_with_the_same_values(record: Record) -> None:
 
 
 def test_the_front_matter_holds_what_says_something() -> None:
-    named = ["id", "namespace", "type", "importance", "source", "tier", "created_at", "updated_at", "searchable"]
+    named = [
+        "id",
+        "namespace",
+        "type",
+        "importance",
+        "source",
+        "origin",
+        "tier",
+        "created_at",
+        "updated_at",
+        "searchable",
+    ]
     silent = {
         "importance": 0.0,
         "source": "",

@@ -31,7 +31,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "why_not": {"id": UNKNOWN, "query": "x"},
     "workspaces": {"workspace": "absent"},
 }
-BY_POSITION = ("delete", "forget", "share")
+BY_POSITION = ("confirm", "delete", "forget", "share")
 
 
 def test_the_page_is_what_the_code_says() -> None:

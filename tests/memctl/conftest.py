@@ -12,6 +12,7 @@ from fake_daemon import FakeDaemon, Memctl, Outcome
 
 from configs import NO_MODEL
 from memoryd.client.programs.memctl import run
+from memoryd.client.programs.memctl.link import AGENTS
 from places import make_folder
 from workbench import Process
 
@@ -19,7 +20,7 @@ from workbench import Process
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Keep every test away from the user's daemon, data and configuration."""
-    for name in ("MEMORYD_NAMESPACE", "MEMORYD_TOKEN", "NO_COLOR", "COLUMNS"):
+    for name in ("MEMORYD_NAMESPACE", "MEMORYD_TOKEN", "NO_COLOR", "COLUMNS", *AGENTS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MEMORYD_SOCKET", str(folder / "s"))
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "data"))

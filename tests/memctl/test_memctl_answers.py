@@ -77,7 +77,7 @@ def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memc
     fake.replies[protocol.Search] = protocol.Hits(hits=[HIT], degraded=["vector"], took_ms=1.5)
     found = memctl("search", "cache")
     assert found.out.splitlines()[:2] == [
-        "0.812  likely  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z",
+        "0.812  likely  3f9a02c4  L1  decision  import  acme/api  2026-03-31T14:30:00Z",
         "       We use Valkey, not Redis",
     ]
     assert "model is not ready" in found.err
@@ -114,7 +114,7 @@ def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
         lines = memctl(*words, *more).out.splitlines()
         return [line for line in lines if "Valkey" not in line]
 
-    head = "0.500  a guess  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
+    head = "0.500  a guess  3f9a02c4  L1  decision  import  acme/api  2026-03-31T14:30:00Z"
     low = head.replace("a guess", "unlikely")
     assert find(sure) == [head, "1 found in 1.50 ms"]
     assert find(unlikely, sure) == [head, "1 less likely one with --all", "1 found in 1.50 ms"]
@@ -259,6 +259,7 @@ def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
         "type": "decision",
         "metadata": {"a": 1, "tags": ["x"]},
         "importance": 0.9,
+        "origin": "person",
         "expires_at": 1775001600.0,
         "pinned": True,
         "supersedes": "abcd",
@@ -323,8 +324,32 @@ def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
 def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies[protocol.Update] = protocol.Changed(memory=MEMORY, operation="4" * 32)
     memctl("update", "abcd", "--expires-at", "never", "--no-pinned", "--remove", "old", "--metadata", "a=1")
-    expected = protocol.Update(id="abcd", expires_at=None, pinned=False, metadata={"a": 1, "old": None}, reach="all")
+    metadata = {"a": 1, "old": None}
+    expected = protocol.Update(
+        id="abcd", expires_at=None, pinned=False, metadata=metadata, origin="person", reach="all"
+    )
     assert fake.calls == [expected]
+
+
+def test_what_an_agents_shell_saves_is_the_agents_and_it_confirms_nothing(
+    memctl: Memctl, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    fake.replies[protocol.Add] = protocol.Added(id=ID, outcome="created", embedded=True, operation="1" * 32)
+    memctl("add", "text")
+    [call] = fake.calls
+    assert isinstance(call, protocol.Add)
+    assert call.memory.origin == "agent"
+    refused = "in a terminal of your own: an agent runs this shell.\n"
+    assert memctl("confirm", "3f9a").err == f"memctl: Run `memctl confirm` {refused}"
+    assert memctl("import", "x.jsonl", "--mine").err == f"memctl: Run `memctl import --mine` {refused}"
+    assert fake.calls == [call]
+
+
+def test_confirm_names_what_takes_it_back(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[protocol.Confirm] = protocol.Confirmed(ids=[ID], operation="4" * 32)
+    assert memctl("confirm", "3f9a").out == "Confirmed 1 memory; `memctl undo 44444444` takes it back.\n"
+    assert fake.calls == [protocol.Confirm(ids=["3f9a"], reach="all")]
 
 
 def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:

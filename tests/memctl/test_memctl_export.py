@@ -66,7 +66,7 @@ def test_what_is_exported_and_deleted_comes_back_exactly(
     assert everything(client) == []
     if way == "stdin":
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(source).read_bytes())))
-    done = memctl("import", "-" if way == "stdin" else source, "--json").json
+    done = memctl("import", "-" if way == "stdin" else source, "--mine", "--json").json
     assert (done["created"], done["replaced"], done["unchanged"]) == (4, 0, 0)
     assert everything(client) == before
     assert "4 memories already as imported" in memctl("import", "--dry-run", str(source)).out

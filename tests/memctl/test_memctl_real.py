@@ -137,7 +137,7 @@ def test_stats_status_list_and_doctor(memctl: Memctl) -> None:
     memctl("add", "two", "--namespace", "acme/api")
     assert memctl("stats", "--json").json["by_namespace"] == {"": 1, "acme/api": 1}
     assert memctl("status", "--json").json["memories"] == 2
-    assert memctl("list").out.splitlines()[0].split() == ["ID", "CREATED", "TYPE", "NAMESPACE", "CONTENT"]
+    assert memctl("list").out.splitlines()[0].split() == ["ID", "CREATED", "TYPE", "ORIGIN", "NAMESPACE", "CONTENT"]
     assert [memory["content"] for memory in memctl("list", "--json").json] == ["two", "one"]
     assert memctl("list", "--namespace", "acme", "--reach", "exact", "--json").json == []
     states = {finding["name"]: finding["state"] for finding in memctl("doctor", "--json").json}

@@ -139,7 +139,10 @@ def test_in_a_pipe_a_hit_is_plain_text(home: Path, fake: FakeDaemon, memctl: Mem
     fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/projects/a.md"), hit("No cache.")])
     out = memctl("search", "cache").out
     assert "\x1b" not in out
-    assert "0.500  likely  abababab  documents  note  docs  1970-01-01T00:00:00Z  a.md:3-12\n       The cache.\n" in out
+    assert (
+        "0.500  likely  abababab  documents  note  import  docs  1970-01-01T00:00:00Z  a.md:3-12\n       The cache.\n"
+        in out
+    )
     assert memctl("search", "cache", "--json").json[0]["path"] == f"{home}/projects/a.md"
 
 

@@ -140,7 +140,7 @@ def _is_newer(folder: Path, patient: Patient) -> bool:
 def _format_move(folder: Path) -> str:
     """Return the commands that bring the memories of another data folder here; its daemon has a socket beside them."""
     there = f"MEMORYD_DATA_DIR={quote_path(folder)} MEMORYD_SOCKET={quote_path(folder / 's')} memctl"
-    return f"{there} export | memctl import - && {there} down"
+    return f"{there} export | memctl import - --mine && {there} down"
 
 
 def check_socket(patient: Patient) -> Finding | None:

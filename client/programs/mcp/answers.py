@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from memoryd.client.confidence import word_of
-from memoryd.client.inert import FRAME, make_inert, origin
+from memoryd.client.inert import FRAME, describe_origin, make_inert
 from memoryd.client.programs.mcp.schemas import FoundMemory
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.protocol import Added, Hit, Memory
@@ -111,7 +111,7 @@ def _show_memory(memory: Memory, text: str, own: str) -> FoundMemory:
         date=day(memory.created_at),
         kind=make_inert(memory.type),
         namespace="" if memory.namespace == own else make_inert(memory.namespace) or ROOT,
-        source=origin(memory),
+        source=describe_origin(memory),
         text=text,
         confidence=word_of(memory.confidence) if isinstance(memory, Hit) else "",
         disagrees_with=tell_opposites(memory),

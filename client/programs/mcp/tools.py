@@ -10,7 +10,7 @@ from msgspec import Struct
 from memoryd.client import calls, methods
 from memoryd.client.confidence import FLOOR
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
-from memoryd.client.inert import make_inert, make_lines_inert, origin
+from memoryd.client.inert import describe_origin, make_inert, make_lines_inert
 from memoryd.client.programs.mcp import schemas
 from memoryd.client.programs.mcp.answers import (
     ID_DIGITS,
@@ -147,7 +147,7 @@ def _show_whole(memory: Memory, text: str, kept: str) -> schemas.Whole:
         updated=iso(memory.updated_at) or "",
         kind=make_inert(memory.type),
         namespace=make_inert(memory.namespace),
-        source=origin(memory),
+        source=describe_origin(memory),
         content=kept,
         tags=[make_inert(str(tag)) for tag in tags] if isinstance(tags, list) else [],
         expires=iso(memory.expires_at) or "",
@@ -258,7 +258,11 @@ async def _fetch(session: ProjectSession, arguments: schemas.OneId) -> ToolResul
         title=make_inert(memory.content)[:_TITLE_CHARS],
         text=text,
         url=URL + memory.id,
-        metadata={"date": iso(memory.created_at) or "", "kind": make_inert(memory.type), "source": origin(memory)},
+        metadata={
+            "date": iso(memory.created_at) or "",
+            "kind": make_inert(memory.type),
+            "source": describe_origin(memory),
+        },
     )
     return ToolResult("", document)
 

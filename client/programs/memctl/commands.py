@@ -40,6 +40,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "list": CommandRow("memories", "list memories by filter, newest first"),
         "update": CommandRow("memories", "change fields of a memory"),
         "tag": CommandRow("memories", "add tags and metadata values to a memory"),
+        "confirm": CommandRow("memories", "say that memories are right, which agents saved or an import brought"),
         "delete": CommandRow("memories", "delete memories"),
         "erase": CommandRow("erase", "erase memories and turns for good, everywhere on disk"),
         "feedback": CommandRow("memories", "say whether a memory was useful, which moves its rank a little"),

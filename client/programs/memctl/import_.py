@@ -16,6 +16,7 @@ from memoryd.client.programs.importing.systems import SYSTEMS
 from memoryd.client.programs.memctl.arguments import Usage, add_secrets
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.escapes import decode_json
+from memoryd.client.programs.memctl.link import check_person
 from memoryd.client.programs.memctl.output import print_note, show
 from memoryd.client.programs.memctl.record_text import parse_json, parse_markdown
 from memoryd.client.programs.memctl.sending import (
@@ -52,11 +53,14 @@ def _declare(parser: ArgumentParser) -> None:
         action="store_true",
         help="what is imported wins, also over what was changed, deleted, erased here",
     )
+    add("--mine", action="store_true", help="PATH is your own export: what you saved and confirmed stays so")
     add("--yes", action="store_true", help="with --from: read folders that its database names, and do not ask")
     add("--dry-run", action="store_true", help="report what would be done, change nothing")
 
 
 def _import(args: Namespace) -> None:
+    if args.mine:
+        check_person("Run `memctl import --mine`")
     if args.system:
         return import_from(args)
     if args.to is not None:

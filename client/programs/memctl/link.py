@@ -11,7 +11,7 @@ from memoryd.client.errors import Forbidden, Unauthenticated
 from memoryd.client.programs.memctl.output import make_printable, print_note, show
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.project import current_namespace, namespace_of_environment
-from memoryd.client.protocol import Call, Reach, Redacted, Scoped, method_name
+from memoryd.client.protocol import Call, MemoryOrigin, Reach, Redacted, Scoped, method_name
 from memoryd.client.transport import paths
 from memoryd.client.transport.exchange import OnProgress, greeting
 from memoryd.client.transport.sync import Client
@@ -23,6 +23,11 @@ R = TypeVar("R")
 C = TypeVar("C", bound=Call[Any])
 
 _CONTEXT, _UNASKED = "get_context", "get_unasked"  # what an agent gets
+# What agents set for the commands that they run: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, OpenCode, Cline.
+AGENTS = (
+    *("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "CURSOR_AGENT", "COPILOT_CLI", "OPENCODE"),
+    "CLINE_ACTIVE",
+)
 _PLACED = frozenset(("add", "observe", "put", _CONTEXT, _UNASKED))
 
 
@@ -155,6 +160,17 @@ def _is_placed(args: argparse.Namespace, call: Scoped[Any]) -> bool:
 def named_namespace(args: argparse.Namespace) -> str | None:
     """Return the namespace of the option, else of the environment; None where neither names one. `/` is the root."""
     return namespace_of_environment() if args.namespace is None else str(args.namespace).strip("/")
+
+
+def own_origin() -> MemoryOrigin:
+    """Return whose words a command brings: a person's, unless an agent runs it in its shell and says so there."""
+    return "agent" if any(os.environ.get(name) for name in AGENTS) else "person"
+
+
+def check_person(what: str) -> None:
+    """Raise `Forbidden` where an agent runs a command that only a person may give."""
+    if own_origin() != "person":
+        raise Forbidden(f"{what} in a terminal of your own: an agent runs this shell.")
 
 
 def namespace_of(args: argparse.Namespace) -> str:

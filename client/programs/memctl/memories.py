@@ -12,7 +12,14 @@ from memoryd.client.fields import new_memory
 from memoryd.client.programs.memctl import arguments
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.empty import count_turns, explain_empty
-from memoryd.client.programs.memctl.link import describe_project, named_namespace, send, show_result
+from memoryd.client.programs.memctl.link import (
+    check_person,
+    describe_project,
+    named_namespace,
+    own_origin,
+    send,
+    show_result,
+)
 from memoryd.client.programs.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.programs.memctl.place import make_link, place_link, short_path
 from memoryd.client.programs.memctl.table import (
@@ -23,6 +30,7 @@ from memoryd.client.programs.memctl.table import (
     format_fields,
     format_table,
     list_texts,
+    origin_text,
     to_one_line,
 )
 from memoryd.client.times import is_past, iso
@@ -64,7 +72,7 @@ def _add(args: Namespace) -> None:
     metadata = {**arguments.merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
     names = ("type", "importance", "expires_at", "pinned", "supersedes")
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
-    memory = new_memory({"content": read_content(args.content), "metadata": metadata, **values})
+    memory = new_memory({"content": read_content(args.content), "metadata": metadata, "origin": own_origin(), **values})
     call = protocol.Add(memory=memory, dedup=not args.no_dedup)
     show_result(args, call, lambda added: _added_text(args, added))
 
@@ -133,7 +141,13 @@ def _declare_put(parser: ArgumentParser) -> None:
 def _put(args: Namespace) -> None:
     metadata, searchable = arguments.merge(args.metadata), not args.not_searchable
     call = calls.put(
-        args.key, read_content(args.content), type=args.type, metadata=metadata, ttl_s=args.ttl, searchable=searchable
+        args.key,
+        read_content(args.content),
+        type=args.type,
+        metadata=metadata,
+        origin=own_origin(),
+        ttl_s=args.ttl,
+        searchable=searchable,
     )
     words = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
     name = make_printable(args.key) + describe_project(args)
@@ -188,6 +202,7 @@ def memory_text(memory: protocol.Memory) -> str:
         ("key", to_one_line(memory.key or "")),
         ("type", memory.type),
         ("tier", f"{memory.tier}, source {memory.source}, importance {memory.importance:g}"),
+        ("origin", origin_text(memory)),
         ("created", iso(memory.created_at)),
         ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
         ("accessed", _accesses_text(memory)),
@@ -262,12 +277,13 @@ def _state_text(memory: protocol.Memory) -> str:
 
 def _list_text(memories: list[protocol.Memory], total: int) -> str:
     spaces, states = any(memory.namespace for memory in memories), any(map(_state_text, memories))
-    headers = ["ID", "CREATED", "TYPE", *["NAMESPACE"] * spaces, *["STATE"] * states, "CONTENT"]
+    headers = ["ID", "CREATED", "TYPE", "ORIGIN", *["NAMESPACE"] * spaces, *["STATE"] * states, "CONTENT"]
     rows = [
         [
             m.id[:8],
             iso(m.created_at) or "",
             m.type,
+            origin_text(m),
             *[m.namespace or "/"] * spaces,
             *[_state_text(m)] * states,
             m.content,
@@ -303,7 +319,7 @@ def _update(args: Namespace) -> None:
         changes["replace_metadata"] = args.replace_metadata
     if not changes:
         raise arguments.Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
-    call = calls.update(args.id, **changes)
+    call = calls.update(args.id, origin=own_origin(), **changes)
     show_result(args, call, _changed_text)
 
 
@@ -314,6 +330,21 @@ def _changed_text(result: protocol.Changed) -> str:
 
 def _is_expired(memory: protocol.Memory) -> bool:
     return is_past(memory.expires_at) and not memory.pinned
+
+
+def _declare_confirm(parser: ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID", help="an id or its first digits, at least 4")
+    arguments.add_reach(parser)
+
+
+def _confirm(args: Namespace) -> None:
+    check_person("Run `memctl confirm`")
+    call = methods.confirm(args.ids)
+    show_result(
+        args,
+        call,
+        lambda done: f"Confirmed {count_text(len(done.ids), 'memory')}; {undo_text(done.operation)} takes it back.",
+    )
 
 
 def _tag_arguments(parser: ArgumentParser) -> None:
@@ -462,6 +493,7 @@ COMMANDS = {
     "tag": Command(
         _tag_arguments, _tag, "  memctl tag 3f9a cache backend\n  memctl tag 3f9a team=infra port=6379 checked=true"
     ),
+    "confirm": Command(_declare_confirm, _confirm, "  memctl confirm 3f9a 77c0"),
     "delete": Command(
         _delete_arguments,
         _delete,

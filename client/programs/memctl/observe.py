@@ -203,7 +203,7 @@ def _line(args: Namespace, here: str, name: str, number: int, item: dict[str, An
     try:
         if "role" in item:
             return SeedLine((namespace, session, True), new_turn(item))
-        return SeedLine((namespace, "", False), new_memory(item))
+        return SeedLine((namespace, "", False), new_memory({**item, "origin": "import"}))
     except Invalid as error:
         raise Invalid(f"Line {number} of {name}: {error.message}") from None
 

@@ -18,11 +18,12 @@ from memoryd.client.protocol import Record
 from memoryd.client.times import exact_iso, seconds
 
 FENCE = "---"
-TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
+TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at", "confirmed_at")
 FIELDS = frozenset(Record.__struct_fields__)
 NAME_BYTES = 60
 _ABSENT = msgspec.to_builtins(Record(id="", namespace="", type="", content="", created_at=0.0, updated_at=0.0))
 _REQUIRED = frozenset(field.name for field in msgspec.structs.fields(Record) if field.required)
+_ORIGINS = {"manual": "person", "mcp": "agent"}  # by source
 # What JSON leaves as it is, and YAML, editors or terminals take for a line end, a byte order mark or an order.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _WORDS = re.compile(r"[^\w.]+")
@@ -112,6 +113,8 @@ def convert_record(fields: dict[str, Any]) -> Record:
     if unknown := fields.keys() - FIELDS:
         raise Invalid(f"A memory has no field {', '.join(sorted(unknown))[:80]}.")
     values = dict(fields)
+    if "origin" not in fields:  # of a memoryd that did not keep it
+        values["origin"] = "heard" if fields.get("turns") else _ORIGINS.get(str(fields.get("source")), "import")
     for name in TIMES:
         if isinstance(values.get(name), str):
             values[name] = seconds(values[name])

@@ -16,6 +16,7 @@ from memoryd.client.programs.memctl.table import (
     count_text,
     disagreement_lines,
     ms_text,
+    origin_text,
     shorten,
     to_one_line,
     wrap,
@@ -92,7 +93,7 @@ def _advise_time(args: Namespace, query: str) -> str:
 
 def hit_text(hit: Hit, query: str) -> str:
     """Return a hit as one line about it and, below, the part of its content that the query is about."""
-    where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at)]
+    where = [hit.tier, hit.type, origin_text(hit), hit.namespace, iso(hit.created_at)]
     about = GAP.join(filter(None, [*(to_one_line(part or "") for part in where), place_link(hit)]))
     lines = [*make_snippet(hit.content, query, columns() - len(INDENT), LINES, _mark_word), *_related_lines(hit, query)]
     if hit.newer_than and hit.newer_than not in hit.contradicts:

@@ -84,6 +84,7 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
                 dry_run=args.dry_run,
                 operation=report.operation,
                 allow_secrets=args.allow_secrets,
+                mine=getattr(args, "mine", False) and not getattr(args, "system", None),
             )
             try:
                 part = client.call(call) if fresh else Imported()

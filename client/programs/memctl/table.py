@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from memoryd.client.programs.memctl.output import columns, is_terminal, make_printable, paint
+from memoryd.client.protocol.memories import Memory
 
 GAP = "  "
 MIN_FLEXIBLE = 16
@@ -85,6 +86,11 @@ def pad(text: str, size: int, right: bool = False) -> str:
 def to_one_line(text: str) -> str:
     """Return text on one line that cannot steer a terminal."""
     return make_printable(re.sub(r"\s+", " ", text[:LONGEST]).strip())
+
+
+def origin_text(memory: Memory) -> str:
+    """Return whose words a memory is, and whether the person confirmed them."""
+    return f"{memory.origin}, confirmed" if memory.confirmed_at is not None else memory.origin
 
 
 def disagreement_lines(ids: Sequence[str], texts: Sequence[str]) -> list[str]:

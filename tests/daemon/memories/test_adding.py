@@ -51,6 +51,7 @@ def test_a_new_memory_is_kept_with_every_field_and_found_at_once(core: Core, clo
         metadata={"b": [1, None, {"c": True}], "a": "x"},
         importance=0.9,
         source="import",
+        origin="agent",
         tier="L1",
         created_at=clock(),
         updated_at=clock(),

@@ -201,7 +201,7 @@ def test_an_export_brings_keys_along(core: Core, folder: Any) -> None:
     put(core, "cache", "We cache in Redis", metadata={"large": "x" * 100_000}, searchable=False, ttl_s=50.0)
     [record] = ask(core, ExportMemories()).records
     with running(folder / "other", CountingEmbedder()) as other:
-        assert ask(other, ImportMemories(records=[record])).created == 1
+        assert ask(other, ImportMemories(records=[record], mine=True)).created == 1
         [back] = ask(other, ExportMemories()).records
     assert back == record
     assert (back.key, back.searchable, back.ttl_s) == ("cache", False, 50.0)

@@ -42,7 +42,7 @@ def exported(core: Core, **options: Any) -> list[Record]:
 
 
 def put(core: Core, records: list[Record], **options: Any) -> Imported:
-    return ask(core, ImportMemories(records=records, **options))
+    return ask(core, ImportMemories(records=records, **{"mine": True, **options}))
 
 
 def record(number: int, content: str = "A text", **fields: Any) -> Record:

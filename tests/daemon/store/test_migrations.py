@@ -24,6 +24,10 @@ RELEASES = sorted(
     key=lambda path: int(path.stem.removeprefix("schema_")),
 )
 FORMER = RELEASES[0]
+# Whose words a memory is was added to what it was.
+_HISTORY = (
+    "SELECT id, operation, memory, namespace, text_hash, json_remove(before, '$.row.origin') FROM history ORDER BY id"
+)
 SHARING = FORMER.with_name("shared_12.sqlite")  # by make_shared.py
 
 
@@ -121,7 +125,7 @@ def test_an_older_database_is_refused_with_what_to_do_and_left_alone(folder: Pat
     connection.close()
     before = path.read_bytes()
     with pytest.raises(
-        StorageFailed, match=rf"schema {FORMER_VERSION - 1}, .* `memctl export > FILE`.* `memctl import FILE`"
+        StorageFailed, match=rf"schema {FORMER_VERSION - 1}, .* `memctl export > FILE`.* `memctl import FILE --mine`"
     ):
         Store(folder)
     assert path.read_bytes() == before
@@ -138,6 +142,24 @@ def test_what_an_older_version_exported_is_imported(folder: Path) -> None:
         assert len(ask(core, List(reach="all"))) == 4
 
 
+def test_whose_words_a_memory_is_follows_from_how_it_came_in(folder: Path) -> None:
+    (folder / "data").mkdir()
+    path = folder / "data" / FILE_NAME
+    shutil.copy(FORMER, path)
+    sources = ["manual", "mcp", "conversation", "mem0", "langgraph"]
+    with closing(apsw.Connection(str(path))) as connection:
+        ids = [id for (id,) in connection.execute("SELECT id FROM memories ORDER BY row LIMIT 5")]
+        connection.executemany("UPDATE memories SET source = ? WHERE id = ?", list(zip(sources, ids, strict=True)))
+        connection.execute("UPDATE memories SET turns = 1 WHERE source = 'conversation'")
+        connection.execute("UPDATE history SET before = json_set(before, '$.row.source', 'mcp') WHERE before NOT NULL")
+    with running(folder, CountingEmbedder()) as core:
+        memories = {memory.id: memory for memory in ask(core, List(reach="all", all_states=True, limit=100))}
+        assert [memories[id].origin for id in ids] == ["person", "agent", "heard", "import", "agent"]
+        with core.store.reading() as connection:
+            origins = connection.execute("SELECT DISTINCT before ->> '$.row.origin' FROM history WHERE before NOT NULL")
+            assert origins.fetchall() == [("agent",)]
+
+
 def test_memories_that_were_shared_with_other_machines_are_this_machines_alone(folder: Path) -> None:
     """It has entries pulled, deleted, erased, in conflict, waiting and refused, and a root that it could only read."""
     (folder / "data").mkdir()
@@ -146,12 +168,12 @@ def test_memories_that_were_shared_with_other_machines_are_this_machines_alone(f
         assert connection.execute("SELECT count(*) FROM shared_entries").get == 11
         before = connection.execute(_MEMORIES).fetchall()
         links = connection.execute("SELECT * FROM links ORDER BY 1, 2").fetchall()
-        past = connection.execute("SELECT * FROM history ORDER BY id").fetchall()
+        past = connection.execute(_HISTORY).fetchall()
     with running(folder, CountingEmbedder()) as core:
         with core.store.reading() as connection:
             assert connection.execute(_MEMORIES).fetchall() == before
             assert connection.execute("SELECT * FROM links ORDER BY 1, 2").fetchall() == links
-            assert connection.execute("SELECT * FROM history ORDER BY id").fetchall() == past
+            assert connection.execute(_HISTORY).fetchall() == past
             assert connection.execute("SELECT name FROM settings WHERE name GLOB 'shared*'").get is None
         assert not [name for _, name, _ in schema(core.store.path) if name.startswith("shared")]
         assert core.store.find_problems() == []

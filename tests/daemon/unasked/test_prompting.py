@@ -10,7 +10,8 @@ from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Trace, Unaske
 from memoryd.daemon.context.lines import MOST_CHARS, choose_sentences
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.unasked import prompting, sureness, unasked
-from workbench import LIMIT_S, Clock, add, add_many, ask
+from workbench import LIMIT_S, Clock, add_many, ask
+from workbench import add_own as add
 
 PLACE = "acme/api"
 PORT = "The staging database listens on port 5433 behind the proxy."

@@ -9,7 +9,8 @@ from conversing import observe, settle
 from memoryd.client.protocol import GetUnasked, NewTurn, Unasked
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.unasked import unasked
-from workbench import LIMIT_S, add, update
+from workbench import LIMIT_S, update
+from workbench import add_own as add
 
 PLACE = "acme/api"
 DONE = "The import runs at night now and takes four minutes; the table has an index on created_at."

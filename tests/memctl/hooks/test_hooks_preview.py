@@ -8,7 +8,7 @@ from memoryd.client.protocol import NewTurn, Observe
 
 def test_a_start_and_a_prompt_are_previewed_and_leave_no_mark(memctl: Memctl, client: Client) -> None:
     assert "told nothing at the start of a session" in memctl("hooks", "preview").err
-    made = client.add("Deploys run on Tuesdays.", type="decision")
+    made = client.add("Deploys run on Tuesdays.", type="decision", origin="person")
     for _ in range(2):
         shown = memctl("hooks", "preview").out
         assert f"- [{made.id[:8]}] Deploys run on Tuesdays.\n" in shown

@@ -104,7 +104,7 @@ async def test_what_is_saved_is_found_by_the_next_agent_with_date_id_and_source(
     assert kept.namespace == saved.structured_content["namespace"] == "acme/api"
     assert text_of(saved) == f"Saved in acme/api as {id}."
     day = found.structured_content["memories"][0]["date"]
-    assert f"- {day} [{id}, decision, mcp, likely] The cache is Valkey" in text_of(found).splitlines()
+    assert f"- {day} [{id}, decision, agent, unconfirmed, likely] The cache is Valkey" in text_of(found).splitlines()
     assert len(day) == len("2026-11-21")
 
 
@@ -302,7 +302,9 @@ async def test_project_names_another_namespace_and_slash_what_all_share(daemon: 
         own = await client.call_tool("memory_search", {"query": "uses"})
         web = await client.call_tool("memory_search", {"query": "uses", "project": "acme/web"})
         every = await client.call_tool("memory_search", {"query": "uses", "project": "/"})
-    assert "[" + own.structured_content["memories"][0]["id"] + ", fact, shared by all, mcp, likely]" in text_of(own)
+    assert "[" + own.structured_content["memories"][0][
+        "id"
+    ] + ", fact, shared by all, agent, unconfirmed, likely]" in text_of(own)
     assert [item["text"] for item in own.structured_content["memories"]] == ["everybody uses UTC"]
     places = {item["text"]: item.get("namespace", "") for item in web.structured_content["memories"]}
     assert places == {"web uses tabs": "", "everybody uses UTC": "/"}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.programs.memctl.table import count_text, text_of, to_one_line
+from memoryd.client.programs.memctl.table import count_text, origin_text, text_of, to_one_line
 from memoryd.client.programs.web.reports import parts
 from memoryd.client.protocol import Change, Get, GetAround, GetLog, History, Memory, Usefulness
 from memoryd.client.transport.aio import AsyncClient
@@ -97,6 +97,7 @@ def _list_facts(memory: Memory) -> list[tuple[str, parts.Part]]:
     metadata = [(name, text_of(value)) for name, value in memory.metadata.items() if name != "tags"]
     return [
         ("remembered", ["span", parts.time(memory.created_at), f", by {memory.source}"]),
+        ("from", origin_text(memory)),
         ("changed", parts.time(memory.updated_at)),
         ("read", read),
         ("importance", f"{memory.importance:.2f}"),

@@ -39,7 +39,7 @@ export const field = (label, value, type, enter, more) => html`<input value=${va
 // A line of small facts; what is empty is left out.
 export const about = (...parts) => html`<span class="about">${parts.filter((part) => part || part === 0).map((part) => (typeof part === "object" ? part : html`<span>${part}</span>`))}</span>`;
 export const session = (name) => name && `session ${line(name).slice(0, 24)}`;
-export const aboutMemory = (one) => about(one.pinned && badge("pinned", "pin"), one.type && badge(one.type), one.namespace !== undefined && place(one.namespace), one.tier, one.created_at && time(one.created_at), one.superseded_by && badge("superseded"));
+export const aboutMemory = (one) => about(one.pinned && badge("pinned", "pin"), one.type && badge(one.type), one.origin && `${one.origin}${one.confirmed_at ? ", confirmed" : ""}`, one.namespace !== undefined && place(one.namespace), one.tier, one.created_at && time(one.created_at), one.superseded_by && badge("superseded"));
 export const tabs = (label, all, now, open) => html`<div class="tabs" role="tablist" aria-label=${label}>${all.map(([key, title]) => button(title, () => open(key), { role: "tab", "aria-selected": now === key }))}</div>`;
 export const part = (title, body) => html`<section><h2 class="small">${title}</h2>${body}</section>`;
 export const list = (items, draw) => html`<ul>${items.map((item, index) => html`<li key=${item.id ?? index}><${Safe}>${draw(item, index)}<//></li>`)}</ul>`;

@@ -66,6 +66,8 @@ export function One({ id, close }) {
   const send = (text, method, more) => run(text, method, { id, reach: "all", ...more });
   const save = async () => (draft === memory.content || (await send("Changed the text", "update", { content: draft }))) && edit(null);
   const pin = () => send(memory.pinned ? "Unpinned" : "Pinned", "update", { pinned: !memory.pinned });
+  const mine = memory && (memory.origin === "person" || memory.confirmed_at !== null);
+  const confirm = () => run("Confirmed", "confirm", { ids: [id], reach: "all" });
   const rate = (useful) => () => send(useful ? "Rated as useful" : "Rated as not useful", "feedback", { useful });
   const erase = (dry_run) => call("erase", { ids: [id], reach: "all", dry_run });
   const eraseNow = () => erase(false).then(() => { say("Erased for good."); emit("changed"); close(); }, fail);
@@ -79,7 +81,7 @@ export function One({ id, close }) {
     ${file && dim(html`A part of <code>${memory.path}${memory.start_line ? `:${memory.start_line}–${memory.end_line}` : ""}</code>. Edit the file: what it says is what is remembered.`)}${turn && dim("A turn of a conversation, still in L0: it becomes a memory when it leaves it.")}
     ${!editing ? html`<p class="text body">${memory.content}</p>` : html`<textarea ref=${area} aria-label="Text of the memory" value=${draft} onInput=${(event) => edit(event.target.value)} onKeyDown=${typed}></textarea>
       <div class="acts">${button("Save (Ctrl+Enter)", save, main)}${button("Cancel", () => edit(null))}</div>`}
-    <div class="acts">${free && !editing && [button("Edit (e)", begin), button(`${memory.pinned ? "Unpin" : "Pin"} (p)`, pin, { "aria-pressed": memory.pinned }), button("Useful", rate(true)), button("Not useful", rate(false))]}
+    <div class="acts">${free && !editing && [button("Edit (e)", begin), button(`${memory.pinned ? "Unpin" : "Pin"} (p)`, pin, { "aria-pressed": memory.pinned }), !mine && button("Confirm", confirm, { title: "It is right; agents are told it as yours" }), button("Useful", rate(true)), button("Not useful", rate(false))]}
       ${!file && [button("Delete (#)", async () => (await remove([id])) && close(), danger), button("Erase…", () => erase(true).then(setPlan, fail), danger)]}</div>
     ${plan && html`<div class="panel" role="region" aria-label="Erase">${dim(`This erases ${memories(plan.count)}${plan.derived.length ? ` and ${number(plan.derived.length)} made of it` : ""} for good, with its history: no undo brings it back.`)}
       ${plan.copies.length > 0 && dim(`Copies of the database that still hold it: ${number(plan.copies.length)}; memctl erase --copies rewrites them.`)}

@@ -1,0 +1,114 @@
+"""Whose words a memory is, when somebody adds or changes it.
+
+What an agent saves is the person's where they typed it with the order to remember it: in the latest turn of the person
+in a session of the namespace, within the last half hour. Its words have to be theirs, so that the order to save one
+thing is none to save another.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from memoryd.client.patterns import compile_late
+from memoryd.client.protocol import MemoryOrigin, NewMemory
+from memoryd.daemon.agreement.claims import split_sentences
+from memoryd.daemon.agreement.reading import has_digit, read_statement
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.store.rows import Row
+
+_SAID = ("content", "summary", "type")  # a change of these is another statement
+_RECENT_S = 1800.0
+_MOST_TYPED = 600  # characters of an order to remember something
+_SHARE = 0.8  # of the typed words that have to be saved
+_FRAME = frozenset({"user", "person", "want", "prefer"})  # stems of what agents put before what they were told
+_VERBS = (
+    r"remember|memori[sz]e|note|save|store|keep in mind|(?:make|take) a note|write down"
+    r"|merke? dir|notiere?|speichere?|retiens|souviens-toi|notez?|recuerda|anota|guarda"
+)
+_ORDER = compile_late(
+    r"(?:(?:please|also|and|ok|okay|bitte|por favor),? ){0,2}((?:can|could) you )?"
+    rf"(?:{_VERBS})\b(?: (?:this|it|down|bitte|dir|as a (?:rule|decision|preference|lesson|fact)|for later)\b)?"
+    r" ?(?:: ?|, ?)?(?: ?(?:that|dass|que) )?",
+    re.IGNORECASE,
+)
+_ORDER_BEHIND = compile_late(
+    r"[.,;:!–—-] ?(?:please |bitte )?(?:remember|memori[sz]e|note|save|keep|merke? dir|retiens|recuerda|anota)"
+    r"(?: (?:this|that|it|das|cela|ça|eso|esto))?(?: (?:please|bitte))?[.!]?$",
+    re.IGNORECASE,
+)
+
+
+def limit(memory: NewMemory, caller: Caller) -> NewMemory:
+    """Return a memory as its caller may add it: one that is bound to a token is an agent, whatever it says."""
+    is_claimed = memory.origin == "person" and caller.bound
+    return msgspec.structs.replace(memory, origin="agent") if is_claimed else memory
+
+
+def credit(core: Core, namespace: str, memory: NewMemory, caller: Caller) -> NewMemory:
+    """Return a memory that is the person's where an agent saves what they told it to save."""
+    memory = limit(memory, caller)
+    if memory.origin == "agent" and _is_ordered(core, namespace, memory):
+        memory = msgspec.structs.replace(memory, origin="person")
+    return memory
+
+
+def change(row: Row, fields: dict[str, Any], origin: MemoryOrigin, caller: Caller) -> dict[str, Any]:
+    """Return the columns that a change of a memory sets besides: whose words they are now, no more confirmed."""
+    if all(fields.get(name, getattr(row, name)) == getattr(row, name) for name in _SAID):
+        return {}
+    return {"origin": "agent" if origin == "person" and caller.bound else origin, "confirmed_at": None}
+
+
+def keep(row: Row, old: Row) -> None:
+    """Let a row that repeats a memory of the person stay theirs."""
+    is_same = all(getattr(row, name) == getattr(old, name) for name in _SAID)
+    if is_same and old.is_persons and row.origin != "person":
+        row.origin, row.confirmed_at = old.origin, old.confirmed_at
+
+
+def take_in(row: Row, stored: Row | None) -> None:
+    """Let an imported row have the origin of the same memory where it is stored; else nobody here knows whose it is."""
+    if stored is not None and all(getattr(row, name) == getattr(stored, name) for name in _SAID):
+        row.origin, row.confirmed_at = stored.origin, stored.confirmed_at
+    else:
+        row.origin = row.origin if row.origin in ("heard", "file") else "import"
+        row.confirmed_at = None
+
+
+def _is_ordered(core: Core, namespace: str, memory: NewMemory) -> bool:
+    number = core.store.namespaces.find_number(namespace)
+    if number is None or memory.summary or memory.pinned or len(memory.content) > _MOST_TYPED:
+        return False
+    latest: dict[str, str] = {}
+    for turn in sorted(core.active.list_turns(frozenset([number])), key=lambda turn: turn.id):
+        if turn.role == "user" and turn.created_at >= core.clock() - _RECENT_S:
+            latest[turn.session] = turn.content
+    typed = [part for text in latest.values() for part in list_ordered(text)]
+    return any(_is_typed(memory.content, part) for part in typed)
+
+
+def list_ordered(text: str) -> list[str]:
+    """Return what a person orders to remember: the rest of such a sentence, that with all that follows, or before."""
+    text = " ".join(text[: 2 * _MOST_TYPED].split())
+    parts: list[str] = []
+    sentences = split_sentences(text)
+    for at, sentence in enumerate(sentences):
+        if (order := _ORDER.match(sentence)) and (order[1] or not sentence.endswith("?")):
+            rest = sentence[order.end() :]
+            parts += [rest, " ".join([rest, *sentences[at + 1 :]])]
+    if behind := _ORDER_BEHIND.search(text):
+        parts.append(text[: behind.start()])
+    return parts
+
+
+def _is_typed(content: str, typed: str) -> bool:
+    """Return whether a text says what was typed: in its words and their order, with its numbers and its denial."""
+    one, other = read_statement(content), read_statement(typed)
+    saved = [word for word in one.content if word not in _FRAME or word in other.content]
+    told = [word for word in other.content if word in saved]
+    is_whole = len(told) >= _SHARE * len(other.content) and all(
+        map(saved.__contains__, filter(has_digit, other.content))
+    )
+    return bool(saved) and saved == told and is_whole and one.negative == other.negative
