@@ -156,6 +156,7 @@ async def test_a_daemon_of_another_version_is_told_apart_with_what_to_do(
         older.search("x")
 
 
+@pytest.mark.slow
 async def test_a_restarted_daemon_costs_no_failed_call(process: "Process") -> None:
     with process.client() as blocking:
         aio = AsyncClient(socket=process.socket, autostart=False)

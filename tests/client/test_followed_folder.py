@@ -87,6 +87,7 @@ def test_what_changes_is_found_by_its_meaning_also_where_another_has_read_it_fir
         assert client.search("herons").degraded == []
 
 
+@pytest.mark.slow
 def test_what_changed_before_a_daemon_ever_answered_is_indexed_when_it_does(
     process: Process, notes: FollowedFolder, client: Client
 ) -> None:
@@ -114,6 +115,7 @@ def test_what_changed_while_the_daemon_was_away_is_indexed_when_it_is_back(
     assert found(client) == {"Herons fish", "Herons nest"}
 
 
+@pytest.mark.slow
 def test_what_speaks_against_a_workspace_is_raised_at_the_beginning(
     process: Process, notes: FollowedFolder, client: Client, folder: Path
 ) -> None:
@@ -125,6 +127,7 @@ def test_what_speaks_against_a_workspace_is_raised_at_the_beginning(
             notes.begin()
 
 
+@pytest.mark.slow
 def test_what_speaks_against_it_later_is_logged(
     process: Process, notes: FollowedFolder, client: Client, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,6 +139,7 @@ def test_what_speaks_against_it_later_is_logged(
     wait_until(lambda: "cannot be indexed" in caplog.text)
 
 
+@pytest.mark.slow
 def test_a_workspace_that_was_removed_stays_so_and_nobody_is_told(
     process: Process, notes: FollowedFolder, client: Client
 ) -> None:

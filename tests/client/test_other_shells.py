@@ -88,6 +88,7 @@ def test_a_daemon_that_one_shell_started_serves_the_other(shell: str, enter: Ent
         report_pid()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", OTHER)
 async def test_the_asynchronous_client_and_mcp_find_it_too(shell: str, enter: Enter) -> None:
     enter(shell)
@@ -124,6 +125,7 @@ def test_a_hook_that_reaches_the_usual_socket_looks_nowhere_else(enter: Enter) -
     assert "memoryd.client.transport.elsewhere" not in done.stdout
 
 
+@pytest.mark.slow
 def test_shells_that_start_one_at_the_same_time_end_up_on_one_daemon(enter: Enter) -> None:
     starters = []
     for shell in ("login", "cron", "login", "cron"):
@@ -168,6 +170,7 @@ def test_a_daemon_of_another_data_folder_is_not_taken(
     assert report_pid()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["nothing", "a dead socket", "a name with a NUL", "a folder", "a short name"])
 def test_a_lock_that_a_killed_daemon_left_leads_nowhere(left: str, enter: Enter, folder: Path) -> None:
     memctl("up")
@@ -215,6 +218,7 @@ def test_a_process_of_another_user_hears_nothing(owned: bool, enter: Enter, fold
         assert another.heard() == b""
 
 
+@pytest.mark.slow
 @needs_root
 def test_a_lock_of_another_user_is_not_believed(enter: Enter, folder: Path) -> None:
     running = Process(folder, NO_MODEL).start()

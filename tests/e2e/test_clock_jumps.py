@@ -99,6 +99,7 @@ def test_a_round_of_jobs_under_a_wrong_clock_forgets_nothing_for_a_day(
         assert client.stats().memories == 4
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_behind_breaks_nothing(daemon: PrivateDaemon, clock: Set, memctl: Callable[..., str]) -> None:
     with daemon.client() as client:
         operations = fill(client)
@@ -118,6 +119,7 @@ def test_a_clock_that_is_behind_breaks_nothing(daemon: PrivateDaemon, clock: Set
         assert client.status().clock.state == "jumped"  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_a_machine_that_slept_for_weeks_goes_on(daemon: PrivateDaemon, clock: Set) -> None:
     """While it sleeps, the daemon's own timers stand still (CLOCK_MONOTONIC); the clock and CLOCK_BOOTTIME do not."""
     with daemon.client() as client:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 FACTS = [
     ("We use Valkey, not Redis, for the session cache", "decision"),
     ("The API cache must never hold personal data", "correction"),
@@ -31,6 +33,7 @@ def test_a_context_holds_what_the_task_needs(real: Any) -> None:
         assert "peanuts" in memory.context("what must Anna not eat because of an allergy?").text
 
 
+@pytest.mark.slow
 def test_memctl_prints_a_context_or_says_that_nothing_is_relevant(real: Any) -> None:
     empty = memctl(real, "context", "add a cache")
     assert (empty.returncode, empty.stdout) == (0, "")

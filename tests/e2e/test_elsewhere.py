@@ -121,6 +121,7 @@ def test_a_container_saves_and_finds_by_the_mounted_socket_what_its_token_may_se
         assert [memory.content for memory in client.list(reach="exact")] == ["The box builds with make"]
 
 
+@pytest.mark.slow
 def test_a_daemon_that_was_started_again_is_reached_by_the_mounted_folder(home: Home, away: Path) -> None:
     """The namespace is made before the daemon stops, as a container lives on."""
     wait = f"touch {away}/mounted; while [ ! -e {away}/again ]; do sleep 0.05; done"
@@ -134,6 +135,7 @@ def test_a_daemon_that_was_started_again_is_reached_by_the_mounted_folder(home: 
         assert "The cache is Valkey" in said.result()
 
 
+@pytest.mark.slow
 def test_an_agent_in_a_container_saves_and_finds_by_its_mcp_server(home: Home, away: Path) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     asked = [

@@ -95,6 +95,7 @@ class Host:
             return
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("lives", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_nothing_is_heard_twice_or_lost_however_often_the_daemon_is_killed(

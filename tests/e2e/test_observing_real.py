@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from memoryd.client.protocol import Verify
 from workbench import wait_until
 
@@ -17,6 +19,7 @@ def judged(client: Any) -> bool:
     return client.tiers().waiting == {}
 
 
+@pytest.mark.slow
 def test_turns_are_judged_with_the_real_model_and_are_back_after_a_restart(real: Any) -> None:
     with real.client("acme/api") as client:
         client.add("On Fridays we do not deploy the gateway.")

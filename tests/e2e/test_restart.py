@@ -109,6 +109,7 @@ def test_what_a_call_wrote_before_a_restart_is_there_after_it(start: Started) ->
         assert [memory.content for memory in client.list()] == ["under way"]
 
 
+@pytest.mark.slow
 def test_an_older_client_never_restarts_a_newer_daemon(site: Installation, start: Started) -> None:
     site.upgrade("99.0.0")
     process = start()
@@ -118,6 +119,7 @@ def test_an_older_client_never_restarts_a_newer_daemon(site: Installation, start
     assert ready(process) == 1
 
 
+@pytest.mark.slow
 def test_a_client_older_than_what_was_installed_does_not_restart_the_daemon(site: Installation, start: Started) -> None:
     process = start()
     site.upgrade("99.0.0")
@@ -126,6 +128,7 @@ def test_a_client_older_than_what_was_installed_does_not_restart_the_daemon(site
     assert (welcome.version, welcome.installed, welcome.restarting) == (OLD, "99.0.0", False)
 
 
+@pytest.mark.slow
 def test_a_young_daemon_is_left_alone(site: Installation, start: Started) -> None:
     site.set_restart_after(3600.0)
     process = start()

@@ -64,6 +64,7 @@ def problems(status: Workspace) -> dict[str, str]:
     return {problem.path: problem.problem for problem in status.problems}
 
 
+@pytest.mark.slow
 def test_a_folder_without_permission_is_refused(start: Callable[[list[str]], Any], root: Path) -> None:
     with start(NOBODY).client() as client:
         root.chmod(0)
@@ -75,6 +76,7 @@ def test_a_folder_without_permission_is_refused(start: Callable[[list[str]], Any
         assert len(client.workspaces()) == 0
 
 
+@pytest.mark.slow
 def test_files_and_folders_without_permission_are_told_and_the_rest_is_indexed(
     start: Callable[[list[str]], Any], root: Path
 ) -> None:
@@ -152,6 +154,7 @@ def test_links_that_loop_or_leave_the_folder_are_told_and_never_followed(process
         assert not finds(client, "okapi")
 
 
+@pytest.mark.slow
 def test_a_root_given_through_a_link_is_the_folder_itself(process: Any, root: Path) -> None:
     link = root.parent / "link"
     link.symlink_to(root)
@@ -166,6 +169,7 @@ def test_a_root_given_through_a_link_is_the_folder_itself(process: Any, root: Pa
             client.add_workspace(round_)
 
 
+@pytest.mark.slow
 def test_workspaces_inside_around_or_of_one_namespace_are_refused(process: Any, root: Path) -> None:
     other = root.parent / "elsewhere" / "notes"
     other.mkdir(parents=True)

@@ -674,6 +674,7 @@ def test_status_names_threads_that_failed(memctl: Memctl, fake: FakeDaemon, fold
     assert "effects failed 3 times, works since 1970-01-01T00:00:06Z (OSError: no)\n" in memctl("status").out
 
 
+@pytest.mark.slow
 def test_the_list_of_models_says_which_one_is_in_use(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     for name in ("bge-small-en-v1.5", "openai:tiny"):
         fake.replies[protocol.GetStatus] = status(folder, name=name)

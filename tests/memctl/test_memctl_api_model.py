@@ -68,6 +68,7 @@ def key_finding(memctl: Memctl) -> Any:
     return findings.get("key-files")
 
 
+@pytest.mark.slow
 def test_doctor_mentions_a_missing_key(
     memctl: Memctl, api_status: Status, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

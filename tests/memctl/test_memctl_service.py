@@ -118,12 +118,14 @@ def test_models_are_listed(memctl: Memctl, folder: Path) -> None:
     assert "not a folder" in memctl("model", "import", str(folder / "none")).err
 
 
+@pytest.mark.slow
 def test_models_are_in_the_folder_that_the_settings_name(memctl: Memctl, folder: Path, model_dir: Path) -> None:
     (folder / "config.toml").write_text(f'[model]\nfolder = "{model_dir}"\n')
     [installed] = [row for row in memctl("model", "list", "--json").json if row["name"] == "all-MiniLM-L6-v2"]
     assert installed["installed"]
 
 
+@pytest.mark.slow
 def test_no_model_is_pulled_where_the_settings_say_offline(memctl: Memctl, folder: Path) -> None:
     (folder / "config.toml").write_text('[model]\nfolder = "models"\n[network]\noffline = true\n')
     failed = memctl("model", "pull", "static")
@@ -145,6 +147,7 @@ def test_without_the_daemons_packages_a_sentence_says_what_to_install(
         assert advise("daemon") in failed.err
 
 
+@pytest.mark.slow
 def test_a_private_daemon_survives_its_kill_and_leaves_nothing() -> None:
     with run_private_daemon(config=NO_MODEL) as daemon:
         with daemon.client() as client:
@@ -200,6 +203,7 @@ def demo_environment(folder: Path) -> dict[str, str]:
     return {**os.environ, **offline}
 
 
+@pytest.mark.slow
 def test_the_demo_loses_nothing_and_leaves_nothing(folder: Path) -> None:
     command = [*COMMAND, "demo", "--json"]
     done = subprocess.run(command, env=demo_environment(folder), capture_output=True, timeout=100)

@@ -85,6 +85,7 @@ def test_a_wrong_interval_is_a_sentence(memctl: Memctl, words: list[str]) -> Non
     assert memctl("top", *words).code == 2
 
 
+@pytest.mark.slow
 def test_it_outlives_a_restart_of_the_daemon(
     monkeypatch: pytest.MonkeyPatch, process: "Process", capfd: pytest.CaptureFixture[str]
 ) -> None:

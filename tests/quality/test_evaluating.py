@@ -262,6 +262,7 @@ def test_the_projects_own_sets_run_on_a_daemon_of_their_own(model_dir: Path, mon
     assert judged["total"]["precision"] > 0.5
 
 
+@pytest.mark.slow
 def test_what_cannot_be_evaluated_is_said_in_one_sentence(folder: Path) -> None:
     def refuse(program: str, *words: str) -> str:
         done = subprocess.run(

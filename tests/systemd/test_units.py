@@ -186,6 +186,7 @@ def test_systemd_reads_the_units_of_the_guide_without_a_complaint(folder: Path) 
     assert (done.returncode, complaints) == (0, [])
 
 
+@pytest.mark.slow
 def test_the_daemon_of_the_guide_starts_where_the_home_folder_cannot_be_read(folder: Path) -> None:
     said = dict(line.split("=", 1) for line in read_guide()["/etc/memoryd/environment"].splitlines())
     places = {name: f"{folder}/{Path(path).name}" for name, path in said.items()}

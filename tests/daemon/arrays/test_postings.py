@@ -100,11 +100,17 @@ VARIED = (
 )
 
 
-@pytest.mark.parametrize("limit", [1, 10, 60])
-@pytest.mark.parametrize("query", ["stork crane heron", "heron crane", "ibis egret heron 4001", "stork ibis", "heron"])
-def test_the_best_are_those_of_scoring_every_memory(store: Store, query: str, limit: int) -> None:
+@pytest.fixture
+def varied(store: Store) -> Store:
     insert(store, "the namespace")
     many(store, 10, 6000, VARIED)
+    return store
+
+
+@each("limit", [1, 10, 60])
+@each("query", ["stork crane heron", "heron crane", "ibis egret heron 4001", "stork ibis", "heron"])
+def test_the_best_are_those_of_scoring_every_memory(varied: Store, query: str, limit: int) -> None:
+    store = varied
     best = sorted(by_fts5(store, query).values(), reverse=True)[:limit]
     with store.reading() as connection:
         question = lexical.ask(connection, arrays_of(store).postings, query)
@@ -188,6 +194,7 @@ def test_a_question_names_a_word_that_no_memory_holds_but_does_not_ask_it(store:
         assert (one > 0, other) == (True, 0)
 
 
+@pytest.mark.slow
 def test_readers_and_a_writer_at_once_end_with_the_scores_of_fts5(store: Store) -> None:
     insert(store, "the namespace")
     stop = threading.Event()

@@ -256,6 +256,7 @@ def test_among_thousands_that_are_nearly_the_same_the_best_are_found() -> None:
     assert right >= 198
 
 
+@pytest.mark.slow
 def test_a_search_in_a_large_index_looks_at_few_tails(
     many: tuple[VectorIndex, Vector], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from conversing import FACTS, in_each_place, observe, settle
+from each import each
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CompleteTask, EndSession, GetAround, GetLog, NewTurn
 from memoryd.daemon.conversations import thinking
@@ -47,8 +48,15 @@ def test_sessions_are_told_latest_first_with_what_they_came_to(core: Core, clock
     assert early.summary.splitlines()[:2] == [f"Asked: {early.asked}", "Answer: Implemented streaming, 220 MB."]
 
 
+@pytest.fixture
+def worked(core: Core, clock: Clock, place: str) -> Core:
+    work(core, clock)
+    settle(core, place)
+    return core
+
+
 @in_each_place
-@pytest.mark.parametrize(
+@each(
     ("asked", "expected"),
     [
         ({"path": "/src/importer.py"}, ["a"]),
@@ -63,12 +71,8 @@ def test_sessions_are_told_latest_first_with_what_they_came_to(core: Core, clock
         ({"namespace": "acme/api", "reach": "exact"}, []),
     ],
 )
-def test_the_log_can_be_narrowed(
-    core: Core, clock: Clock, place: str, asked: dict[str, Any], expected: list[str]
-) -> None:
-    work(core, clock)
-    settle(core, place)
-    assert [one.session for one in ask(core, GetLog(**{"namespace": "acme", **asked}))] == expected
+def test_the_log_can_be_narrowed(worked: Core, place: str, asked: dict[str, Any], expected: list[str]) -> None:
+    assert [one.session for one in ask(worked, GetLog(**{"namespace": "acme", **asked}))] == expected
 
 
 @in_each_place

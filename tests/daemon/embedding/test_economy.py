@@ -67,6 +67,7 @@ def test_a_text_deleted_and_added_again_is_embedded_once(folder: Path) -> None:
         assert sorted(embedder.texts) == ["Cranes dance", "Herons fish at dawn", "Storks nest"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joined", [1, 12])
 def test_a_turn_takes_two_embeddings_with_all_that_is_made_of_it(folder: Path, joined: int) -> None:
     """Short turns, and long ones of as many lines each that one speaker says."""

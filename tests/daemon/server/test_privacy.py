@@ -179,6 +179,7 @@ def test_no_reply_depends_on_what_is_private_to_others(
     assert _private(worlds[0]) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alpha", pytest.param("lead", marks=pytest.mark.slow)])
 def test_no_event_depends_on_what_is_private_to_others(worlds: list[World], name: str) -> None:
     told = []

@@ -173,6 +173,7 @@ async def test_a_client_waits_for_its_turn_while_there_are_too_many(start_daemon
         await closed
 
 
+@pytest.mark.slow
 async def test_256_clients_at_once_are_all_served(narrow: Start) -> None:
     daemon = narrow(2, 8)
     clients = [
@@ -402,6 +403,7 @@ def test_a_stop_sends_a_long_reply_to_its_end(start_daemon: Start) -> None:
             assert (wire.receive() or [0, 0, {}])[2]["total"] == 7
 
 
+@pytest.mark.slow
 def test_a_stop_does_not_wait_for_ever_for_who_does_not_read(
     start_daemon: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def _step(life: Life, faults: Faults, dice: random.Random) -> None:
     assert not life.settle() or is_done, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_replies_on_a_failing_disk_are_true(folder: Path, seed: int) -> None:
     hit = fail(folder, seed, steps=60)

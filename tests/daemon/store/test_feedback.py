@@ -1,5 +1,6 @@
 """What votes on a memory come to: bounded, one for each caller, one's word before what one cited."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -78,6 +79,7 @@ def test_two_memories_that_become_one_keep_the_latest_vote_of_each_caller() -> N
     assert merge(one, "") == merge("", one) == one
 
 
+@pytest.mark.slow
 @given(VOTES)
 def test_the_factor_never_leaves_its_bounds(found: list[Vote]) -> None:
     assert 0.85 < factor(text(found)) < 1.15

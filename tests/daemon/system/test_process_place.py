@@ -59,6 +59,7 @@ def test_a_daemon_that_a_client_started_is_not_where_the_client_was(folder: Path
         assert client.list()[0].content == "kept"
 
 
+@pytest.mark.slow
 def test_relative_options_are_those_of_the_folder_of_the_start(folder: Path, work: Path) -> None:
     (work / "clock").touch()
     named = {"socket": "s", "data-dir": "d", "config": "config.toml", "log-file": "log", "clock": "clock"}

@@ -98,6 +98,7 @@ def test_notes_have_the_dates_tags_and_links_that_they_say(core: Core) -> None:
     assert tagged.total == 100
 
 
+@pytest.mark.slow
 def test_a_file_that_is_written_again_as_it_was_keeps_its_date(core: Core, root: Path) -> None:
     path = root / "Projects" / "P012.md"
     path.write_bytes(path.read_bytes())
@@ -111,6 +112,7 @@ def test_what_is_remembered_goes_where_the_daily_notes_are(core: Core, root: Pat
     assert found(core, "valkey")[0] == "- The cache is Valkey"
 
 
+@pytest.mark.slow
 def test_one_file_is_indexed_by_itself(core: Core, root: Path) -> None:
     write(root, "New.md", "A note on herons\n")
     index(core, root / "New.md")
@@ -119,6 +121,7 @@ def test_one_file_is_indexed_by_itself(core: Core, root: Path) -> None:
         index(core, root / ".trash" / "old.md")
 
 
+@pytest.mark.slow
 def test_globs_are_changed_in_place(core: Core, root: Path) -> None:
     with pytest.raises(Conflict, match="already"):
         ask(core, AddWorkspace(path=str(root)))
@@ -136,12 +139,14 @@ def _list_unmatched(core: Core, root: Path) -> set[str]:
     return {one.path for one in status.left_out if "No pattern" in one.problem}
 
 
+@pytest.mark.slow
 def test_indexing_can_wait_for_the_vectors(core: Core, root: Path) -> None:
     write(root, "New.md", "A note on herons\n")
     index(core, root, wait=True)
     assert calls.examine(core, registry.find(core, str(root))).pending_embeddings == 0
 
 
+@pytest.mark.slow
 def test_what_is_worth_keeping_of_a_conversation_goes_into_todays_note(core: Core, root: Path) -> None:
     said = [
         NewTurn(role="user", content="hi there"),

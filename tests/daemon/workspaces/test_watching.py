@@ -61,7 +61,7 @@ def by_a_backup_first(path: Path, old: str, new: str) -> None:
 SAVES = (by_vim, by_vim_with_a_backup, by_sed, by_nano, by_a_temporary_file, by_a_backup_first)
 
 
-@pytest.mark.parametrize("save", SAVES, ids=lambda save: save.__name__)
+@pytest.mark.parametrize("save", [*SAVES[:2], *(pytest.param(save, marks=pytest.mark.slow) for save in SAVES[2:])])
 def test_an_edit_is_found_embeds_at_most_two_chunks_and_what_it_replaced_is_not_found(
     watched: Watched, root: Path, save: Callable[[Path, str, str], None]
 ) -> None:

@@ -5,6 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from memoryd.client import Client, StorageFull
 from memoryd.client.protocol import NewMemory
 from waiting import wait_until
@@ -34,6 +36,7 @@ def fill(client: Client) -> None:
             client.add_many([NewMemory(content=f"heron {n} {'-' * 3000}") for n in range(20)], dedup=False)
 
 
+@pytest.mark.slow
 def test_workspaces_at_the_limit_take_in_what_is_shorter_and_nothing_that_is_longer(
     start_daemon: Callable[..., "Daemon"], tmp_path: Path
 ) -> None:
@@ -119,6 +122,7 @@ def _parent(stat: Path) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_the_child_that_parses_keeps_temporary_files_beside_the_data(process: "Process", root: Path) -> None:
     (root / "MEMORY.md").write_text("# Notes\n\nA fact.\n")
     left = process.data / "tmp"

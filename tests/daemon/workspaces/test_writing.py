@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from notes import FILLER, Watched, equal, sections, write
 
+from each import each
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryd.client.protocol import Delete, Get, List, Memory, NewMemory, Share, Tag, Update
 from memoryd.client.protocol.workspaces import Forget, Forgotten, Remember, Remembered
@@ -57,7 +58,12 @@ def test_a_note_goes_to_the_days_file_and_is_found_at_once(watched: Watched, roo
     assert equal(watched.core, workspace)
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def noted(watched: Watched, root: Path) -> StoredWorkspace:
+    return watched.add(root)
+
+
+@each(
     ("file", "path"),
     [
         ("MEMORY.md", "MEMORY.md"),
@@ -68,13 +74,12 @@ def test_a_note_goes_to_the_days_file_and_is_found_at_once(watched: Watched, roo
         ("deep/er/cache", "memory/deep/er/cache.md"),
     ],
 )
-def test_a_file_may_be_named(watched: Watched, root: Path, file: str, path: str) -> None:
-    workspace = watched.add(root)
+def test_a_file_may_be_named(noted: StoredWorkspace, watched: Watched, root: Path, file: str, path: str) -> None:
     told = remember(watched.core, "The cache is Valkey", file=file)
     assert told.path == f"{root}/{path}"
     assert told.namespace == {"alpha": "notes/alpha", "deep": "notes/deep"}.get(file.split("/")[0], "notes")
     assert remember(watched.core, "More", file=told.path).path == told.path
-    assert equal(watched.core, workspace)
+    assert equal(watched.core, noted)
 
 
 def test_an_existing_file_is_meant_before_a_new_one(watched: Watched, root: Path) -> None:
@@ -84,8 +89,19 @@ def test_an_existing_file_is_meant_before_a_new_one(watched: Watched, root: Path
     assert remember(watched.core, "b", file="other").path == f"{root}/other.md"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+@pytest.fixture
+def linked(watched: Watched, root: Path, folder: Path) -> Watched:
+    write(root, "memory/a.md", "- a\n")
+    write(root, ".gitignore", "private.md\n")
+    (folder / "elsewhere").mkdir()
+    (root / "memory/linked").symlink_to(folder / "elsewhere")
+    (root / "memory/link.md").symlink_to(folder / "elsewhere" / "a.md")
+    (root / "memory/folder.md").mkdir()
+    watched.add(root)
+    return watched
+
+
+@each(
     ("file", "reason"),
     [
         ("README.md", "no file that notes indexes"),
@@ -108,25 +124,18 @@ def test_an_existing_file_is_meant_before_a_new_one(watched: Watched, root: Path
         ("docs/cache.md", "no file that notes indexes"),
     ],
 )
-def test_a_file_that_cannot_be_is_refused(watched: Watched, root: Path, folder: Path, file: str, reason: str) -> None:
-    write(root, "memory/a.md", "- a\n")
-    write(root, ".gitignore", "private.md\n")
-    (folder / "elsewhere").mkdir()
-    (root / "memory/linked").symlink_to(folder / "elsewhere")
-    (root / "memory/link.md").symlink_to(folder / "elsewhere" / "a.md")
-    (root / "memory/folder.md").mkdir()
-    watched.add(root)
+def test_a_file_that_cannot_be_is_refused(linked: Watched, root: Path, folder: Path, file: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
-        remember(watched.core, "The cache is Valkey", file=file)
+        remember(linked.core, "The cache is Valkey", file=file)
     assert list((folder / "elsewhere").iterdir()) == []
     assert (root / "memory/a.md").read_text() == "- a\n"
 
 
-@pytest.mark.parametrize("text", ["", " \n", "a\0b", "x" * (1024 * 1024 + 1)])
-def test_a_text_that_cannot_be_is_refused(watched: Watched, root: Path, text: str) -> None:
+def test_a_text_that_cannot_be_is_refused(watched: Watched, root: Path) -> None:
     watched.add(root)
-    with pytest.raises(Invalid):
-        remember(watched.core, text)
+    for text in ("", " \n", "a\0b", "x" * (1024 * 1024 + 1)):
+        with pytest.raises(Invalid):
+            remember(watched.core, text)
     assert list(root.iterdir()) == []
 
 
@@ -255,7 +264,14 @@ def test_lines_may_be_named_and_items_go_with_what_belongs_to_them(watched: Watc
     assert path.read_text() == "- one\n"
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def three_lines(watched: Watched, root: Path) -> Path:
+    path = write(root, "memory/a.md", "- one\n- two\n- three\n")
+    watched.add(root)
+    return path
+
+
+@each(
     ("options", "reason"),
     [
         ({"text": "ten"}, "does not stand"),
@@ -269,13 +285,11 @@ def test_lines_may_be_named_and_items_go_with_what_belongs_to_them(watched: Watc
     ],
 )
 def test_what_does_not_name_lines_is_refused(
-    watched: Watched, root: Path, options: dict[str, Any], reason: str
+    watched: Watched, three_lines: Path, options: dict[str, Any], reason: str
 ) -> None:
-    path = write(root, "memory/a.md", "- one\n- two\n- three\n")
-    watched.add(root)
     with pytest.raises((Invalid, Conflict), match=reason):
         forget(watched.core, holder(watched.core, "two").id, **options)
-    assert path.read_text() == "- one\n- two\n- three\n"
+    assert three_lines.read_text() == "- one\n- two\n- three\n"
 
 
 def test_a_piece_of_a_long_line_is_not_forgotten_by_itself(watched: Watched, root: Path) -> None:

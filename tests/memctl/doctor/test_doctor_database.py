@@ -42,6 +42,7 @@ def spoil(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
+@pytest.mark.slow
 def test_a_whole_database_is_told_so(doctor: Doctor, resting: Path) -> None:
     found = doctor("database")
     assert found["database"]["message"] == "opens, 0 memories"
@@ -88,6 +89,7 @@ def test_a_page_that_was_overwritten_is_told(doctor: Doctor, resting: Path) -> N
     assert found["fix"] == "memctl repair --recover", "a copy lacks what was stored since"
 
 
+@pytest.mark.slow
 def test_full_text_that_is_damaged_is_repaired(doctor: Doctor, memctl: Memctl, own: Any) -> None:
     memctl("add", "We use Valkey as the cache")
     assert doctor("database")["database"]["message"] == "verified, 1 memory"

@@ -71,6 +71,7 @@ def test_a_model_that_is_not_installed_is_told(doctor: Doctor, folder: Path, mon
     assert "neither installed nor in the catalogue" in doctor("model")["model"]["message"]
 
 
+@pytest.mark.slow
 def test_an_installed_model_is_found(doctor: Doctor, model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYD_MODEL_DIR", str(model_dir))
     assert doctor("model")["model"]["message"] == "all-MiniLM-L6-v2 is installed"

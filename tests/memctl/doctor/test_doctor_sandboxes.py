@@ -100,6 +100,7 @@ def test_in_a_snap_with_a_home_of_its_own_the_users_is_used(home: Path, monkeypa
 # What is in such a folder already ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [SNAP, FLATPAK])
 @pytest.mark.parametrize("usual", ["none", "older"])
 def test_memories_in_an_editors_folder_are_named_with_what_brings_them_here(
@@ -126,6 +127,7 @@ def test_memories_in_an_editors_folder_are_named_with_what_brings_them_here(
         memctl("down")
 
 
+@pytest.mark.slow
 def test_a_daemon_that_still_has_an_editors_folder_is_told_the_right_way_round(
     home: Path, doctor: Doctor, memctl: Memctl
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_daemon_that_still_has_an_editors_folder_is_told_the_right_way_round(
         memctl("down")
 
 
+@pytest.mark.slow
 def test_older_memories_and_a_file_that_is_none_are_no_matter(home: Path, doctor: Doctor) -> None:
     keep_in(home / SNAP / "memoryd", "kept in the editor")
     keep_in(home / ".local" / "share" / "memoryd", "kept later")

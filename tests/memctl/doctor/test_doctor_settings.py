@@ -40,6 +40,7 @@ def test_a_configuration_that_others_may_change_is_closed(doctor: Doctor, folder
     assert (folder / "config.toml").stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.slow
 def test_settings_that_are_not_in_force_yet_are_told_and_taken(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
     (folder / "config.toml").write_text(NO_MODEL)
     try:

@@ -88,6 +88,7 @@ def test_what_cannot_be_mended_is_told(memctl: Memctl, folder: Path) -> None:
     assert "fix it: memctl up" in failed.out
 
 
+@pytest.mark.slow
 def test_doctor_works_when_everything_is_broken(doctor: Doctor, folder: Path) -> None:
     (folder / "config.toml").write_text("nonsense")
     (folder / "data").mkdir(mode=0o755)
@@ -105,6 +106,7 @@ def test_a_check_that_is_refused_an_answer_is_a_finding(doctor: Doctor, told: Fa
     assert found["database"]["message"] == "The disk is full."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 120])
 def test_its_text_fits_the_terminal(
     memctl: Memctl, folder: Path, monkeypatch: pytest.MonkeyPatch, columns: int

@@ -39,6 +39,7 @@ def test_jobs_that_gave_up_are_resumed(doctor: Doctor, told: FakeDaemon) -> None
     assert ResumeJob(name="sweep") in told.calls
 
 
+@pytest.mark.slow
 def test_jobs_that_should_have_run_long_ago_are_run(doctor: Doctor, told: FakeDaemon) -> None:
     at = 1e6
     told.replies[Jobs] = JobList(jobs=[job("sweep", next_run_at=at - 7200), job("caps", next_run_at=at - 60)], at=at)
@@ -108,6 +109,7 @@ def test_tokens_that_nobody_uses_are_told(doctor: Doctor, told: FakeDaemon, fold
     assert (found["message"], found["fix"]) == ("idle: not used for 90 days", "memctl token revoke idle")
 
 
+@pytest.mark.slow
 def test_tokens_that_nobody_has_to_present_are_told(doctor: Doctor, memctl: Memctl, alive: Any) -> None:
     assert "tokens-required" not in doctor("tokens-required")
     memctl("token", "add", "alpha", "--namespace", "acme")

@@ -62,8 +62,10 @@ def send_spooled(agent: Agent, folder: Path) -> None:
 # Fail open -----------------------------------------------------------------------------------------------------------
 
 
-@each("name", HOSTS)
-@each("data", [b"", b"not json", b"[]", b'{"prompt": "\xff"}', b'{"prompt": 1, "session_id": {}}', DEEP])
+ODD = [b"", b"[]", b'{"prompt": "\xff"}', b'{"prompt": 1, "session_id": {}}', DEEP]
+
+
+@each(("name", "data"), [*((name, b"not json") for name in HOSTS), *(("claude-code", data) for data in ODD)])
 def test_bad_input_is_answered_with_nothing(name: str, data: bytes, folder: Path, project: Path) -> None:
     done = Agent(name, folder, project).run("prompt", data)
     assert done.code == 0
@@ -198,6 +200,7 @@ def test_a_private_prompt_is_nowhere_on_disk_while_no_daemon_runs_and_not_kept_l
         process.stop()
 
 
+@pytest.mark.slow
 def test_the_first_session_in_a_folder_that_moved_names_the_project_that_it_may_be(folder: Path) -> None:
     old, new = folder / "old/api", folder / "new/api"
     old.mkdir(parents=True)
@@ -218,6 +221,7 @@ def test_the_first_session_in_a_folder_that_moved_names_the_project_that_it_may_
         process.stop()
 
 
+@pytest.mark.slow
 def test_checkouts_of_one_name_share_no_memory_also_while_the_daemon_is_down(folder: Path) -> None:
     agents = [Agent("claude-code", folder, folder / client / "api", client) for client in ("a", "b")]
     for agent in agents:
@@ -233,6 +237,7 @@ def test_checkouts_of_one_name_share_no_memory_also_while_the_daemon_is_down(fol
         process.stop()
 
 
+@pytest.mark.slow
 def test_a_damaged_table_of_projects_costs_a_prompt_nothing(process: Process, agent: Agent) -> None:
     (process.data / "projects.json").write_text("{")
     done = agent.hook("prompt", prompt=SAYING)
@@ -242,6 +247,7 @@ def test_a_damaged_table_of_projects_costs_a_prompt_nothing(process: Process, ag
         assert [turn[0] for turn in turns(client)] == ["api"]
 
 
+@pytest.mark.slow
 def test_a_nul_byte_costs_a_prompt_nothing_else(process: Process, agent: Agent) -> None:
     agent.hook("prompt", prompt=f"{SAYING}\0.")
     with process.client(namespace="api") as client:
@@ -318,6 +324,7 @@ def test_a_tool_that_wrote_a_memory_file_has_its_workspace_indexed(
         assert client.search(text).hits[0].content.endswith(text)
 
 
+@pytest.mark.slow
 def test_other_files_and_other_folders_are_nothing_to_the_index(process: Process, agent: Agent) -> None:
     assert agent.hook("tool", tool_name="Write", tool_input={"file_path": "/elsewhere/MEMORY.md"}).code == 0
     agent.hook("tool", tool_name="Write", tool_input={"file_path": f"{agent.project}/main.py"})
@@ -325,6 +332,7 @@ def test_other_files_and_other_folders_are_nothing_to_the_index(process: Process
         assert client.stats().methods["index_workspace"].calls == 1
 
 
+@pytest.mark.slow
 def test_an_answer_names_the_files_that_tools_wrote_since_the_last_one(process: Process, agent: Agent) -> None:
     agent.environment["USER"] = "Farid"
     agent.hook("prompt", session_id="s", prompt="We decided that the importer streams its orders.")
@@ -341,6 +349,7 @@ def test_an_answer_names_the_files_that_tools_wrote_since_the_last_one(process: 
     assert second.files == []
 
 
+@pytest.mark.slow
 def test_the_environment_and_a_token_say_where_memories_go(process: Process, agent: Agent) -> None:
     agent.environment["MEMORYD_NAMESPACE"] = "acme/web"
     agent.hook("prompt", prompt=SAYING)
@@ -455,6 +464,7 @@ def test_the_file_of_a_session_is_below_the_folder_of_its_host(agent: Agent, mon
     assert answering.find_file(event) == {"file": "/c/projects/a/s.jsonl", "size": 0}
 
 
+@pytest.mark.slow
 def test_a_prompt_that_the_environment_keeps_back_leaves_no_trace(process: Process, agent: Agent) -> None:
     agent.environment["MEMORYD_OBSERVE"] = "off"
     agent.hook("prompt", prompt="We decided that zebraword1 is the code of the shed")

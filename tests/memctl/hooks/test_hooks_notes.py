@@ -151,6 +151,7 @@ def test_nobody_is_asked_without_a_terminal(
         assert "notes" not in again.err, "they are a workspace already"
 
 
+@pytest.mark.slow
 def test_a_project_has_its_own_notes_and_an_unknown_one_is_named(
     daemon: "Daemon", memctl: Memctl, home: Path, folder: Path, shop: Path
 ) -> None:

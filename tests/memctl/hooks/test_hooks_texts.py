@@ -62,6 +62,7 @@ def test_any_foreign_configuration_is_preserved(part: FilePart, configuration: t
     assert json.loads(part.remove(made)) == {**head, **value}
 
 
+@pytest.mark.slow
 @given(configuration=configurations(), value=VALUES)
 def test_what_is_put_in_beside_something_goes_without_a_trace(
     configuration: tuple[dict[str, Any], str], value: Any

@@ -51,6 +51,7 @@ def test_a_shortened_text_fits_and_one_that_fits_stays(
             assert kept == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTERS)
 @given(texts=st.lists(TEXTS, max_size=12), budget=st.integers(0, 2000))
 def test_as_many_as_fit_are_told_the_first_ones_first(

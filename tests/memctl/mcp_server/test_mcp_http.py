@@ -300,6 +300,7 @@ def test_a_container_reaches_it_by_a_name_that_was_allowed(process: Any) -> None
 # Token, port, options ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_token_is_kept_for_the_user_alone_and_stays(folder: Path) -> None:
     first = ServedMcp("--namespace", "acme")
     assert first.stop() == 0
@@ -373,6 +374,7 @@ async def test_an_agent_is_told_by_name_what_its_token_may_name(process: Any) ->
 REVOKED = "The daemon does not know the token that this MCP server was started with; it may have been revoked."
 
 
+@pytest.mark.slow
 async def test_a_server_whose_token_is_revoked_says_so(process: Any) -> None:
     with process.client() as memory:
         running = ServedMcp("--socket", str(process.socket), MEMORYD_TOKEN=memory.add_token("gone", "acme/gone").token)

@@ -59,6 +59,7 @@ async def test_the_official_client_calls_every_tool_at_once_and_replies_fit_thei
             jsonschema.validate(result.structured_content, schemas[name])
 
 
+@pytest.mark.slow
 async def test_a_client_of_the_latest_protocol_needs_no_handshake(process: Any) -> None:
     server = launched(MEMORYD_SOCKET=str(process.socket), MEMORYD_NAMESPACE="modern")
     async with Client(server, mode="2026-07-28") as client:
@@ -86,6 +87,7 @@ def test_input_that_ends_without_a_request_is_no_error() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.mark.slow
 def test_the_list_of_tools_needs_no_daemon_and_a_call_without_one_is_the_tools_error(folder: Path) -> None:
     asked = [*HELLO, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, request(3, "memory_search", query="x")]
     done = piped(*asked, {"jsonrpc": "2.0", "id": 4, "method": "ping"}, words=("--no-autostart",), **PLACE)
@@ -122,6 +124,7 @@ def test_a_daemon_that_cannot_start_is_the_tools_error_and_says_why(folder: Path
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_cancelled_call_gets_no_reply_and_the_others_do(fake: FakeDaemon) -> None:
     asked, release = threading.Event(), threading.Event()
 
@@ -180,6 +183,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(memctl: Memctl, mon
     assert done.err == f"memctl: The Model Context Protocol is an extra; {advise('mcp')}\n"
 
 
+@pytest.mark.slow
 def test_no_other_command_loads_the_sdk() -> None:
     code = "import sys; from memoryd.client.programs.memctl import run; run(['mcp', '--help'])"
     code += "; sys.exit('mcp' in sys.modules)"

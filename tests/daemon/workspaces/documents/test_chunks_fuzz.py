@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_texts import ANY_TEXT, MARKDOWN
@@ -70,12 +71,14 @@ def test_the_same_text_gives_the_same_chunks(text: str, limit: int, overlap: int
     assert chunk(text, limit, overlap) == chunk(text, limit, overlap)
 
 
+@pytest.mark.slow
 @fuzz
 @given(MARKDOWN, LIMITS)
 def test_line_ends_of_other_systems_change_nothing(text: str, limit: int) -> None:
     assert chunk(text.replace("\n", "\r\n"), limit) == chunk(text, limit)
 
 
+@pytest.mark.slow
 @fuzz
 @given(MARKDOWN, LIMITS, OVERLAPS, st.integers(0, 10))
 def test_lines_of_front_matter_are_left_out(text: str, limit: int, overlap: int, skip: int) -> None:

@@ -117,6 +117,7 @@ def test_a_child_serves_one_read_after_another(root: Path, reader: FileReader) -
     assert len(first) == 1
 
 
+@pytest.mark.slow
 def test_two_reads_at_once_do_not_mix(root: Path, reader: FileReader) -> None:
     one, other = reader.read(root, names(200)), reader.read(root, names(200)[::-1])
     pairs = list(zip(one, other, strict=True))
