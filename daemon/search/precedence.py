@@ -1,11 +1,11 @@
 """Which hits give way to others: questions to their answers, tool output to people, the former state to what holds now.
 
 A turn that only asks is shown by what answers it, at its place. Asked again by the same person in other words, and not
-answered again, it is named there. A question that nobody answered, what only says that somebody does not know, and what
-a tool printed keep a share of their score: they come after what is said about the thing. A log that a person pasted was
-printed by a tool. Of two memories that surely contradict each other the newer stands directly before the older, unless
-the question asks for what was before. Among the best hits a newer statement also stands before an older one when it
-tells in other words what became of it. Nothing is left out, only shown elsewhere.
+answered again, it is named there. A question that nobody answered, what only says that somebody does not know, what a
+tool printed and a summary that quotes turns keep a share of their score: they come after what is said about the thing.
+A log that a person pasted was printed by a tool. Of two memories that surely contradict each other the newer stands
+directly before the older, unless the question asks for what was before. Among the best hits a newer statement also
+stands before an older one when it tells in other words what became of it. Nothing is left out, only shown elsewhere.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,17 +25,19 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.links import find_versions
+from memoryd.daemon.store.queries import SUMMARY
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.vectors import Vector
 
-ASKS, UNKNOWN, TOOL = "asks", "unknown", "tool"  # as the trace names why something gives way
+ASKS, UNKNOWN, TOOL, QUOTES = "asks", "unknown", "tool", "quotes"  # as the trace names why something gives way
 RETOLD = 5  # of the best hits: of these a newer one may tell that an older one has changed
-SHARES = {ASKS: 0.15, UNKNOWN: 0.15, TOOL: 0.4}  # of the score that it keeps
+SHARES = {ASKS: 0.15, UNKNOWN: 0.15, TOOL: 0.4, QUOTES: 0.7}  # of the score that it keeps
 _PARTS = {  # as the score names what that takes
     ASKS: "a question without an answer",
     UNKNOWN: "it says that it does not know",
     TOOL: "the output of a tool",
+    QUOTES: "it quotes turns",
 }
 
 
@@ -67,6 +69,8 @@ class Precedence:
                 self._settled.add(candidate.row)
                 if candidate.record is not None and candidate.record.turns == 1:
                     statements.append(candidate)
+                elif candidate.record is not None and _quotes_turns(candidate.record):
+                    self._set_back(candidate, QUOTES, waiting)
         asking = [(one, one.record) for one in statements if one.record and only_asks(one.record.content)]
         if asking:
             self._settle_questions(asking, waiting)
@@ -181,6 +185,11 @@ class Precedence:
 def _is_printed(row: Row) -> bool:
     """Return whether a tool printed a turn, or a log that a person pasted."""
     return '"role":"tool"' in row.metadata or ('"role":"user"' in row.metadata and is_log(row.content))
+
+
+def _quotes_turns(row: Row) -> bool:
+    """Return whether it is the summary of a session that was made without a language model."""
+    return row.source == SUMMARY and '"by":"rules"' in row.metadata
 
 
 def _find(waiting: Sequence[Candidate], candidate: Candidate) -> int | None:

@@ -125,6 +125,18 @@ def test_a_pasted_log_comes_after_what_people_said_and_is_found(core: Core) -> N
     assert [hit.id for hit in search(core, "INFO gateway listens on port")] == [said, pasted]
 
 
+def test_a_summary_comes_after_the_turn_that_it_quotes(core: Core) -> None:
+    said = "The gateway listens on port 9090 since the move to Leipzig."
+    [turn] = observe(core, said, session="s").ids
+    quote, about = f"Session s, 2026-05-29:\nAnswer: {said}", {"session": "s", "turns": 5}
+    quoted = add(core, quote, source="session_summary", metadata={**about, "by": "rules"}).id
+    settle(core, "stored")
+    for question in (quote, said):
+        assert [hit.id for hit in search(core, question)] == [turn, quoted]
+    written = add(core, f"{quote} It is fast.", source="session_summary", metadata={**about, "by": "some-model"}).id
+    assert search(core, f"{quote} It is fast.")[0].id == written
+
+
 def test_published_profiles_set_nothing_back(core: Core) -> None:
     [asked] = observe(core, ASKED, session="s").ids
     add(core, "The gateway listens on port 9090.")
