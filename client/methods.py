@@ -445,7 +445,8 @@ def listen(
     namespace: str = "",
     folder: str = "",
     size: int = 0,
-    moment: Literal["start", "turn", "end"] = "turn",
+    at: float = 0.0,
+    moment: Literal["start", "turn", "stop", "end"] = "turn",
     turns: list[protocol.NewTurn] = [],
     allow_secrets: bool = False,
 ) -> protocol.Listen:
@@ -457,6 +458,7 @@ def listen(
         namespace=namespace,
         folder=folder,
         size=size,
+        at=at,
         moment=moment,
         turns=turns,
         allow_secrets=allow_secrets,

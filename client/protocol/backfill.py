@@ -71,14 +71,14 @@ class Listen(Call[Observed], kw_only=True, frozen=True):
     """Say that something happened in a session of a coding agent, of which its host keeps a file: it is read soon.
 
     `turns` are taken in at once, as by `observe`, which says what becomes of them. The file gives what was said besides
-    and nothing twice; what the person took back there is deleted again. What it held before the session was first named
-    here is left to a backfill. Only a file of yours is read, and only where that agent keeps its sessions.
+    and nothing twice; what the person took back there is deleted again. What was said before the session was first
+    named here is left to a backfill. Only a file of yours is read, and only where that agent keeps its sessions.
     """
 
     agent: str
     """which one, by the name that `hooks install` has for it"""
     file: str
-    """the absolute path of the session's file, which may be yet to come"""
+    """the absolute path of the session's file or of the agent's database, which may be yet to come"""
     session: str
     """the conversation's name"""
     namespace: str = ""
@@ -87,8 +87,11 @@ class Listen(Call[Observed], kw_only=True, frozen=True):
     """the folder that the agent works in"""
     size: int = 0
     """how many bytes the file had at the event"""
-    moment: Literal["start", "turn", "end"] = "turn"
-    """`start`: files of former sessions of the namespace are read to their ends as well; `end`: this one is"""
+    at: float = 0.0
+    """when the event was, UTC seconds; 0: now"""
+    moment: Literal["start", "turn", "stop", "end"] = "turn"
+    """`start`: files of former sessions of the namespace are read to their ends as well; `end`: this one is; `stop`:
+    what the agent said last in the file is its answer, in place of `turns` where the file can be read"""
     turns: TurnList = []
     """what the event itself tells"""
     allow_secrets: bool = False

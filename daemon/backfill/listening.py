@@ -14,7 +14,10 @@ is deleted, with what was made of it, and so is what was said in a session that 
 (the operations `TAKEN_BACK` and `AUTOMATED`, which can be undone).
 
 A file that was rewritten, or goes on from an entry before the cursor, is read from its beginning: ids tell what is
-known. What it held when it was first named, or when something of its session was erased, is not taken in.
+known. What it held when it was first named, or when something of its session was erased, is not taken in; so a fork
+gives no copies of what its origin has. The cursor in a document or a database is a time.
+
+After a thousand events without a reading what the file has by then is left out, too: it may be among what was told.
 """
 
 import hashlib
@@ -36,7 +39,7 @@ import msgspec
 from memoryd.client.credentials.private import WHOLE
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.programs.hooks.answering import find_speaker
-from memoryd.client.programs.sessions.agents import AGENTS, PastAgent
+from memoryd.client.programs.sessions.agents import AGENTS, DATABASE, DOCUMENT, LINES, PastAgent
 from memoryd.client.programs.sessions.building import ANSWER, Session, Utterance, open_file
 from memoryd.client.programs.sessions.prompts import QUEUED
 from memoryd.client.projects.project import project_namespace
@@ -69,6 +72,7 @@ _AFTER_S = 0.05  # an event is answered first, and what comes at the same moment
 _FLUSHED_AFTER_S = 0.5  # a host may write to its file after it said that the session is over
 _AT_ONCE_S = 5.0  # within which an event that tells the same is the same: hooks may be installed twice
 _AHEAD_S = 60.0  # how long before its event an entry may have been read
+_WRITTEN_BEFORE_S = 10.0  # how long before the first event of a session its first entry may be written
 _MOST_UNMATCHED = 1000  # of a session while its file is not read
 _PART = 100  # utterances of one transaction
 _TAIL_BYTES = 1024  # before the cursor, by which a rewritten file is told
@@ -79,12 +83,14 @@ log = logging.getLogger(__name__)
 @handles(Listen)
 def listen(core: Core, call: Listen, caller: Caller = USER) -> "Future[Observed]":
     """Take in what an event tells, and have the file of its session read; the future is done when that is on disk."""
-    observed = Observe(namespace=call.namespace, session=call.session, folder=call.folder, turns=call.turns)
-    taken: list[Taken] = []
-    if call.turns:
-        observing.check(call.namespace, call.session, call.turns, caller)
-        taken = observing.judge(core, observed, caller)
     _check(call)
+    is_in_file = call.moment == "stop" and opening.is_open(AGENTS[call.agent], call.file)
+    told = [] if is_in_file else call.turns
+    taken: list[Taken] = []
+    if told:
+        observed = Observe(namespace=call.namespace, session=call.session, folder=call.folder, turns=told)
+        observing.check(call.namespace, call.session, told, caller)
+        taken = observing.judge(core, observed, caller)
     if core.pauses.is_paused(TurnPlace(call.namespace, call.session, call.folder)):
         return observing.leave_out(taken)
 
@@ -93,6 +99,8 @@ def listen(core: Core, call: Listen, caller: Caller = USER) -> "Future[Observed]
         outcomes = Observed(turns=[], accepted=0, skipped=0)
         if taken and not row.automated:
             outcomes = _take_told(core, transaction, row, taken)
+            if len(row.unmatched) > _MOST_UNMATCHED:
+                row.unmatched, row.passed = row.unmatched[-_MOST_UNMATCHED:], max(row.passed, _measure(core, call))
         transcripts.put(transaction.connection, row)
         transaction.after_commit(lambda: _want(core, call))
         return outcomes
@@ -103,18 +111,30 @@ def listen(core: Core, call: Listen, caller: Caller = USER) -> "Future[Observed]
 def _check(call: Listen) -> None:
     if call.agent not in AGENTS:
         raise Invalid(f"{call.agent!r} is no agent whose sessions are read.")
-    if not call.session or not call.file.startswith("/") or "\0" in call.file or call.size < 0:
+    if not call.session or not call.file.startswith("/") or "\0" in call.file or min(call.size, call.at) < 0:
         raise Invalid("A session and the absolute path of its file are needed.")
 
 
 def _find_or_make(core: Core, connection: Connection, call: Listen) -> Transcript:
-    row = transcripts.find(connection, call.file)
+    row = transcripts.find(connection, call.file, _name_part(call.agent, call.session))
     if row is None:
         row = Transcript(path=call.file, agent=call.agent, session=call.session, namespace="", folder="", at=0.0)
-        row.passed = call.size
+        row.passed = _measure(core, call, _WRITTEN_BEFORE_S)
     row.namespace, row.folder, row.at = call.namespace, call.folder, core.clock()
     row.ended = -1 if call.moment == "end" else 0
     return row
+
+
+def _name_part(agent: str, session: str) -> str:
+    """Return which part of a file is read: a session of a database, else all of it."""
+    return session if AGENTS[agent].kind == DATABASE else ""
+
+
+def _measure(core: Core, call: Listen, before_s: float = 0.0) -> int:
+    """Return how far a file was at an event, or in milliseconds some time before it."""
+    if AGENTS[call.agent].kind == LINES:
+        return call.size
+    return int(max(0.0, (call.at or core.clock()) - before_s) * 1000)
 
 
 def _take_told(core: Core, transaction: Transaction, row: Transcript, taken: Sequence[Taken]) -> Observed:
@@ -138,7 +158,6 @@ def _take_told(core: Core, transaction: Transaction, row: Transcript, taken: Seq
         if not observing.is_unheard([one]):
             id = _get_turn(outcome)
             row.unmatched.append(Unmatched("", one.turn.role, text, id, core.clock()))
-    del row.unmatched[:-_MOST_UNMATCHED]
     skipped = len(taken) - result.accepted
     return Observed(turns=[outcomes[number] for number in sorted(outcomes)], accepted=result.accepted, skipped=skipped)
 
@@ -153,7 +172,7 @@ def _get_turn(outcome: ObservedTurn) -> str:
 
 def _want(core: Core, call: Listen) -> None:
     reading = core.state(Reading, core)
-    reading.want(call.file, call.moment == "end")
+    reading.want(call.file, _name_part(call.agent, call.session), call.moment)
     if call.moment == "start":
         reading.want_former(call.namespace, call.session)
 
@@ -164,14 +183,15 @@ class Reading:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._lock = threading.Lock()
-        self._wanted: dict[str, bool] = {}  # whether to their ends
+        self._wanted: dict[tuple[str, str], str] = {}  # by path and part: the last moment, an end if there was one
         self._former: list[tuple[str, str]] = []  # namespaces of which former sessions are read, and those that begin
         self._is_at_work = False
 
-    def want(self, path: str, to_end: bool) -> None:
-        """Have a file read soon."""
+    def want(self, path: str, part: str, moment: str) -> None:
+        """Have a file, or the part of a session, read soon as it is at a moment."""
         with self._lock:
-            self._wanted[path] = to_end or self._wanted.get(path, False)
+            is_over = self._wanted.get((path, part)) == "end"
+            self._wanted[path, part] = "end" if is_over else moment
         self._begin()
 
     def want_former(self, namespace: str, session: str) -> None:
@@ -198,15 +218,15 @@ class Reading:
                 if stopping.is_set() or not (self._wanted or self._former):
                     self._is_at_work = False
                     return
-                path, to_end = self._wanted.popitem() if self._wanted else ("", True)
+                (path, part), moment = self._wanted.popitem() if self._wanted else (("", ""), "")
                 place = None if path else self._former.pop()
             try:
                 if place:
                     self._read_former(*place)
                     continue
-                if to_end:
+                if moment == "end":
                     stopping.wait(_FLUSHED_AFTER_S)
-                read(self._core, path, to_end)
+                read(self._core, path, part, moment)
             except (OSError, MemorydError) as error:  # the next event reads it
                 log.info("a session's file was not read: %s", error)
             except Exception:
@@ -217,11 +237,13 @@ class Reading:
             found = transcripts.find_former(connection, namespace, session, _MOST_FORMER)
         for row in found:
             if _has_ended(row):
-                self.want(row.path, True)
+                self.want(row.path, _name_part(row.agent, row.session), "end")
 
 
 def _has_ended(row: Transcript) -> bool:
     """Return whether a session is over and its file has grown since it was read to its end."""
+    if AGENTS[row.agent].kind == DATABASE:  # others write there, too
+        return row.ended < 0 or (row.ended == 0 and time.time() - row.at > _QUIET_S)
     with suppress(OSError):
         status = os.lstat(row.path)
         return status.st_size != row.ended and (row.ended != 0 or time.time() - status.st_mtime > _QUIET_S)
@@ -238,43 +260,45 @@ class Cursor(NamedTuple):
     before: bytes = b""  # hash of what is before that
 
 
-def read(core: Core, path: str, to_end: bool) -> None:
-    """Take in what was said in the file of a session since it was last read; `to_end`: nothing more is said there."""
+def read(core: Core, path: str, part: str, moment: str) -> None:
+    """Take in what was said in the file of a session, or in its part of a database, since it was last read.
+
+    `moment` is that of the event: after an `end` nothing more is said there, before a `stop` the agent has answered.
+    """
     with core.store.reading() as connection:
-        row = transcripts.find(connection, path)
+        row = transcripts.find(connection, path, part)
     if row is None:
         return
     agent = AGENTS[row.agent]
     with opening.find(agent, path) as found:
-        cursor = _find_cursor(found, row, to_end)
-        if cursor.size == row.size and cursor.start and not to_end:
+        cursor = _find_cursor(found, row, moment == "end")
+        if cursor.size == row.size and cursor.start and agent.kind == LINES and moment not in ("stop", "end"):
             return
-        session = _read_session(agent, found, cursor.start)
+        session = _read_session(agent, found, cursor.start, part)
         if cursor.start and session.is_torn:
             cursor = cursor._replace(start=0)
-            session = _read_session(agent, found, 0)
+            session = _read_session(agent, found, 0, part)
         for other in session.goes_on_from if row.size < 0 else ():  # this file is new
-            core.state(Reading, core).want(other, True)
+            core.state(Reading, core).want(other, "", "end")
         settled = max(cursor.start, session.settled)
-        cursor = cursor._replace(settled=settled, before=_hash_before(found, settled))
+        cursor = cursor._replace(settled=settled, before=_hash_before(found, settled) if agent.kind == LINES else b"")
     with act_as(Actor("", row.session, "")):
-        _Hearing(core, row, session, cursor, to_end).take()
+        _Hearing(core, row, session, cursor, moment).take()
 
 
-def _read_session(agent: PastAgent, path: Path, start: int) -> Session:
-    for session in agent.read(path, start):
+def _read_session(agent: PastAgent, path: Path, start: int, part: str) -> Session:
+    for session in agent.read(path, start, part):
         return session
     raise Invalid(f"{path.name} holds no session.")
 
 
 def _find_cursor(path: Path, row: Transcript, to_end: bool) -> Cursor:
     """Return where to read on: at the beginning of a file that is not the one which was read."""
-    status = opening.check(path)
-    is_same = AGENTS[row.agent].resumes and status.st_ino == row.inode and row.offset <= status.st_size
-    start = row.offset if is_same and not to_end else 0
-    if start and _hash_before(path, start) != row.before:
+    status, kind = opening.check(path), AGENTS[row.agent].kind
+    start = row.offset if status.st_ino == row.inode and not to_end else 0
+    if start and kind == LINES and (start > status.st_size or _hash_before(path, start) != row.before):
         start = 0
-    return Cursor(start, status.st_ino, status.st_size)
+    return Cursor(0 if kind == DOCUMENT else start, status.st_ino, status.st_size)
 
 
 def _hash_before(path: Path, offset: int) -> bytes:
@@ -296,11 +320,12 @@ class _Said(NamedTuple):
 class _Hearing:
     """What was read of a file, while it is taken in."""
 
-    def __init__(self, core: Core, row: Transcript, session: Session, cursor: Cursor, to_end: bool) -> None:
-        self._core, self._row, self._session, self._cursor, self._to_end = core, row, session, cursor, to_end
+    def __init__(self, core: Core, row: Transcript, session: Session, cursor: Cursor, moment: str) -> None:
+        self._core, self._row, self._session, self._cursor = core, row, session, cursor
+        self._to_end, self._is_answered = moment == "end", moment in ("stop", "end")
         self._unheard = row.unheard if cursor.start else ""
         self._unheard_at_cursor = self._unheard
-        self._automated = session.automated if to_end else "automated session" if row.automated else ""
+        self._automated = session.automated if self._to_end else "automated session" if row.automated else ""
         self._there = {utterance.id for utterance in session.utterances}
         self._speaker = find_speaker()
         self._is_named = not row.folder.startswith("/") or project_namespace(row.folder) != row.namespace
@@ -308,7 +333,8 @@ class _Hearing:
     def take(self) -> None:
         """Write all of it part by part, the cursor with the last one."""
         utterances = self._session.utterances
-        derived = self._find_derived(utterances)
+        gone = self._find_gone()
+        derived = self._find_derived(utterances, gone)
         with self._core.store.reading() as connection:
             known = transcripts.find_entries(connection, [said.id for said in utterances])
         for begin in range(0, max(1, len(utterances)), _PART):
@@ -319,7 +345,8 @@ class _Hearing:
                     self._follow(said, "")  # it was heard before
                 elif (one := self._describe(said)) is not None:
                     part.append(one)
-            write = partial(self._write, part=part, derived=derived, is_last=begin + _PART >= len(utterances))
+            is_last = begin + _PART >= len(utterances)
+            write = partial(self._write, part=part, gone=gone if is_last else {}, derived=derived, is_last=is_last)
             self._core.store.write(write).result()
 
     def _describe(self, utterance: Utterance) -> _Said | None:
@@ -344,7 +371,7 @@ class _Hearing:
         own = self._find_reason(turn, TurnPlace(namespace, self._row.session, utterance.folder or self._row.folder))
         self._follow(utterance, own)
         left_out = own or self._unheard or self._automated
-        if utterance.kind == ANSWER and not (self._is_settled(utterance) or self._to_end):
+        if utterance.kind == ANSWER and not (self._is_settled(utterance) or self._is_answered):
             left_out = left_out or "it may not be the answer yet"
         return _Said(utterance, turn, namespace, content_hash(turn.content).hex(), left_out)
 
@@ -372,22 +399,37 @@ class _Hearing:
         is_session_paused = any(one.kind == "session" and one.name == place.session for one in pauses.list_all())
         return observing.PAUSED if is_session_paused or pauses.silences(place, at) else ""
 
-    def _find_derived(self, utterances: Sequence[Utterance]) -> list[str]:
+    def _find_gone(self) -> dict[str, str]:
+        """Return the turns of entries that the host deleted: they were taken back."""
+        if (there := self._session.there) is None:
+            return {}
+        with self._core.store.reading() as connection:
+            heard = transcripts.find_heard(connection, self._row.session)
+        return {id: turn for id, turn in heard.items() if id not in there}
+
+    def _find_derived(self, utterances: Sequence[Utterance], gone: dict[str, str]) -> list[str]:
         """Return what was made of the turns that were taken back: facts, and summaries of their session."""
         back = [said.id for said in utterances if said.taken_back or self._automated]
-        if not back:
+        if not back and not gone:
             return []
         with self._core.store.reading() as connection:
-            ids = [turn for turn in transcripts.find_entries(connection, back).values() if turn]
+            ids = [turn for turn in transcripts.find_entries(connection, [*back, *gone]).values() if turn]
             return erasing.find_derived(connection, ids) if ids else []
 
-    def _write(self, transaction: Transaction, part: Sequence[_Said], derived: list[str], is_last: bool) -> None:
+    def _write(
+        self,
+        transaction: Transaction,
+        part: Sequence[_Said],
+        gone: dict[str, str],
+        derived: list[str],
+        is_last: bool,
+    ) -> None:
         connection = transaction.connection
-        row = transcripts.find(connection, self._row.path)  # an event may have told something meanwhile
+        row = transcripts.find(connection, self._row.path, self._row.session)  # an event may have told more meanwhile
         if row is None:
             return
         known = transcripts.find_entries(connection, [one.utterance.id for one in part])
-        fresh, back = [], {}
+        fresh, back = [], dict(gone)
         for one in part:
             said = one.utterance
             turn = known[said.id] if said.id in known else self._match(transaction, row, one)
@@ -423,8 +465,12 @@ class _Hearing:
                 self._core.active.follow(
                     transaction, {one.namespace for one in turns.read_keys(connection, [turn]).values()}
                 )
-        transcripts.note_entry(connection, id, turn or None)
+        self._note_entry(connection, id, turn or None)
         return turn
+
+    def _note_entry(self, connection: Connection, id: str, turn: str | None) -> None:
+        is_kept_there = self._session.there is None
+        transcripts.note_entry(connection, id, turn, "" if is_kept_there else self._row.session)
 
     def _observe(self, transaction: Transaction, row: Transcript, fresh: Sequence[_Said]) -> None:
         connection, now = transaction.connection, self._core.clock()
@@ -443,7 +489,7 @@ class _Hearing:
             ).turns
             for one, outcome in zip(taken, outcomes, strict=True):
                 turn = _get_turn(outcome)
-                transcripts.note_entry(connection, one.utterance.id, turn or None)
+                self._note_entry(connection, one.utterance.id, turn or None)
                 if now - one.utterance.at <= _AHEAD_S or one.utterance.kind == QUEUED:
                     # Its event may be yet to come; of what was queued an entry with another id.
                     row.unmatched.append(Unmatched(one.utterance.id, one.turn.role, one.text, turn, now))
@@ -457,7 +503,7 @@ class _Hearing:
             if transcripts.count_entries(connection, turn) == times:  # else it was said again
                 going.append(turn)
         for id in back:  # a backfill may be asked to take in automated sessions
-            transcripts.note_entry(connection, id, None if self._automated else "")
+            self._note_entry(connection, id, None if self._automated else "")
         own = [turns.to_row(turn) for turn in turns.read_keys(connection, going).values()]
         own += [one for one in rows.read_ids(connection, going).values() if one.turns]
         own = [one for one in own if turns.read_session(one) == row.session]

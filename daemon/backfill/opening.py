@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -42,6 +42,14 @@ def _find_parts(agent: PastAgent, path: str) -> list[str]:
         if is_below and any(fnmatchcase(below, pattern) for pattern in agent.files):
             return parts
     raise Forbidden(f"{path} is not where {agent.title} keeps sessions.")
+
+
+def is_open(agent: PastAgent, path: str) -> bool:
+    """Return whether a file can be read."""
+    with suppress(OSError, Forbidden), find(agent, path) as found:
+        check(found)
+        return os.access(found, os.R_OK)
+    return False
 
 
 def check(path: Path) -> os.stat_result:

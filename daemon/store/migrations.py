@@ -51,9 +51,9 @@ UPDATE dreams
 DROP TABLE dreamt;
 DROP TABLE orphans;
 CREATE TABLE transcripts (
-  path TEXT PRIMARY KEY,
-  agent TEXT NOT NULL,
+  path TEXT NOT NULL,
   session TEXT NOT NULL,
+  agent TEXT NOT NULL,
   namespace TEXT NOT NULL,
   folder TEXT NOT NULL,
   inode INTEGER NOT NULL DEFAULT 0,
@@ -65,14 +65,17 @@ CREATE TABLE transcripts (
   automated INTEGER NOT NULL DEFAULT 0,
   ended INTEGER NOT NULL DEFAULT 0,
   unmatched TEXT NOT NULL DEFAULT '[]',
-  at REAL NOT NULL
+  at REAL NOT NULL,
+  PRIMARY KEY (path, session)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX transcripts_place ON transcripts (namespace, at);
 CREATE TABLE entries (
   id TEXT PRIMARY KEY,
-  turn TEXT
+  turn TEXT,
+  session TEXT NOT NULL DEFAULT ''
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX entries_turn ON entries (turn);
+CREATE INDEX entries_session ON entries (session) WHERE session <> '';
 ALTER TABLE memories ADD COLUMN origin TEXT NOT NULL DEFAULT 'import';
 ALTER TABLE memories ADD COLUMN confirmed_at REAL;
 UPDATE memories SET origin = {_ORIGIN.format("tier", "turns", "source")};

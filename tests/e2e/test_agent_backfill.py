@@ -9,12 +9,13 @@ from contextlib import suppress
 import pytest
 from test_agent_hosts import AGENTS, ANSWER, move_home
 
+from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.memctl import run
 from model_api import model_api
 from waiting import wait_until
 from workbench import Process
 
-_AUTOMATED = ("claude-code", "codex")  # what hooks observed is deleted when the session ends: its file says it
+_AUTOMATED = ("claude-code", "codex", "opencode", "cline")  # deleted when the session ends: its file says so
 
 
 @pytest.mark.slow
@@ -27,7 +28,7 @@ def test_a_backfill_finds_a_session_that_hooks_observed_and_takes_nothing_of_it(
     home.mkdir()
     (place / ".git").mkdir(parents=True)
     move_home(real, home)
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+    for name in {name for host in HOSTS.values() for name in (host.home, host.keeps[0].partition("/")[0])}:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     with model_api(ANSWER) as api:

@@ -136,8 +136,8 @@ def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted
         client.add(MEMORY, type="lesson")
     with model_api(ANSWER) as api:
         words, environment = AGENTS[agent](api, home)
-        for host in HOSTS.values():
-            monkeypatch.delenv(host.home, raising=False)
+        for name in {name for host in HOSTS.values() for name in (host.home, host.keeps[0].partition("/")[0])}:
+            monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("HOME", str(home))
         assert run(["hooks", "install", agent]) == 0
         asking = {**os.environ, **real.environment, **environment, "HOME": str(home), "PWD": str(place)}

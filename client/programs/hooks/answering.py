@@ -41,6 +41,7 @@ _MOMENTS = {
     hosts.COMPACT: "turn",
     hosts.END: "end",
 }
+_READ = (".jsonl", ".messages.json", ".db")  # Gemini CLI wrote `.json` before 2026, anew each time
 _LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
 _MAX_PROMPT_CHARS = 4000
 MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # of what is noted
@@ -186,7 +187,7 @@ def list_calls(event: EventContext) -> list[CallFields]:
     calls: list[CallFields] = []
     if event.event in _MOMENTS and (file := find_file(event)) and not _is_silenced():
         calls = [{"method": "listen", "agent": event.agent, **file, **place, "folder": event.folder, "turns": turns}]
-        calls[0]["moment"] = _MOMENTS[event.event]
+        calls[0]["moment"] = "stop" if event.event == hosts.STOP and event.host.joins else _MOMENTS[event.event]
     elif turns:
         calls = [{"method": "observe", **place, "folder": event.folder, "turns": [_identify(turn) for turn in turns]}]
     if event.event == hosts.COMPACT and event.session:
@@ -205,18 +206,20 @@ def find_file(event: EventContext) -> CallFields:
     The daemon reads only what is below the host's own folder.
     """
     host, session = event.host, event.session
-    if not host.keeps_files or not session or "/" in session or os.environ.get("MEMORYD_TOKEN"):
+    (moved, default), token = host.keeps, os.environ.get("MEMORYD_TOKEN")
+    if not default or not session or "/" in session or token:
         return {}
-    folder = os.environ.get(host.home) or os.path.expanduser(f"~/{next(iter(host.files)).partition('/')[0]}")
-    folder = folder.rstrip("/")
+    variable, _, below = moved.partition("/")
+    given = os.environ.get(variable)
+    folder = (os.path.join(given, below) if given else os.path.expanduser(f"~/{default}")).rstrip("/")
     path = event.text("transcript_path") or (host.file and f"{folder}/{host.file.format(session)}")
-    if not path.startswith((f"{folder}/", f"{os.path.realpath(folder)}/")):
+    if not path.startswith((f"{folder}/", f"{os.path.realpath(folder)}/")) or not path.endswith(_READ):
         return {}
     try:
         size = os.lstat(path).st_size
     except OSError:  # it is yet to come
         size = 0
-    return {"file": path, "size": size}
+    return {"file": path, "size": size, "at": event.at}
 
 
 def _list_turns(event: EventContext) -> list[CallFields]:

@@ -71,8 +71,12 @@ class Host(Struct, frozen=True):
     injects: tuple[str, ...] = (START, PROMPT)
     silence: bytes = b""  # what says nothing at an event
     prompts: str = ""  # module of `sessions` that tells what a prompt is; none: as `clean_prompt` has it
-    keeps_files: bool = False  # whether `transcript_path` is a file that grows line by line, below the host's folder
-    file: str = ""  # that file by the name of its session, where not each event has its path
+    # Below which folder it keeps sessions: a variable that moves it with what follows, and the place below the home.
+    keeps: tuple[str, str] = ("", "")
+    file: str = ""  # the session's file there by the name of its session, where not each event has its path
+    joins: bool = (
+        False  # whether the answer that an event tells has also what was said before it; the file has it alone
+    )
     compactions: tuple[str, ...] = ()  # triggers of a compaction that report one; none: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
@@ -95,7 +99,7 @@ HOSTS = {
         project_files={".claude/settings.local.json": "hooks", ".mcp.json": "server"},
         home="CLAUDE_CONFIG_DIR",
         prompts="claude_code_prompts",
-        keeps_files=True,
+        keeps=("CLAUDE_CONFIG_DIR", ".claude"),
     ),
     "codex": Host(
         "Codex",
@@ -103,7 +107,7 @@ HOSTS = {
         {".codex/hooks.json": "hooks", ".codex/config.toml": "server"},
         home="CODEX_HOME",
         prompts="codex_prompts",
-        keeps_files=True,
+        keeps=("CODEX_HOME", ".codex"),
         advice="Codex asks you to trust the hooks when it starts next (see /hooks there).",
     ),
     "cursor": Host(
@@ -127,6 +131,8 @@ HOSTS = {
         named=True,
         message="prompt_response",
         prompts="gemini_prompts",
+        keeps=("GEMINI_CLI_HOME/.gemini", ".gemini"),
+        joins=True,
         silence=b"{}",
         compactions=("manual",),  # `auto` comes before every prompt, whether anything is compressed or not (0.61)
     ),
@@ -137,6 +143,8 @@ HOSTS = {
         project_files={".opencode/plugins/memoryd.js": "plugin"},
         home="XDG_CONFIG_HOME",
         prompts="opencode_prompts",
+        keeps=("XDG_DATA_HOME/opencode", ".local/share/opencode"),
+        file="opencode.db",
     ),
     "cline": Host(
         "Cline",
@@ -144,6 +152,8 @@ HOSTS = {
         {".cline/plugins/memoryd.js": "plugin", ".cline/data/settings/cline_mcp_settings.json": "server"},
         project_files={".cline/plugins/memoryd.js": "plugin"},  # its MCP servers are those of all projects
         prompts="cline_prompts",
+        keeps=("CLINE_DIR", ".cline"),
+        file="data/sessions/{0}/{0}.messages.json",
     ),
     "copilot": Host(
         "Copilot CLI",
@@ -152,8 +162,8 @@ HOSTS = {
         project_files={".github/copilot/settings.local.json": "hooks", ".mcp.json": "server"},
         home="COPILOT_HOME",
         prompts="copilot_prompts",
-        keeps_files=True,
-        file="session-state/{}/events.jsonl",
+        keeps=("COPILOT_HOME", ".copilot"),
+        file="session-state/{0}/events.jsonl",
         context="additionalContext",
     ),
 }

@@ -1,7 +1,8 @@
 """The table of agents whose past sessions can be taken in.
 
 To add one: a module with `read(path, home)`, which yields the sessions of a file, and a row here; a test wants a
-sample. A reader of files that grow line by line takes `start` too, the `settled` of a session that was read before.
+sample. A reader of lines or of a database takes `start` too, the `settled` of a session that was read before; one of a
+database takes `only`, the name of the one session that is wanted.
 """
 
 import os
@@ -17,12 +18,16 @@ from memoryd.client.programs.sessions.building import Session
 
 ReadSessions = Callable[..., Iterator[Session]]
 
+LINES, DOCUMENT, DATABASE = "lines", "document", "database"
+
 
 class PastAgent(NamedTuple):
     """An agent: its module here and where its sessions are.
 
     `files` are patterns below `folder` of the user's home, or below the folder that the variable of
-    `home` names, with what follows its name.
+    `home` names, with what follows its name. `kind` is what a file is: lines that are only added, so that an offset in
+    it is in bytes; a document that is written anew; a database of many sessions. Offsets in the latter two are times in
+    milliseconds.
     """
 
     title: str
@@ -30,7 +35,7 @@ class PastAgent(NamedTuple):
     folder: str
     files: tuple[str, ...]
     home: str = ""
-    resumes: bool = False  # whether its reader takes `start`
+    kind: str = LINES
     file_variable: str = ""  # names a file, from `home` on
 
     def find_home(self) -> Path:
@@ -57,11 +62,12 @@ class PastAgent(NamedTuple):
         found = {folder for name in names for folder in (home.glob(name) if name else (home,))}
         return sorted(folder for folder in found if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK))
 
-    def read(self, path: Path, start: int = 0) -> Iterator[Session]:
-        """Yield the sessions of a file, or what was said from an offset on in a file that grows line by line."""
+    def read(self, path: Path, start: int = 0, only: str = "") -> Iterator[Session]:
+        """Yield the sessions of a file, or what was said from an offset on; of a database the one with a name."""
         read: ReadSessions = self._find_module().read
+        wanted = {name: given for name, given in {"start": start, "only": only}.items() if given}
         changed_at = path.stat().st_mtime
-        for session in read(path, self.find_home(), start) if start else read(path, self.find_home()):
+        for session in read(path, self.find_home(), **wanted):
             session.date(session.began or changed_at, time.time())
             yield session
 
@@ -77,9 +83,7 @@ def _is_plain(path: Path) -> bool:
 
 
 AGENTS: dict[str, PastAgent] = {
-    "claude-code": PastAgent(
-        "Claude Code", "claude_code", ".claude", ("projects/*/*.jsonl",), "CLAUDE_CONFIG_DIR", True
-    ),
+    "claude-code": PastAgent("Claude Code", "claude_code", ".claude", ("projects/*/*.jsonl",), "CLAUDE_CONFIG_DIR"),
     "codex": PastAgent(
         "Codex",
         "codex",
@@ -88,19 +92,19 @@ AGENTS: dict[str, PastAgent] = {
             f"{below}/rollout-*.jsonl{end}" for below in ("sessions/**", "archived_sessions") for end in ("", ".zst")
         ),
         "CODEX_HOME",
-        True,
     ),
     "gemini": PastAgent(
         "Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl"), "GEMINI_CLI_HOME/.gemini"
     ),
-    "cline": PastAgent("Cline", "cline", ".cline", ("data/sessions/*/*.messages.json",), "CLINE_DIR"),
-    "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",), "COPILOT_HOME", True),
+    "cline": PastAgent("Cline", "cline", ".cline", ("data/sessions/*/*.messages.json",), "CLINE_DIR", DOCUMENT),
+    "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",), "COPILOT_HOME"),
     "opencode": PastAgent(
         "OpenCode",
         "opencode",
         ".local/share/opencode",
         ("opencode.db", "opencode-*.db"),  # a file for each channel (`packages/opencode/src/storage/db.ts`)
         "XDG_DATA_HOME/opencode",
+        DATABASE,
         file_variable="OPENCODE_DB",
     ),
 }

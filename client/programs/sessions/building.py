@@ -61,7 +61,7 @@ class Utterance(NamedTuple):
 
     `kind` is one of those above. `files` were written by the agent's tools for this answer. `question` is what a reply
     replies to. `to_program`: the answer follows what a program said, not the person. `taken_back`: the person rewound
-    the session to before it. `offset` is where its line begins in a file of lines.
+    the session to before it. `offset` is where its line begins in a file of lines, else its time in milliseconds.
     """
 
     id: str
@@ -95,10 +95,11 @@ class Session:
     `forked_from` names the session whose beginning this one repeats; `began` is when the file says that it began.
     `worktrees` are those that the host made for it, each with the folder that it left for it.
 
-    Of a file that grows, the reader sets `offset` to where each line begins. `settled` is where to read on the next
-    time: nothing before it changes any more what was said there. `is_torn` says that what was read since goes on from
-    an entry before it, so only reading the whole file shows what was taken back. `goes_on_from` are other files of the
-    same session, of which this one may take something back.
+    The reader sets `offset` to where each line begins, or to the time of each message in milliseconds. `settled` is
+    where to read on the next time: nothing before it changes any more what was said there. `is_torn` says that what was
+    read since goes on from an entry before it, so only reading the whole file shows what was taken back. `goes_on_from`
+    are other files of the same session, of which this one may take something back. `there` are the ids of all that a
+    host has of a session which it deletes from when the person takes something back; None: it does not.
     """
 
     def __init__(self, agent: str, name: str, folder: str = "") -> None:
@@ -110,6 +111,7 @@ class Session:
         self.began: float | None = None
         self.worktrees: dict[str, str] = {}
         self.goes_on_from: list[str] = []
+        self.there: set[str] | None = None
         self.utterances: list[Utterance] = []
         self.left_out: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()

@@ -64,6 +64,7 @@ class _Reading:
         """Take in a message; one of the user may have results of tools alone."""
         session, role, shown = self.session, message.get("role"), get_object(message, "metadata")
         at, key = parse_time(message.get("ts")), get_text(message, "id") or number
+        session.offset = int(at * 1000) if at else session.offset
         blocks = list_objects(message, "content")
         text = "\n".join(get_text(block, "text") for block in blocks if block.get("type") == "text")
         text = text or get_text(message, "content")

@@ -53,18 +53,21 @@ _FEEDBACK = compile_late(r"Plan rejected\. User feedback: (.*?)(?:\n\nThe plan i
 _TYPES = frozenset("info error warning".split())
 
 
-def read(path: Path, home: Path) -> Iterator[Session]:
-    """Yield the one session of a file; of one that goes on in lines beside it nothing."""
+def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
+    """Yield the one session of a file, or what was said in it from an offset on; of one that goes on in lines beside it
+    nothing."""
     if path.suffix == ".json" and path.with_suffix(".jsonl").exists():  # copied there when it was resumed
         return
     session = Session("gemini", path.stem)
+    chat = _Chat(session, start > 0)
     if path.suffix == ".json":
-        lines: Iterable[dict[str, Any]] = [read_object(path, session.left_out)]
+        chat.take(read_object(path, session.left_out))
     else:
-        lines = (line for _, line in read_lines(path, session.left_out))
-    chat = _Chat(session)
-    for line in lines:
-        chat.take(line)
+        if start:  # the first line names the session
+            chat.take(next(read_lines(path, session.left_out), (0, {}))[1])
+        for offset, line in read_lines(path, session.left_out, start):
+            chat.offset = offset
+            chat.take(line)
     session.name = get_text(chat.head, "sessionId") or session.name
     session.began = parse_time(chat.head.get("startTime"))
     session.folder = _find_folder(path.parent.parent, get_text(chat.head, "projectHash"), home)
@@ -78,15 +81,17 @@ def read(path: Path, home: Path) -> Iterator[Session]:
 
 
 class _Chat:
-    """A chat while it is read: its messages by id, those that were taken back, and what is known of it."""
+    """A chat while it is read, or a part of it: its messages by id, where each begins, those that were taken back."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, session: Session, is_part: bool) -> None:
+        self.session, self.is_part = session, is_part
+        self.offset = 0
+        self.offsets: dict[str, int] = {}
         self.head: dict[str, Any] = {}
         self.messages: dict[str, dict[str, Any]] = {}
         self.taken_back: set[str] = set()
         self.copies: set[str] = set()
-        self.is_begun = False  # messages were recorded, one by one
+        self.is_begun = is_part  # messages were recorded, one by one
         self.shown = self.sent = ""  # the last prompt: as it was typed, as the model got it
 
     def take(self, line: dict[str, Any]) -> None:
@@ -107,6 +112,7 @@ class _Chat:
 
     def _replace(self, listed: list[dict[str, Any]]) -> None:
         """Take in the whole list anew: once there are messages it brings no others."""
+        self.session.is_torn |= self.is_part and bool(listed)  # which of them are copies only the whole file shows
         if self.is_begun:
             coming = [message for message in listed if get_text(message, "id") in {*self.messages, *self.copies}]
             self.session.left_out[SYNTHETIC] += len(listed) - len(coming)
@@ -137,11 +143,13 @@ class _Chat:
             kept = {name: former[name] for name in names if former.get(name)}
             calls = message.get("toolCalls")
             self.messages[id] = {**message, **kept, **({"toolCalls": calls} if calls else {})}
+            self.offsets.setdefault(id, self.offset)
             self.taken_back.discard(id)
 
     def _rewind(self, id: str) -> None:
         """Take back a message and what came after it; all, where it is not known."""
         ids = list(self.messages)
+        self.session.is_torn |= self.is_part and id not in self.messages
         self.taken_back.update(ids[ids.index(id) if id in self.messages else 0 :])
 
     def say_all(self) -> None:
@@ -149,13 +157,16 @@ class _Chat:
         session, back = self.session, [id for id in self.messages if id in self.taken_back]
         for id, message in self.messages.items():
             if id not in self.taken_back:
+                session.offset = self.offsets[id]
                 self._read_message(message)
         session.close()
-        kept = len(session.utterances)
+        kept, settled = len(session.utterances), session.settled
         self.shown = self.sent = ""
         for id in back:
+            session.offset = self.offsets[id]
             self._read_message(self.messages[id])
         session.close()
+        session.settled = settled
         session.utterances[kept:] = [said._replace(taken_back=True) for said in session.utterances[kept:]]
 
     def _read_message(self, message: dict[str, Any]) -> None:
@@ -182,7 +193,9 @@ class _Chat:
     def _read_prompt(self, message: dict[str, Any], at: float | None, key: str) -> None:
         sent, shown = _join(message, "content"), _join(message, "displayContent")
         if shown and shown == self.shown and sent != self.sent and not sent.startswith(shown):
+            settled = self.session.settled
             self.session.program_says(FEEDBACK if sent != "Please continue." else SYNTHETIC)
+            self.session.settled = settled  # what it is shows the prompt before
             return
         self.shown, self.sent = shown or sent, sent
         judged = judge(shown or sent)

@@ -3,7 +3,8 @@
 Read by apsw, whose SQLite is new, in one snapshot and without a change, whatever OpenCode does meanwhile. Its source is
 `packages/opencode/src` of github.com/anomalyco/opencode: parts and messages are in `session/message-v2.ts`. A fork has
 copies of the messages under other ids, with the times of the originals (`fork` in `session/index.ts`). What a revert
-takes back stays until the next prompt; `revert` of the session says where it begins (`session/revert.ts`).
+takes back stays until the next prompt, which deletes it; `revert` of the session says where it begins
+(`session/revert.ts`). A message of the agent has a time of completion once nothing is added to it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,7 @@ from memoryd.client.programs.sessions.building import (
     get_object,
     get_text,
     list_objects,
+    make_id,
     parse_time,
 )
 from memoryd.client.programs.sessions.opencode_prompts import judge
@@ -46,10 +48,13 @@ if TYPE_CHECKING:
 
 _BUSY_MS = 5000
 _COLUMNS = "SELECT name FROM pragma_table_info('session') ORDER BY cid"  # newer versions have more
-_SESSIONS = "SELECT * FROM session ORDER BY time_created, id"
+_SESSIONS = "SELECT * FROM session WHERE ?1 IN ('', id) ORDER BY time_created, id"
 _PARTS = (
     "SELECT m.id, m.time_created, m.data, p.id, p.data FROM message m LEFT JOIN part p ON p.message_id = m.id"
-    " WHERE m.session_id = ? ORDER BY m.time_created, m.id, p.time_created, p.id"
+    " WHERE m.session_id = ? AND m.time_created >= ? ORDER BY m.time_created, m.id, p.time_created, p.id"
+)
+_KEYS = (
+    "SELECT id, NULL FROM message WHERE session_id = ?1 UNION ALL SELECT message_id, id FROM part WHERE session_id = ?1"
 )
 _WRITES = ("write", "edit")
 # `CorrectedError` in `permission/index.ts`.
@@ -64,21 +69,26 @@ class _Message(NamedTuple):
 
     id: str
     at: float | None
+    offset: int
     info: dict[str, Any]
     parts: list[tuple[str, dict[str, Any]]]
 
 
-def read(path: Path, home: Path) -> Iterator[Session]:
-    """Yield the sessions of a database."""
+def read(path: Path, home: Path, start: int = 0, only: str = "") -> Iterator[Session]:
+    """Yield the sessions of a database, or of one what was said from a time on, and what is there of it."""
     began: dict[tuple[float, str], str] = {}  # by the first thing that was said: the session
     with _open(path) as connection:
         names = [str(name) for (name,) in connection.execute(_COLUMNS)]
-        for row in connection.execute(_SESSIONS).fetchall():
+        for row in connection.execute(_SESSIONS, (only,)).fetchall():
             described = dict(zip(names, row, strict=True))
             session = Session("opencode", str(described["id"]), str(described["directory"]))
             session.version = str(described.get("version") or "")
             session.began = parse_time(described.get("time_created"))
-            _read_session(session, described, _list_messages(session, connection.execute(_PARTS, (described["id"],))))
+            rows = connection.execute(_PARTS, (described["id"], start))
+            _read_session(session, described, _list_messages(session, rows))
+            if only:
+                keys = connection.execute(_KEYS, (only,))
+                session.there = {make_id(session.agent, session.name, _name(*key)) for key in keys}
             if session.utterances:
                 first = session.utterances[0]
                 origin = began.setdefault((first.at, first.text), session.name)
@@ -94,7 +104,8 @@ def _open(path: Path) -> "Iterator[apsw.Connection]":
         raise Invalid(f"{path} is read by a package that is not here; {advise('daemon')}") from None
     connection: apsw.Connection | None = None
     try:
-        connection = apsw.Connection(str(path.resolve()), flags=apsw.SQLITE_OPEN_READONLY)
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW
+        connection = apsw.Connection(str(path.parent.resolve() / path.name), flags=flags)
         connection.set_busy_timeout(_BUSY_MS)
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("BEGIN")
@@ -111,7 +122,13 @@ def _list_messages(session: Session, rows: Iterable[Any]) -> Iterator[_Message]:
         info = _decode(session, held)
         parts = [(str(row[3]), _decode(session, row[4])) for row in group if row[3] is not None]
         if info:
-            yield _Message(str(id), parse_time(get_object(info, "time").get("created")) or parse_time(at), info, parts)
+            said_at = parse_time(get_object(info, "time").get("created")) or parse_time(at)
+            yield _Message(str(id), said_at, int(at), info, parts)
+
+
+def _name(message: str, part: str | None = None) -> str:
+    """Return what a message is called, or a part of it."""
+    return message if part is None else f"{message}\0{part}"
 
 
 def _decode(session: Session, text: Any) -> dict[str, Any]:
@@ -129,8 +146,9 @@ def _read_session(session: Session, described: dict[str, Any], messages: Iterabl
         session.left_out[SUBAGENT] += sum(part.get("type") == "text" for one in messages for _, part in one.parts)
         return
     reading = _Reading(session)
-    begin = None
+    begin, unfinished = None, None
     for message in messages:
+        session.offset = message.offset
         if back[0] and begin is None and (message.id > back[0] or (message.id == back[0] and not back[1])):
             session.close()
             begin = len(session.utterances)
@@ -138,9 +156,12 @@ def _read_session(session: Session, described: dict[str, Any], messages: Iterabl
             reading.read_prompt(message)
         elif message.info.get("role") == "assistant":
             reading.read_answer(message)
+            unfinished = None if get_object(message.info, "time").get("completed") else message.offset
         else:
             session.unknown[f"messages of {str(message.info.get('role'))[:40]}"] += 1
     session.close()
+    if unfinished is not None:
+        session.settled = min(session.settled, unfinished)
     if begin is not None:
         session.utterances[begin:] = [said._replace(taken_back=True) for said in session.utterances[begin:]]
     session.automated = _find_automated(described.get("permission"))
@@ -205,7 +226,7 @@ class _Reading:
                 case "tool":
                     session.left_out[TOOLS] += 1
                     self.is_working = True
-                    self._read_call(part, message, f"{message.id}\0{id}", folder)
+                    self._read_call(part, message, _name(message.id, id), folder)
                 case kind:
                     self._count_unknown(kind)
         if info.get("finish") not in (None, "tool-calls"):

@@ -1,6 +1,7 @@
 """How far the files of sessions are read, and what became of each entry in them that somebody said."""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -8,12 +9,14 @@ from typing import Any
 import apsw
 import msgspec
 
+from memoryd.client.programs.sessions.agents import AGENTS, LINES
+
 TABLES = """
 -- Files in which hosts keep sessions that are listened to, and how far each is read. Written with what was read.
 CREATE TABLE transcripts (
-  path TEXT PRIMARY KEY,
-  agent TEXT NOT NULL,
+  path TEXT NOT NULL,
   session TEXT NOT NULL,
+  agent TEXT NOT NULL,
   namespace TEXT NOT NULL,       -- of what was said in the folder
   folder TEXT NOT NULL,
   inode INTEGER NOT NULL DEFAULT 0,
@@ -25,19 +28,24 @@ CREATE TABLE transcripts (
   automated INTEGER NOT NULL DEFAULT 0,
   ended INTEGER NOT NULL DEFAULT 0,    -- the size that it was read to its end with; 0: it goes on; -1: not read since
   unmatched TEXT NOT NULL DEFAULT '[]',  -- turns told by an event and not met in the file, or the other way round: JSON
-  at REAL NOT NULL               -- the last event
+  at REAL NOT NULL,              -- the last event
+  PRIMARY KEY (path, session)    -- a database holds many sessions
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX transcripts_place ON transcripts (namespace, at);
--- Entries of files, by the ids that their host gives them. Kept when the turn is deleted, so that it stays out.
+-- Entries of files, by the ids that their host gives them. Kept for good, some 200 bytes for each utterance: also when
+-- the turn is deleted or the file is gone, so that no copy of it, such as a fork, is taken in anew.
 CREATE TABLE entries (
   id TEXT PRIMARY KEY,
-  turn TEXT                      -- that has its words; empty: it was erased or taken back; NULL: it was not kept
+  turn TEXT,                     -- that has its words; empty: it was erased or taken back; NULL: it was not kept
+  session TEXT NOT NULL DEFAULT ''  -- where its host deletes what the person takes back
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX entries_turn ON entries (turn);
+CREATE INDEX entries_session ON entries (session) WHERE session <> '';
 """
 _ERASED_FROM = (
-    "SELECT path FROM transcripts WHERE session IN (SELECT session FROM turns WHERE key IN (SELECT value FROM"
-    " json_each(?1)) UNION SELECT metadata ->> '$.session' FROM memories WHERE id IN (SELECT value FROM json_each(?1))"
+    "SELECT path, session, agent FROM transcripts"
+    " WHERE session IN (SELECT session FROM turns WHERE key IN (SELECT value FROM json_each(?1))"
+    " UNION SELECT metadata ->> '$.session' FROM memories WHERE id IN (SELECT value FROM json_each(?1))"
     " UNION SELECT coalesce(before ->> '$.turn.session', (before ->> '$.row.metadata') ->> '$.session') FROM history"
     " WHERE before IS NOT NULL AND memory IN (SELECT value FROM json_each(?1)))"
 )
@@ -60,8 +68,8 @@ class Transcript(msgspec.Struct, kw_only=True):
     """A row of `transcripts`."""
 
     path: str
-    agent: str
     session: str
+    agent: str
     namespace: str
     folder: str
     inode: int = 0
@@ -81,9 +89,10 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM transcripts"
 _decode = msgspec.json.Decoder(list[Unmatched]).decode
 
 
-def find(connection: apsw.Connection, path: str) -> Transcript | None:
-    """Return the row of a file, None for one that is not listened to."""
-    return next(_read(connection.execute(f"{_SELECT} WHERE path = ?", (path,))), None)
+def find(connection: apsw.Connection, path: str, session: str) -> Transcript | None:
+    """Return the row of a file, or of a session in a database; None for what is not listened to."""
+    sql = f"{_SELECT} WHERE path = ?1 AND ?2 IN ('', session)"
+    return next(_read(connection.execute(sql, (path, session))), None)
 
 
 def find_former(connection: apsw.Connection, namespace: str, session: str, limit: int) -> list[Transcript]:
@@ -114,9 +123,15 @@ def find_entries(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, s
     return dict(connection.execute(sql, (_encode(ids),)))
 
 
-def note_entry(connection: apsw.Connection, id: str, turn: str | None) -> None:
-    """Note which turn has the words of an entry."""
-    connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (id, turn))
+def find_heard(connection: apsw.Connection, session: str) -> dict[str, str]:
+    """Return the turns that have words of entries of a session, of one whose host deletes what is taken back."""
+    sql = "SELECT id, turn FROM entries WHERE session = ? AND session <> '' AND turn <> ''"
+    return dict(connection.execute(sql, (session,)))
+
+
+def note_entry(connection: apsw.Connection, id: str, turn: str | None, session: str = "") -> None:
+    """Note which turn has the words of an entry; `session` where its host deletes what is taken back."""
+    connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", (id, turn, session))
 
 
 def count_entries(connection: apsw.Connection, turn: str) -> int:
@@ -128,10 +143,11 @@ def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int
     """Let erased turns stay out: nothing is taken in any more that files of their sessions have by now."""
     wanted = _encode(ids)
     concerned: Any = connection.execute(_ERASED_FROM, (wanted,)).fetchall()
-    for (path,) in concerned:
+    for path, session, agent in concerned:
         with suppress(OSError):
-            sql = "UPDATE transcripts SET passed = max(passed, ?) WHERE path = ?"
-            connection.execute(sql, (os.lstat(path).st_size, path))
+            end = os.lstat(path).st_size if AGENTS[agent].kind == LINES else int(time.time() * 1000)
+            sql = "UPDATE transcripts SET passed = max(passed, ?) WHERE path = ? AND session = ?"
+            connection.execute(sql, (end, path, session))
     connection.execute("UPDATE entries SET turn = '' WHERE turn IN (SELECT value FROM json_each(?))", (wanted,))
 
 

@@ -676,6 +676,28 @@ def test_of_each_situation_in_gemini_what_the_person_said_is_heard_and_nothing_e
     assert heard == {name: expected for name, (_, expected) in GEMINI.items()}
 
 
+def test_a_chat_of_gemini_that_is_read_on_line_by_line_gives_what_it_gives_as_a_whole(folder: Path) -> None:
+    heard, expected, parts = {}, {}, 0
+    for name, (messages, _) in GEMINI.items():
+        start, told = 0, {}
+        for end in range(len(messages) + 1):
+            if end and messages[end - 1] in AGAIN:  # written at one moment
+                continue
+            path = gemini_file(folder, messages[:end])
+            (session,) = gemini.read(path, folder, start)
+            parts += start > 0 and not session.is_torn
+            if session.is_torn:
+                (session,) = gemini.read(path, folder)
+            start = max(start, session.settled)
+            told |= {turn.id: turn for turn in session.utterances if turn.kind != "answer" or turn.offset < start}
+        (session,) = gemini.read(path, folder)
+        told |= {turn.id: turn for turn in session.utterances if turn.kind == "answer" and turn.offset >= start}
+        heard[name] = sorted((turn.text, turn.at) for turn in told.values())
+        expected[name] = sorted((turn.text, turn.at) for turn in session.utterances)
+    assert heard == expected
+    assert parts > 20
+
+
 def test_what_was_rewound_in_gemini_is_marked(folder: Path) -> None:
     (session,) = gemini.read(gemini_file(folder, GEMINI["what was rewound"][0]), folder)
     assert [turn.text for turn in session.utterances if turn.taken_back] == ["Use MySQL", "Done with MySQL."]

@@ -1,14 +1,19 @@
 """Hooks of a host that keeps a file of each session: the daemon reads there what events do not tell."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from configs import NO_MODEL
 from hosting import Agent
+from memoryd.client.programs.hooks.hosts import HOSTS
+from memoryd.client.programs.sessions.agents import AGENTS
+from telling import HOSTS as TOLD
 from waiting import wait_until
 from workbench import Process
 
@@ -102,7 +107,7 @@ def test_what_waits_for_a_daemon_that_is_away_holds_no_word_and_the_file_gives_t
     wait_until(lambda: heard(process) == [("assistant", ANSWER), ("user", PROMPT)])
 
 
-@pytest.mark.parametrize("how", ["a token", "a file elsewhere", "a host that keeps none"])
+@pytest.mark.parametrize("how", ["a token", "a file elsewhere", "a file of another host"])
 def test_where_no_file_is_read_the_texts_are_sent(how: str, process: Process, session: Session) -> None:
     process.start()
     if how == "a token":
@@ -120,17 +125,36 @@ def test_where_no_file_is_read_the_texts_are_sent(how: str, process: Process, se
     assert heard(process) == [("assistant", ANSWER), ("user", PROMPT)]
 
 
-def test_nothing_is_read_of_a_session_that_is_not_to_be_observed(process: Process, session: Session) -> None:
+@pytest.mark.parametrize("name", TOLD)
+def test_nothing_is_read_of_a_session_that_is_not_to_be_observed(
+    name: str, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable = AGENTS[name].home.partition("/")[0]
+    process.environment[variable] = str(process.folder / "home")
+    monkeypatch.setenv(variable, process.environment[variable])
     process.start()
-    session.hook("session-start", source="startup")
-    session.agent.environment["MEMORYD_OBSERVE"] = "off"
-    session.hook("prompt", prompt=PROMPT)
-    session.write("user", PROMPT)
-    session.write("assistant", ANSWER)
-    session.hook("stop", last_assistant_message=ANSWER)
-    session.hook("session-end")
-    del session.agent.environment["MEMORYD_OBSERVE"]
-    session.agent.session = "another"
-    session.hook("session-start", source="startup")
-    session.hook("session-end")
+    home, project = AGENTS[name].find_home(), process.folder / "api"
+    home.mkdir(parents=True)
+    (project / ".git").mkdir(parents=True)
+    agent = Agent(name, process.folder, project)
+    agent.environment[variable] = process.environment[variable]
+    written: Any = TOLD[name](SimpleNamespace(clock=time.time), home, agent.session)  # type: ignore[arg-type]
+    path = "" if HOSTS[name].file else str(written.path)
+
+    def hook(event: str, **fields: Any) -> None:
+        done = agent.hook(event, transcript_path=path, **fields)
+        assert (done.code, done.err) == (0, "")
+
+    hook("session-start", source="startup")
+    agent.environment["MEMORYD_OBSERVE"] = "off"
+    hook("prompt", prompt=PROMPT)
+    written.types(PROMPT)
+    written.says(ANSWER)
+    hook("stop", **{HOSTS[name].message: ANSWER})
+    hook("session-end")
+    del agent.environment["MEMORYD_OBSERVE"]
+    hook("session-end")
+    agent.session = "another"
+    hook("session-start", source="startup")
+    hook("session-end")
     assert heard(process) == []

@@ -19,6 +19,7 @@ from hosting import Agent
 from memoryd.client import Client
 from memoryd.client.programs.hooks import answering, hosts, spool
 from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.programs.sessions.agents import AGENTS
 from memoryd.client.protocol import METHODS, AddToken, Call, GetObserving, Traces, method_name
 from waiting import wait_until
 from workbench import Process
@@ -443,8 +444,8 @@ def test_the_environment_keeps_turns_from_being_sent(agent: Agent, monkeypatch: 
 
 def test_the_file_of_a_session_is_below_the_folder_of_its_host(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
-        monkeypatch.delenv(name, raising=False)
+    for host in HOSTS.values():
+        monkeypatch.delenv(host.keeps[0].partition("/")[0], raising=False)
     rows = [
         ("claude-code", "/home/ada/.claude/projects/-api/s.jsonl", "/home/ada/.claude/projects/-api/s.jsonl"),
         ("claude-code", "/home/ada/.claudeX/s.jsonl", ""),
@@ -452,7 +453,11 @@ def test_the_file_of_a_session_is_below_the_folder_of_its_host(agent: Agent, mon
         ("claude-code", "", ""),
         ("codex", "/home/ada/.codex/sessions/rollout-s.jsonl", "/home/ada/.codex/sessions/rollout-s.jsonl"),
         ("copilot", "", "/home/ada/.copilot/session-state/s/events.jsonl"),
+        ("gemini", "/home/ada/.gemini/tmp/a/chats/s.jsonl", "/home/ada/.gemini/tmp/a/chats/s.jsonl"),
         ("gemini", "/home/ada/.gemini/tmp/a/chats/s.json", ""),
+        ("opencode", "", "/home/ada/.local/share/opencode/opencode.db"),
+        ("cline", "", "/home/ada/.cline/data/sessions/s/s.messages.json"),
+        ("cursor", "/home/ada/.cursor/s.jsonl", ""),
     ]
     for host, given, found in rows:
         fields = {"session_id": "s", "transcript_path": given, "cwd": "/"}
@@ -461,7 +466,16 @@ def test_the_file_of_a_session_is_below_the_folder_of_its_host(agent: Agent, mon
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/c/")
     fields = {"session_id": "s", "transcript_path": "/c/projects/a/s.jsonl"}
     event = answering.read_event("stop", "claude-code", json.dumps(fields).encode())
-    assert answering.find_file(event) == {"file": "/c/projects/a/s.jsonl", "size": 0}
+    assert answering.find_file(event) == {"file": "/c/projects/a/s.jsonl", "size": 0, "at": event.at}
+    monkeypatch.setenv("XDG_DATA_HOME", "/d")
+    event = answering.read_event("stop", "opencode", b'{"session_id": "s"}')
+    assert answering.find_file(event)["file"] == "/d/opencode/opencode.db"
+
+
+def test_hooks_and_readers_look_for_sessions_in_the_same_folders() -> None:
+    assert {name: host.keeps for name, host in HOSTS.items() if host.keeps[1]} == {
+        name: (agent.home, agent.folder) for name, agent in AGENTS.items()
+    }
 
 
 @pytest.mark.slow

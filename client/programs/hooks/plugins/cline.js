@@ -7,10 +7,14 @@ let session = ""
 let starting = Promise.resolve("")
 const tell = (event, fields) => run(event, { session_id: session, cwd: process.cwd(), ...fields })
 
-const readPrompt = (messages) => {
-  const said = messages.findLast(({ role, metadata }) => role === "user" && metadata?.displayRole !== "system")
+const readLast = (messages, who) => {
+  const said = messages.findLast(({ role, metadata }) => role === who && metadata?.displayRole !== "system")
   const texts = (said?.content ?? []).filter((part) => part.type === "text").map((part) => part.text)
-  const text = texts.join("\n")
+  return texts.join("\n")
+}
+
+const readPrompt = (messages) => {
+  const text = readLast(messages, "user")
   return /<user_input[^>]*>([^]*?)<\/user_input>/.exec(text)?.[1] ?? text
 }
 
@@ -37,8 +41,8 @@ export default {
       if (!ofUser(snapshot) || !WRITING.includes(toolCall?.toolName)) return
       await tell("tool", { tool_input: { path: input?.path, command: input?.input } })
     },
-    afterRun: async ({ snapshot, result }) => {
-      if (ofUser(snapshot) && result?.outputText) await tell("stop", { last_assistant_message: result.outputText })
+    afterRun: async ({ snapshot }) => {
+      if (ofUser(snapshot)) await tell("stop", { last_assistant_message: readLast(snapshot.messages, "assistant") })
     },
   },
 }

@@ -2,11 +2,8 @@ const AGENT = "opencode"
 const LIMIT_MS = 10_000
 const WRITING = ["write", "edit", "multiedit", "patch", "apply_patch"]
 
-const join = (parts) =>
-  parts
-    .filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
-    .map((part) => part.text)
-    .join("\n")
+const listTexts = (parts) =>
+  parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored).map((part) => part.text)
 
 export const Memoryd = async ({ client, directory }) => {
   const due = new Map() // by session: why it is to be told what a session begins with; "" once it was
@@ -28,7 +25,7 @@ export const Memoryd = async ({ client, directory }) => {
       const { info, parts } = data.findLast(({ info }) => info.role === "assistant" && !info.summary)
       if (noted.get(id) === info.id) return
       noted.set(id, info.id)
-      await tell("stop", id, { last_assistant_message: join(parts) })
+      await tell("stop", id, { last_assistant_message: listTexts(parts).at(-1) ?? "" })
     } catch {}
   }
 
@@ -41,7 +38,7 @@ export const Memoryd = async ({ client, directory }) => {
       const source = due.get(id) ?? "startup"
       due.set(id, "")
       const start = source && (await tell("session-start", id, { source }))
-      const text = [start, await tell("prompt", id, { prompt: join(parts) })].filter(Boolean).join("\n")
+      const text = [start, await tell("prompt", id, { prompt: listTexts(parts).join("\n") })].filter(Boolean).join("\n")
       const place = { id: `${parts.at(-1).id}m`, sessionID: id, messageID: message.id } // in the order of ids: the last
       if (text) parts.push({ ...place, type: "text", text, synthetic: true })
     },
