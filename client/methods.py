@@ -70,8 +70,13 @@ def get_unasked(
 
 
 def list_given(since: float | None = None, limit: int = 20, *, reach: Reach | None = None) -> protocol.ListGiven:
-    """List what agents were given by contexts and unasked, by session, of the last 30 days."""
+    """List what agents were given by contexts and unasked, by session, of the last 400 days."""
     return protocol.ListGiven(since=since, limit=limit, reach=reach)
+
+
+def measure_usefulness(since: float | None = None, *, reach: Reach | None = None) -> protocol.MeasureUsefulness:
+    """Count by project and month what became of the lines that sessions were told by contexts and unasked."""
+    return protocol.MeasureUsefulness(since=since, reach=reach)
 
 
 def count_tokens(texts: Words, tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
@@ -475,6 +480,7 @@ class DeclaredMethods:
     namespaces = method(namespaces)
     get_unasked = method(get_unasked)
     list_given = method(list_given)
+    measure_usefulness = method(measure_usefulness)
     count_tokens = method(count_tokens)
     erase = method(erase)
     get = method(get)

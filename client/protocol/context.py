@@ -188,7 +188,7 @@ class GivenList(Listed[GivenSession], kw_only=True):
 
 @rpc("within", reads=True, page=True)
 class ListGiven(Scoped[GivenList], kw_only=True, frozen=True):
-    """List what agents were given by contexts and unasked, by session, of the last 30 days.
+    """List what agents were given by contexts and unasked, by session, of the last 400 days.
 
     A session that says that it has lost what it was given begins anew.
     """
@@ -197,6 +197,44 @@ class ListGiven(Scoped[GivenList], kw_only=True, frozen=True):
     """only what was given then or later"""
     limit: Limit = 20
     """how many sessions at most"""
+
+
+class UsefulnessMonth(Struct, kw_only=True):
+    """What became in a month of the lines that the sessions of a project were told."""
+
+    namespace: str
+    """the place of the sessions"""
+    month: str
+    """in UTC, like 2026-11"""
+    sessions: int
+    """how many were told something and said something after it"""
+    told: int
+    """lines, of a session each once"""
+    used: int
+    """of these, those of which an answer had rare words that nobody had said in the session before"""
+    said_again: int
+    """those that the person said later in the session all the same"""
+    corrected: int
+    """those that were replaced, changed or deleted before an hour had passed since the session's last turn"""
+
+
+class UsefulnessReport(Listed[UsefulnessMonth], kw_only=True):
+    """What became of what sessions were told, the earliest month first."""
+
+    months: list[UsefulnessMonth]
+    """by month, then by namespace"""
+
+
+@rpc("within", reads=True, lane="bulk", page=False)
+class MeasureUsefulness(Scoped[UsefulnessReport], kw_only=True, frozen=True):
+    """Count by project and month what became of the lines that sessions were told by contexts and unasked.
+
+    It is read from the turns that are kept: no labels are needed, and nothing is noted for it. A session that says that
+    it has lost what it was given counts from then on.
+    """
+
+    since: Seconds | None = None
+    """only what was told then or later"""
 
 
 class TokenCounts(Struct, kw_only=True):

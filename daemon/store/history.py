@@ -188,6 +188,20 @@ def find_deletions(connection: apsw.Connection, ids: Iterable[str]) -> dict[str,
     return {id: last[1] for id, last in found.items() if last and last[0] in ("delete", "redo")}
 
 
+def find_changes(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, float]:
+    """Return when some memories were last replaced, changed or deleted by somebody, as far as the history goes back."""
+    found: Any = connection.execute(
+        "SELECT memory, max(at) FROM ("
+        "SELECT h.memory, o.at FROM history h JOIN operations o ON o.number = h.operation"
+        " WHERE h.memory IN (SELECT value FROM json_each(?1)) AND h.before IS NOT NULL AND o.undone_by IS NULL"
+        " AND o.kind IN ('put', 'put_many', 'update', 'delete')"
+        " UNION ALL SELECT m.id, n.created_at FROM memories m JOIN memories n ON n.id = m.superseded_by"
+        " WHERE m.id IN (SELECT value FROM json_each(?1))) GROUP BY memory",
+        (msgspec.json.encode(list(ids)).decode(),),
+    )
+    return dict(found)
+
+
 def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> str:
     """Return the id of a memory, also a deleted one, that begins with `prefix`; raise as `rows.resolve` does."""
     rows.check_prefix(prefix)

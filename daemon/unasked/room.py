@@ -1,6 +1,6 @@
-"""What is shown automatically brings its call to the kernel."""
+"""What is shown automatically brings its calls to the kernel."""
 
 from memoryd.daemon.rooms import Room
-from memoryd.daemon.unasked import unasked
+from memoryd.daemon.unasked import unasked, usefulness
 
-ROOM = Room(handlers=(unasked,))
+ROOM = Room(handlers=(unasked, usefulness))

@@ -13,7 +13,7 @@ from memoryd.daemon.store.writer import Transaction
 _DAY_S = 86400.0
 KEEP_RUNS = 500  # of each job
 KEEP_OPERATIONS = 1_000_000
-GIVEN_DAYS = 30.0  # what a session was given is remembered for so long
+GIVEN_DAYS = 400.0  # what a session was given is remembered for so long: a year of `memctl usefulness`
 _PART = 100  # rows of one step
 
 

@@ -58,6 +58,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "hooks uninstall": CommandRow("commands", "take memoryd out of an agent's configuration", "hooks"),
         "hooks status": CommandRow("commands", "what is installed where, and what waits for the daemon", "hooks"),
         "hooks preview": CommandRow("commands", "what a new session would be told here and now, and why", "hooks"),
+        "usefulness": CommandRow("usefulness", "what became of what sessions were told, by project and month"),
         "hook": CommandRow("commands", "what an installed hook runs: an event as JSON on stdin", "hooks"),
         "project list": CommandRow("project", "the projects that agents work in, and their namespaces"),
         "project rename": CommandRow("project", "give a project another namespace; its memories move with it"),

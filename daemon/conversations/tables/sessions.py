@@ -1,7 +1,7 @@
 """What sessions hold: the turns, summaries and outcomes of tasks that name them in their metadata."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import apsw
@@ -31,7 +31,11 @@ _LAST = (
     f"m.namespace = ? AND +m.turns = 1 AND m.metadata ->> '$.session' IS NOT NULL AND {ALIVE}"
     " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
 )
-
+_SAID_IN = (
+    "SELECT m.metadata ->> '$.session', m.metadata ->> '$.role', m.created_at, substr(m.content, 1, ?3) FROM memories m"
+    " WHERE m.namespace = ?1 AND m.turns = 1 AND m.metadata ->> '$.session' IN (SELECT value FROM json_each(?2))"
+    " ORDER BY m.created_at, m.row"
+)
 _SAID = (
     "SELECT t.key, t.importance, t.files FROM turns t WHERE t.key IN (SELECT value FROM json_each(?1))"
     " UNION ALL SELECT m.id, m.importance, (SELECT group_concat(value, char(10)) FROM json_each(m.metadata, '$.files'))"
@@ -89,6 +93,13 @@ def find_around(connection: apsw.Connection, row: Row, session: str | None, coun
 def find_last_turns(connection: apsw.Connection, namespace: int, now: float, limit: int) -> list[Row]:
     """Return the latest turns of a namespace that have left L0 and belong to a session, newest first."""
     return rows.select(connection, _LAST, (namespace, *alive_values(now), limit))
+
+
+def find_said_in(
+    connection: apsw.Connection, namespace: int, sessions: Sequence[str], chars: int
+) -> Iterator[tuple[str, str, float, str]]:
+    """Yield session, role, time (UTC seconds) and beginning of the turns of some sessions that have left L0."""
+    yield from connection.execute(_SAID_IN, (namespace, json.dumps(sessions), chars))
 
 
 def find_said(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Said]:
