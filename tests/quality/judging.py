@@ -1,10 +1,11 @@
 """What the lines are worth that came up unasked: what they are made of, whether they help or harm.
 
 A line is known by its text: frame, headings and the greeting of a first session are none, and the date, id and
-speaker before a text do not count, nor does the case of its letters. It is the thing whose text it is, or the turns of
-which the daemon made it; else every thing of which it has a whole sentence, or that has one of its sentences (of at
-least `LEAST_BYTES`: shorter ones are in other texts by chance). A line of a question and its answer is both, one that
-sums up a session is the summary and all the turns whose sentences it has. What it names further on by its id it is too.
+speaker before a text and the origin behind it do not count, nor does the case of its letters. It is the thing whose
+text it is, or the turns of which the daemon made it; else every thing of which it has a whole sentence, or that has one
+of its sentences (of at least `LEAST_BYTES`: shorter ones are in other texts by chance). A line of a question and its
+answer is both, one that sums up a session is the summary and all the turns whose sentences it has. What it names
+further on by its id it is too.
 
 A line harms if one of the things in it does, whatever else it says and however little of that thing it shows:
 
@@ -43,10 +44,11 @@ HARMS = (
     *("cut", "repeated"),
 )
 _FRAME = frozenset(" ".join(line.split()) for part in FRAME for line in part.splitlines())
-_HEADING = re.compile(r"[A-Z][A-Za-z ]{0,40}:")
+_HEADING = re.compile(r"[A-Z][A-Za-z, ]{0,40}:")
 _GREETING = "memoryd keeps what is said in sessions"
 _MARK = re.compile(r"(?:[-*•] )?(?:disagrees with )?(?:\d{4}-\d\d-\d\d )?(?:\[[0-9a-f]{8}\b[^][]*\] )?")
 _ID = re.compile(r"\b[0-9a-f]{8}\b")
+_NOTE = re.compile(r" \((?:person|agent|heard|file|import|[^()]*\.md[\d:-]*)(?:, (?:un)?confirmed)?\)$")
 _PARTS = re.compile(r"(?:^|\s)(?:asked|answer): ")
 _SENTENCES = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
 _ENDS = " .!?…。！？"
@@ -69,10 +71,10 @@ def split_sentences(text: str, least_bytes: int = LEAST_BYTES) -> tuple[str, ...
 
 
 def read_lines_of(text: str) -> list[str]:
-    """Return the lines of what a hook gave that say something, without what is before their text."""
+    """Return the lines of what a hook gave that say something, without what is before and behind their text."""
     lines = (" ".join(line.split()) for line in text.splitlines())
     said = [line for line in lines if line and line not in _FRAME and not line.startswith(_GREETING)]
-    return [_MARK.sub("", line, count=1) for line in said if not _HEADING.fullmatch(line)]
+    return [_NOTE.sub("", _MARK.sub("", line, count=1)) for line in said if not _HEADING.fullmatch(line)]
 
 
 class LineSource(msgspec.Struct, frozen=True):

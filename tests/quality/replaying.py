@@ -241,6 +241,7 @@ class ReplayPlayer:
                 supersedes=former,
                 created_at=row.seconds,
                 id=make_id(row.id),
+                origin="person",
                 **importance,
             ).id
         self._stored[row.id] = id

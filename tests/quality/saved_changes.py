@@ -69,8 +69,12 @@ def measure_changes(half: str, settings: str = DEFAULTS) -> dict[str, Any]:
             texts[case.id]["mcp"] = call_tool("memory_search", {"query": case.question}, namespace).text
     judged = [judge(case, texts[case.id]) for case in cases]
     figures = count_figures(judged)
-    names = [name for name in figures if name != EASY]
-    shares = {f"{name}, {what}": figures[name].ways["any"][what] for name in names for what in ("alone", "beside")}
+    shares = {
+        f"{name}, {what}": figures[name].ways["any"][what]
+        for name in (*KINDS, "all that changed", "all that hold, hard")
+        if name in figures
+        for what in (("beside",) if "hold" in name else ("alone", "beside"))
+    }
     return {"shares": shares, "figures": figures, "cases": judged}
 
 
