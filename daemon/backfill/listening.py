@@ -278,6 +278,8 @@ def read(core: Core, path: str, part: str, moment: str) -> None:
         if cursor.start and session.is_torn:
             cursor = cursor._replace(start=0)
             session = _read_session(agent, found, 0, part)
+        if session.there is not None and moment != "end":  # what is marked may come back until it is deleted
+            session.utterances[:] = [said._replace(taken_back=False) for said in session.utterances]
         for other in session.goes_on_from if row.size < 0 else ():  # this file is new
             core.state(Reading, core).want(other, "", "end")
         settled = max(cursor.start, session.settled)

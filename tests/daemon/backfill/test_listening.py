@@ -371,7 +371,8 @@ def test_what_opencode_only_reverted_may_come_back_and_stays(told: Any, core: Co
     before = heard(core)
     [(first,)] = told.connection.execute("SELECT id FROM message ORDER BY id LIMIT 1").fetchall()
     told.reverts(first)
-    type(told)(core, told.home, "ses_2").listen("start")
+    told.listen()
+    assert heard(core) == before
     told.reverts(None)
     told.listen()
     assert heard(core) == before
