@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from datetime import UTC, datetime
 from typing import Protocol
 
 from memoryd.client.protocol.base import MemoryOrigin
@@ -24,6 +25,15 @@ class Sourced(Protocol):
     confirmed_at: float | None
 
 
+class Dated(Protocol):
+    """What was said or saved later."""
+
+    id: str
+    at: float
+    role: str
+    text: str
+
+
 def make_inert(text: str) -> str:
     """Return a text on one line, so that it opens no heading, list, fence or speaker's turn, and closes no tag.
 
@@ -39,6 +49,13 @@ def make_lines_inert(text: str) -> str:
     """Return a text whose lines are inert and keep their indentation, for a text whose lines mean something."""
     lines = [(line, line.lstrip()) for line in text.expandtabs(4).splitlines()]
     return "\n".join(" " * (len(line) - len(rest)) + make_inert(rest) for line, rest in lines)
+
+
+def say_later(statement: Dated) -> str:
+    """Return what was said or saved later that seems to change a memory: the date, the short id, who, the sentence."""
+    day = datetime.fromtimestamp(statement.at, UTC).strftime("%Y-%m-%d")
+    who = {"user": "said by the user", "assistant": "said by an agent"}.get(statement.role, "saved")
+    return make_inert(f"later, {day} [{statement.id[:8]}], {who}: {statement.text}")
 
 
 def describe_origin(memory: Sourced) -> str:

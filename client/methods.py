@@ -229,6 +229,22 @@ def dismiss_link(id: str, other: str, restore: bool = False, *, reach: Reach | N
     return protocol.DismissLink(id=id, other=other, restore=restore, reach=reach)
 
 
+def list_changes(limit: int = 20, *, reach: Reach | None = None) -> protocol.ListChanges:
+    """List the saved memories within reach that something said or saved later seems to change."""
+    return protocol.ListChanges(limit=limit, reach=reach)
+
+
+def settle_change(
+    id: str,
+    verdict: Literal["new", "both", "open"],
+    origin: Literal["person", "agent", "heard", "file", "import"] = "agent",
+    *,
+    reach: Reach | None = None,
+) -> protocol.SettleChange:
+    """Settle what holds of a saved memory and the newest later statement: that one is not asked again."""
+    return protocol.SettleChange(id=id, verdict=verdict, origin=origin, reach=reach)
+
+
 def turns(session: str | None = None, limit: int = 100, *, reach: Reach | None = None) -> protocol.Turns:
     """List the turns in L0, newest first."""
     return protocol.Turns(session=session, limit=limit, reach=reach)
@@ -497,6 +513,8 @@ class DeclaredMethods:
     undo = method(undo)
     links = method(links)
     dismiss_link = method(dismiss_link)
+    list_changes = method(list_changes)
+    settle_change = method(settle_change)
     turns = method(turns)
     skipped = method(skipped)
     tiers = method(tiers)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memoryd.client.calls import add, search, update
 from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.inert import say_later
 from memoryd.client.protocol import Call, Delete, Hits
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
@@ -159,6 +160,7 @@ def _format_hits(hits: Hits) -> str:
             "created_at": iso(hit.created_at),
             "score": round(hit.score, 3),
             **({"disagrees_with": hit.contradicts_texts} if hit.contradicts else {}),
+            **({"later": say_later(hit.later)} if hit.later else {}),
         }
         for hit in hits
     ]

@@ -57,6 +57,19 @@ class Usefulness(Struct, kw_only=True):
     """the latest reasons"""
 
 
+class LaterStatement(Struct, kw_only=True):
+    """What was said or saved later and seems to change a memory."""
+
+    id: str
+    """of the turn or memory"""
+    at: float
+    """when it was said or saved"""
+    role: str = ""
+    """who said it: `user` or `assistant`; empty: it was saved"""
+    text: str
+    """the sentence that tells of the change, shortened to 200 characters"""
+
+
 class Memory(Struct, kw_only=True):
     """One remembered item."""
 
@@ -108,6 +121,8 @@ class Memory(Struct, kw_only=True):
     """ids of memories that disagree with it"""
     contradicts_texts: list[str] = []
     """what each of these says: its first 200 characters"""
+    later: LaterStatement | None = None
+    """the newest later statement that seems to change it, as long as nobody has settled which holds; null: none"""
     links: list[str] = []
     """files that this part of a file links to, as paths or `name (not found)`; returned by `get` alone"""
     linked_from: list[str] = []
@@ -157,6 +172,10 @@ class Added(Struct, kw_only=True):
     """credentials and private passages that were taken out before anything was stored, by kind"""
     namespace: str | None = None
     """where it is; null from a daemon that does not say"""
+    nearest: str | None = None
+    """id of the nearest saved memory of its namespace and type, if one is about the same, which it may replace"""
+    nearest_text: str = ""
+    """what that one says: its first 200 characters"""
 
 
 class AddedMany(Listed[Added], kw_only=True):
@@ -235,7 +254,7 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     """when it leaves search; left out: never"""
     pinned: bool = False
     """never decays and never expires"""
-    supersedes: str | None = None
+    supersedes: str | list[str] | None = None
     """id of a memory that it replaces in results until it is deleted or expires"""
     id: str | None = None
     """32 lower-case hex digits, for imports; left out: a random one"""

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.inert import FRAME, describe_origin, make_inert
+from memoryd.client.inert import FRAME, describe_origin, make_inert, say_later
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.language import condensing
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import later, rows
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.namespaces import condition
@@ -149,6 +149,17 @@ def show_turn(
     """Return a line with some statements of a turn."""
     text = make_inert(choose_sentences(statements, most_chars))
     return ContextLine(turn.row.id, turn.row.row, turn.row.content_hash, heading, text, why)
+
+
+def tell_later(
+    connection: Connection, lines: Sequence[ContextLine], selection: Filter, now: float
+) -> list[ContextLine]:
+    """Return lines with what was said later that seems to change their memory, its date and its id in the same line."""
+    statements = later.read(connection, [line.id for line in lines], condition(selection.reached), now)
+    return [
+        line._replace(text=f"{line.text} ({say_later(statements[line.id])})") if line.id in statements else line
+        for line in lines
+    ]
 
 
 def find_outdated(connection: Connection, candidates: Sequence[Row], selection: Filter, now: float) -> set[str]:

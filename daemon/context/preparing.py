@@ -2,15 +2,15 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.client.inert import describe_origin, make_inert
-from memoryd.client.protocol import ContextText, GetContext
+from memoryd.client.inert import describe_origin, make_inert, say_later
+from memoryd.client.protocol import ContextText, GetContext, LaterStatement
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context import given
 from memoryd.daemon.context import notes as chosen
@@ -25,8 +25,9 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import list_shown_ids
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import later, rows
 from memoryd.daemon.store.filters import select_living
+from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
@@ -55,9 +56,10 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     present = _read_present(core, notes, "" if call.fresh else call.session)
     by, has_names = build_counter(core), chosen.are_named(present.values())
     # What is standing does not depend on the task: a context begins with the same characters whatever that is.
-    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_STANDING_SHARE), call, has_names, task="")
+    statements = _read_later(core, notes.retrieval, [*always, *present.values()])
+    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_STANDING_SHARE), call, has_names, "", statements)
     standing = [note for row in always if (note := writer.note(row, ALWAYS)).lines]
-    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call, has_names, call.task)
+    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call, has_names, call.task, statements)
     relevant = _select_relevant(notes, present, {row.id for row in always}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
     fitted = fit(new[0], new[1], call.max_tokens, _build_layout(core, notes.retrieval, relevant, call.compact), by)
@@ -86,8 +88,17 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
 class _Lines:
     """Makes the lines of a memory, none of them longer than `size` tokens, cut to the sentences nearest to the task."""
 
-    def __init__(self, by: Counter, size: int, call: GetContext, has_names: bool, task: str) -> None:
+    def __init__(
+        self,
+        by: Counter,
+        size: int,
+        call: GetContext,
+        has_names: bool,
+        task: str,
+        statements: Mapping[str, LaterStatement],
+    ) -> None:
         self._by, self._size, self._call, self._named, self._task = by, size, call, has_names, task
+        self._later = statements  # by the id of the memory that they seem to change
 
     def note(
         self,
@@ -124,6 +135,8 @@ class _Lines:
             text = self._fit(lambda chars: _cut(statement[:_READ_CHARS], chars, self._task))
         if row.path is not None and not self._call.compact:
             text += f" ({describe_origin(row)})"
+        if text and row.id in self._later:
+            text += f" ({say_later(self._later[row.id])})"
         # It may begin a line, where a sign would open a heading or a list.
         speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
         return Quote(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
@@ -251,6 +264,13 @@ def _say_lost(
         else:
             candidate.lost = "the session has it already"
         candidate.lost_in = "context"
+
+
+def _read_later(core: Core, retrieval: Retrieval, notes: Iterable[Row]) -> dict[str, LaterStatement]:
+    """Return what was said later that seems to change some memories, by their ids."""
+    with core.store.reading() as connection:
+        reached = condition(retrieval.chosen.reached)
+        return later.read(connection, [row.id for row in notes], reached, retrieval.passed)
 
 
 def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[ContextNote], compact: bool) -> Layout:

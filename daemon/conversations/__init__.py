@@ -9,7 +9,7 @@ and the oldest of more than 20 leave L0 (`promoting`): to L1, or with low import
 (`llm/provider.py`: rules or a language model), and the rules when that fails, but for facts.
 
 **Judging** (`judging`) works off the table `cognition`: it rates turns, makes the vectors of those in L0, condenses
-what was promoted.
+what was promoted, and compares turns and added memories with the saved memories that they may change (`comparing`).
 
 **Thinking** (`thinking`) works on whole conversations once they rest. `observe` queues accepted turns and makes a task
 due for each kind of work (`store/thoughts.py`). The oldest queued turns of a due task are given to its function; one

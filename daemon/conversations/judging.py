@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memoryd.daemon.conversations import citing
+from memoryd.daemon.conversations import citing, comparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.llm.provider import RULES, Provider, ask
@@ -40,7 +40,13 @@ class RatedItem(NamedTuple):
 
 def step(core: Core) -> bool:
     """Process one batch of queued turns; return whether there were any."""
-    return _rate(core, core.cognition.provider) or _embed(core) or citing.step(core) or _condense(core)
+    return (
+        _rate(core, core.cognition.provider)
+        or _embed(core)
+        or comparing.step(core)
+        or citing.step(core)
+        or _condense(core)
+    )
 
 
 def step_at_once(core: Core) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from memoryd.client.credentials.private import WHOLE
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
-from memoryd.daemon.conversations import citing, gate, pairing, promoting, thinking
+from memoryd.daemon.conversations import citing, comparing, gate, pairing, promoting, thinking
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import asking
@@ -248,7 +248,8 @@ def _accept(place: TurnTarget, taken: Taken, key: bytes, answers: str | None) ->
         files="\n".join(turn.files),
     )
     turns.insert(connection, made)
-    turns.ask(connection, [made.key], *(("rate", "embed") if taken.importance is None else ("embed",)))
+    jobs = ["embed"] if taken.importance is not None else ["rate", "embed"]
+    turns.ask(connection, [made.key], *jobs, *([] if turn.role == "tool" else [comparing.JOB]))
     return ObservedTurn(outcome="accepted", id=made.key)
 
 

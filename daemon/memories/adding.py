@@ -52,6 +52,9 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
                 namespace=core.store.namespaces.name(repeated.namespace),
             )
         [added] = write(core, transaction, place, batch, operation)
+        if added.outcome == "created":  # what it changes is looked for afterwards
+            turns.ask(transaction.connection, [added.id], "compare")
+            transaction.after_commit(core.cognition.wake.set)
         return added
 
     return core.store.write(write_one)
@@ -122,8 +125,8 @@ def _add_one(
     row = new_row(core, place, memory, content_hash(memory.content))
     _insert_row(core, transaction, place, row, verdict, operation)
     _store_vector(transaction, row, new.embedded)
-    if memory.supersedes is not None:
-        _supersede(core, transaction, place, memory.supersedes, row.id, operation)
+    for prefix in duplicates.list_superseded(memory):
+        _supersede(core, transaction, place, prefix, row.id, operation)
     added = Added(
         id=row.id,
         outcome="created",
@@ -133,6 +136,8 @@ def _add_one(
         contradicts_texts=[present.shorten(other.content) for other in verdict.contradicted],
         operation=operation,
         namespace=place.name,
+        nearest=verdict.nearest.id if verdict.nearest else None,
+        nearest_text=present.shorten(verdict.nearest.content) if verdict.nearest else "",
     )
     return added, row
 
@@ -213,8 +218,8 @@ def merge(core: Core, transaction: Transaction, place: AddTarget, new: New, verd
     """
     old, memory, is_embedded = verdict.same, new.memory, new.embedded is not None
     assert old is not None
-    if memory.supersedes is not None:
-        _supersede(core, transaction, place, memory.supersedes, old.id, operation)
+    for prefix in duplicates.list_superseded(memory):
+        _supersede(core, transaction, place, prefix, old.id, operation)
     if place.caller.may_change(place.name) and (memory.origin == "person" or not old.is_persons):
         _refresh(core, transaction, place, old, new, operation)
     else:

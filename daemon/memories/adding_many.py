@@ -93,13 +93,11 @@ def _check_others(core: Core, connection: Connection, call: AddMany, caller: Cal
     number = core.store.namespaces.find_number(call.namespace)
     digests: dict[str, bytes] = {}
     for memory in call.memories:
-        if memory.supersedes is not None:
+        for prefix in duplicates.list_superseded(memory):
             try:
-                old = rows.resolve(connection, memory.supersedes, visible)
+                old = rows.resolve(connection, prefix, visible)
             except NotFound:
-                if not any(
-                    id.startswith(memory.supersedes) for id in digests
-                ):  # else an earlier memory of the same call
+                if not any(id.startswith(prefix) for id in digests):  # else an earlier memory of the same call
                     raise
             else:
                 adding.check_replaceable(connection, old, core.store.namespaces.name(old.namespace), caller)

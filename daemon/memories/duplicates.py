@@ -70,11 +70,12 @@ class NearMemory(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a text meets: the memory that says the same, the highest similarity, those that it contradicts."""
+    """What a text meets: what says the same, the highest similarity, what it contradicts, what is nearest."""
 
     same: Row | None
     similarity: float | None
     contradicted: list[Row]
+    nearest: Row | None = None
 
 
 class Batch(NamedTuple):
@@ -187,6 +188,12 @@ def judge_each(
         yield new, Verdict(same, 1.0, []) if same else judge(core, connection, place, new, batch.known)
 
 
+def list_superseded(memory: NewMemory) -> tuple[str, ...]:
+    """Return the ids, or prefixes of them, of what a memory replaces."""
+    given = memory.supersedes or ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
     """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
     if memory.id is None:
@@ -216,7 +223,8 @@ def judge(core: Core, connection: Connection, place: AddTarget, new: New, compar
         if outcome == "contradicts" and not is_said and not is_turn(one.row):
             contradicted.append(one.row)
     similarity = near[0].similarity if near and near[0].similarity >= floor else None
-    return Verdict(None, similarity, contradicted)
+    nearest = next((one.row for one in near if not is_turn(one.row)), None)
+    return Verdict(None, similarity, contradicted, nearest)
 
 
 def read_equal(core: Core, connection: Connection, place: AddTarget, memory: NewMemory) -> Row | None:
@@ -228,7 +236,7 @@ def read_equal(core: Core, connection: Connection, place: AddTarget, memory: New
     same = queries.find_equal(connection, place.number, key, now, memory.type, limit=1)
     if not same and memory.supersedes is not None and memory.type == _DEFAULT_TYPE:
         others = queries.find_equal(connection, place.number, key, now)
-        same = [row for row in others if not row.turns and not row.id.startswith(memory.supersedes)]
+        same = [row for row in others if not row.turns and not row.id.startswith(list_superseded(memory))]
     return next(iter(same), None)
 
 

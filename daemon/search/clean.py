@@ -10,7 +10,7 @@ from memoryd.daemon.search.precedence import Precedence, place_versions
 from memoryd.daemon.search.related import Shown, complete, links_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import later, rows
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.present import read_contradictions
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -42,9 +42,9 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
     complete(retrieval, sources)
     with sources.store.reading() as connection:
         ids = [candidate.record.id for candidate in retrieval.ranked if candidate.record]
-        retrieval.contradictions = read_contradictions(
-            connection, ids, condition(retrieval.chosen.reached), retrieval.passed
-        )
+        reached = condition(retrieval.chosen.reached)
+        retrieval.contradictions = read_contradictions(connection, ids, reached, retrieval.passed)
+        retrieval.later = later.read(connection, ids, reached, retrieval.passed)
 
 
 def _count_whole(ranked: list[Candidate], count: int) -> int:

@@ -49,7 +49,7 @@ def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
     fitting = len(fit_reply([record for _, record in pairs]))
     hits: list[Hit] = []
     for candidate, record in pairs[:fitting]:
-        fields = fields_of(record, sources.store.namespaces, links.get(record.id, {}))
+        fields = fields_of(record, sources.store.namespaces, links.get(record.id, {}), retrieval.later.get(record.id))
         fields["superseded_by"] = None  # no more: it is alive
         hit = Hit(
             **fields,

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memoryd.client.protocol import Hit, Query
+from memoryd.client.protocol import Hit, LaterStatement, Query
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.lexical import TextQuery
@@ -94,6 +94,7 @@ class Retrieval:
     excluded: str = ""  # id of the memory that the hits are to be like
     candidates: dict[int, Candidate] = field(default_factory=dict)
     contradictions: dict[str, dict[str, str]] = field(default_factory=dict)  # of the hits, by id
+    later: dict[str, LaterStatement] = field(default_factory=dict)  # what seems to change a hit, by its id
     ranked: list[Candidate] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)

@@ -11,6 +11,7 @@ from memoryd.daemon.memories import (
     keyed,
     keyed_many,
     reading,
+    settling,
     sharing,
     transfer,
 )

@@ -81,6 +81,19 @@ ALTER TABLE memories ADD COLUMN confirmed_at REAL;
 UPDATE memories SET origin = {_ORIGIN.format("tier", "turns", "source")};
 UPDATE history SET before = json_set(before, '$.row.origin', {_ORIGIN_BEFORE})
   WHERE before ->> '$.row.id' IS NOT NULL;
+CREATE TABLE later (
+  memory TEXT NOT NULL,
+  later TEXT NOT NULL,
+  start INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  sure REAL NOT NULL,
+  verdict TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (memory, later)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX later_statement ON later (later);
+CREATE TRIGGER later_edited AFTER UPDATE OF content ON memories WHEN old.content <> new.content BEGIN
+  DELETE FROM later WHERE memory = new.id OR later = new.id;
+END;
 """
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from memoryd.client.protocol import Memory
-from memoryd.daemon.store import feedback, vectors
+from memoryd.client.protocol import LaterStatement, Memory
+from memoryd.daemon.store import feedback, later, vectors
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.namespaces import NamespaceTable
 from memoryd.daemon.store.rows import Row
@@ -25,7 +25,9 @@ def convert_to(kind: type[S], source: object, **others: Any) -> S:
     return kind(**{name: getattr(source, name) for name in fields}, **others)
 
 
-def fields_of(row: Row, names: NamespaceTable, contradicts: Mapping[str, str]) -> dict[str, Any]:
+def fields_of(
+    row: Row, names: NamespaceTable, contradicts: Mapping[str, str], statement: LaterStatement | None = None
+) -> dict[str, Any]:
     """Return the fields of a `Memory` for a row."""
     return {
         "id": row.id,
@@ -54,6 +56,7 @@ def fields_of(row: Row, names: NamespaceTable, contradicts: Mapping[str, str]) -
         "ttl_s": row.ttl_s,
         "contradicts": list(contradicts),
         "contradicts_texts": list(contradicts.values()),
+        "later": statement,
         "usefulness": feedback.rate_usefulness(row.feedback),
     }
 
@@ -61,15 +64,19 @@ def fields_of(row: Row, names: NamespaceTable, contradicts: Mapping[str, str]) -
 def build_memories(
     connection: apsw.Connection, names: NamespaceTable, records: Iterable[Row], reached: str, now: float
 ) -> list[Memory]:
-    """Return the memories of rows, each with what it contradicts in the `reached` namespaces.
+    """Return the memories of rows, each with what it contradicts in the `reached` namespaces, and what changes it.
 
     `superseded_by` is the memory that replaces it at `now`, not one that was deleted or has expired.
     """
     in_order = list(records)
-    links = read_contradictions(connection, [row.id for row in in_order], reached, now)
+    ids = [row.id for row in in_order]
+    links, statements = read_contradictions(connection, ids, reached, now), later.read(connection, ids, reached, now)
     by = read_in_force(connection, in_order, now)
     return [
-        Memory(**fields_of(row, names, links.get(row.id, {})) | {"superseded_by": by.get(row.row)}) for row in in_order
+        Memory(
+            **fields_of(row, names, links.get(row.id, {}), statements.get(row.id)) | {"superseded_by": by.get(row.row)}
+        )
+        for row in in_order
     ]
 
 

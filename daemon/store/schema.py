@@ -8,7 +8,7 @@ from functools import cache
 
 from memoryd.daemon.rooms import list_rooms
 
-VERSION = 18
+VERSION = 19
 FORMER_VERSION = 12  # which `STEP` brings along
 # Tables that can be made again from the others: a rescue does not copy them.
 DERIVED = ("edges", "members", "nodes", "topics", "backlog")
@@ -183,6 +183,22 @@ CREATE TABLE links (
   PRIMARY KEY (origin, target, kind)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX links_target ON links (target);  -- links are shown from both ends
+
+-- What was said or saved later that changes a saved memory, and where its text tells that; no references, as a turn
+-- becomes a memory, and both may be deleted and come back.
+CREATE TABLE later (
+  memory TEXT NOT NULL,
+  later TEXT NOT NULL,         -- a memory or a turn
+  start INTEGER NOT NULL,      -- of what tells of the change, in characters
+  size INTEGER NOT NULL,
+  sure REAL NOT NULL,
+  verdict TEXT NOT NULL DEFAULT '',  -- empty: nobody has decided; both: both hold
+  PRIMARY KEY (memory, later)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX later_statement ON later (later);
+CREATE TRIGGER later_edited AFTER UPDATE OF content ON memories WHEN old.content <> new.content BEGIN
+  DELETE FROM later WHERE memory = new.id OR later = new.id;
+END;
 
 CREATE TABLE operations (
   number INTEGER PRIMARY KEY AUTOINCREMENT,  -- their order; it never leaves the daemon, as it counts what others wrote

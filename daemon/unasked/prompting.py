@@ -8,11 +8,13 @@ rates it or the search says; and where the session has something surer already, 
 import math
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from memoryd.client.inert import make_inert
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
 from memoryd.daemon.agreement import claims
+from memoryd.daemon.agreement.changes import NEAR, find_change, find_common
 from memoryd.daemon.context.lines import (
     MOST_CHARS,
     CandidateTurn,
@@ -38,6 +40,8 @@ from memoryd.daemon.unasked import sureness
 from memoryd.daemon.unasked.starting import PREFERENCE, describe_saved, is_for_project, name_asker
 from memoryd.daemon.unasked.sureness import Measured
 
+CHANGED = "change:"  # before the id of a memory that a session was told of because a prompt changes it
+_CHANGED_WORDS = 10
 _CONSIDERED = 40  # hits of the search
 # The confidence of an answer is seldom above half: of a prompt that asks it counts as if this many hits had it.
 _ANSWERS = 4
@@ -58,7 +62,8 @@ _ASKS = "it asks, guesses or does not know"
 class PromptLines(NamedTuple):
     """The lines about a prompt, the surest first, with the state of the search that found them and its trace.
 
-    `rows` is what the search found, the nearest first; `left_out` says why one stays out, by id.
+    `rows` is what the search found, the nearest first; `left_out` says why one stays out, by id. `changed` is the line
+    on the saved memory that the prompt itself changes.
     """
 
     lines: list[ContextLine]
@@ -66,6 +71,7 @@ class PromptLines(NamedTuple):
     trace: Trace
     rows: list[Row]
     left_out: dict[str, str]
+    changed: list[ContextLine]
 
     def note_given(self, given: Sequence[ContextLine], new: Sequence[ContextLine], most: int) -> None:
         """Note in the trace which lines are given, of those that are new to the session, `most` at most."""
@@ -115,6 +121,7 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     retrieval, stages = pipeline.retrieve(sources, _build_search(call))
     took_ms = elapsed_ms(began_at)
     left_out: dict[str, str] = {}
+    changed = _find_changed(core, retrieval, call, ids)
     with core.store.reading() as connection:
         rated = _rate_all(core, connection, retrieval, call, left_out)
         had = [one for one in rated if one.is_among(ids)]
@@ -139,7 +146,32 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     )
     about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
-    return PromptLines(lines, retrieval.degraded, about, found, left_out)
+    lines = [line for line in lines if line.id not in {one.id for one in changed}]
+    return PromptLines(lines, retrieval.degraded, about, found, left_out, changed)
+
+
+def _find_changed(core: Core, retrieval: Retrieval, call: GetUnasked, ids: dict[str, bytes]) -> list[ContextLine]:
+    """Return a short line on the saved memory that a prompt says is changed, once a session."""
+    saved = [
+        (row, NEAR if candidate.similarity is None else candidate.similarity)
+        for candidate in retrieval.ranked
+        if (row := candidate.record) and _find_kind(row) == "saved" and _may_come_up(core, row, call)
+    ]
+    common = find_common([row.content for row, _ in saved])
+    found = [
+        (change.sure, near, row)
+        for row, near in saved
+        if f"{CHANGED}{row.id}" not in ids
+        and (change := find_change(row.content, call.prompt, (), near, "user", common))
+    ]
+    if not found:
+        return []
+    row = max(found, key=lambda one: one[:2])[2]
+    day = f"{datetime.fromtimestamp(row.created_at, UTC):%Y-%m-%d}"
+    words = make_inert(row.content).split()
+    told = " ".join(words[:_CHANGED_WORDS]) + (" …" if len(words) > _CHANGED_WORDS else "")
+    text = f"Saved on {day}; this prompt may change it: {told}"
+    return [ContextLine(row.id, row.row, row.content_hash, "", text, "the prompt seems to change it")]
 
 
 def _say_unsure(one: _Rated, needed: str) -> str:

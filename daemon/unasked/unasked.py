@@ -15,7 +15,7 @@ from memoryd.client.credentials.private import WHOLE
 from memoryd.client.protocol import GetUnasked, Unasked, UnaskedLine
 from memoryd.daemon.context import given
 from memoryd.daemon.context.counting import Counter, build_counter
-from memoryd.daemon.context.lines import ContextLine, FittedLines, Had, fit
+from memoryd.daemon.context.lines import ContextLine, FittedLines, Had, fit, tell_later
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
@@ -23,6 +23,7 @@ from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import TraceStore
 from memoryd.daemon.store import rows, turns
+from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.pauses import TurnPlace
 from memoryd.daemon.unasked import prompting, starting
 
@@ -40,6 +41,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     had, by = _read_had(core, ids), build_counter(core)
     degraded: list[str] = []
     trace, refused = "", None
+    told_as: dict[ContextLine, str] = {}
     if call.prompt == WHOLE:
         fitted = fit((), ("",), PROMPT_TOKENS, by)
     elif call.prompt.strip():
@@ -48,8 +50,9 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
             sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)
         new, most = _select_new(prompt.lines, had), core.config.hooks.prompt_lines
-        fitted = fit(new[:most], ("",), PROMPT_TOKENS, by)
+        fitted = fit([*prompt.changed, *_tell_later(core, call, new[:most])], ("",), PROMPT_TOKENS, by)
         prompt.note_given(fitted.lines, new, most)
+        told_as = {line: f"{prompting.CHANGED}{line.id}" for line in prompt.changed}  # once, and apart from the memory
         degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
         refused = None if call.touch else prompt.name_nearest()
     else:
@@ -66,7 +69,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
         refused=refused,
         took_ms=(time.perf_counter() - began) * 1000,
     )
-    return given.keep(core, call, [(line.id, line.key) for line in fitted.lines], result)
+    return given.keep(core, call, [(told_as.get(line, line.id), line.key) for line in fitted.lines], result)
 
 
 def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> FittedLines:
@@ -75,7 +78,14 @@ def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> FittedLines:
     pinned = [line for line in saved if line.heading == starting.PINNED]
     others = [line for line in saved if line.heading != starting.PINNED]
     lines = _select_new([*pinned, *latest[:1], *others, *latest[1:]], had)
-    return fit(lines, starting.HEADINGS, core.config.hooks.start_tokens, by)
+    return fit(_tell_later(core, call, lines), starting.HEADINGS, core.config.hooks.start_tokens, by)
+
+
+def _tell_later(core: Core, call: GetUnasked, lines: list[ContextLine]) -> list[ContextLine]:
+    """Return lines with what was said later that seems to change them."""
+    selection = Filter(core.store.namespaces.reach(call.namespace, call.reach))
+    with core.store.reading() as connection:
+        return tell_later(connection, lines, selection, core.clock())
 
 
 def _select_new(lines: Iterable[ContextLine], had: Had) -> list[ContextLine]:

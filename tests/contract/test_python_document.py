@@ -25,6 +25,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "resume_job": {"name": "absent"},
     "revoke_token": {"name": "absent"},
     "run_job": {"name": "absent"},
+    "settle_change": {"id": UNKNOWN, "verdict": "both"},
     "share": {"to": "acme"},
     "undo": {"operation": UNKNOWN},
     "update": {"id": UNKNOWN, "content": "x"},

@@ -38,9 +38,11 @@ def test_it_says_what_is_known_of_the_project(memctl: Memctl, fake: FakeDaemon) 
     )
     fake.replies |= {protocol.GetStats: counted(memories=3, turns=1), protocol.GetStatus: HEALTHY}
     fake.replies[protocol.GetLog] = protocol.SessionLog(sessions=[session])
+    fake.replies[protocol.ListChanges] = protocol.ChangedMemories(memories=[], total=2)
     assert memctl().out.splitlines() == [
         "api (~/api): 3 memories, 1 turn.",
         "  latest session  1970-01-01T00:01:00Z, 4 turns: Which cache do we use?",
+        "  changes         2 saved memories to settle: memctl changes",
         "  hooks           none; `memctl hooks install AGENT` adds them",
         'Next: memctl search "…", memctl log, memctl list. All commands: memctl --help',
     ]
@@ -52,7 +54,7 @@ def test_it_says_what_is_known_of_the_project(memctl: Memctl, fake: FakeDaemon) 
 
 def test_it_says_which_agents_have_hooks_and_what_to_do_where_nothing_is_kept(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {protocol.GetStats: counted(), protocol.GetLog: protocol.SessionLog(sessions=[])}
-    fake.replies[protocol.GetStatus] = HEALTHY
+    fake.replies |= {protocol.GetStatus: HEALTHY, protocol.ListChanges: protocol.ChangedMemories(memories=[], total=0)}
     memctl("hooks", "install", "codex", "--no-backfill")
     lines = memctl().out.splitlines()
     assert lines[0] == "api (~/api): nothing is kept yet."

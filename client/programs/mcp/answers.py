@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from memoryd.client.confidence import word_of
-from memoryd.client.inert import FRAME, describe_origin, make_inert
+from memoryd.client.inert import FRAME, describe_origin, make_inert, say_later
 from memoryd.client.programs.mcp.schemas import FoundMemory
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.protocol import Added, Hit, Memory
@@ -115,6 +115,7 @@ def _show_memory(memory: Memory, text: str, own: str) -> FoundMemory:
         text=text,
         confidence=word_of(memory.confidence) if isinstance(memory, Hit) else "",
         disagrees_with=tell_opposites(memory),
+        later=tell_later(memory),
     )
 
 
@@ -122,6 +123,11 @@ def tell_opposites(memory: Memory | Added) -> list[str]:
     """Return what a memory disagrees with: short ids, each with what that one says."""
     told = zip(memory.contradicts, memory.contradicts_texts, strict=False)
     return [f"{id[:ID_DIGITS]}: {make_inert(text)}" for id, text in told]
+
+
+def tell_later(memory: Memory) -> str:
+    """Return what was said or saved later that seems to change a memory; empty: nothing."""
+    return say_later(memory.later) if memory.later else ""
 
 
 def day(when: float) -> str:
@@ -133,7 +139,7 @@ def memory_line(memory: FoundMemory) -> str:
     """Return a memory as a line: date, short id, kind, namespace where it is another one, source, confidence, text."""
     place = "shared by all" if memory.namespace == ROOT else memory.namespace
     about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source, memory.confidence]))
-    note = "; ".join(f"disagrees with {other}" for other in memory.disagrees_with)
+    note = "; ".join(filter(None, [memory.later, *(f"disagrees with {other}" for other in memory.disagrees_with)]))
     return f"- {memory.date} [{about}] {memory.text}" + (f" ({note})" if note else "")
 
 

@@ -39,7 +39,10 @@ class Save(Arguments, kw_only=True):
     tags: Annotated[list[str], Meta(max_length=32)] = []
     project: ProjectName = ""
     expires_at: Annotated[str, Meta(description="ISO 8601 date after which it is of no use; left out: never")] = ""
-    supersedes: Annotated[str, Meta(description="id of the memory that this one replaces")] = ""
+    supersedes: Annotated[
+        Ids,
+        Meta(description="ids of memories that do not hold any more because this one does, such as a former decision"),
+    ] = []
 
 
 class SearchArguments(Arguments, kw_only=True):
@@ -109,13 +112,15 @@ class OneId(Arguments, kw_only=True):
 class Saved(Struct, kw_only=True):
     """Outcome of memory_save; `merged` means that it was known already.
 
-    `redacted` counts the credentials that were taken out before it was stored, by kind.
+    `nearest` is the saved memory that is nearest to it, which it may replace. `redacted` counts the credentials that
+    were taken out before it was stored, by kind.
     """
 
     id: str
     outcome: Literal["created", "merged"]
     namespace: str
     disagrees_with: list[str] = []
+    nearest: str = ""
     redacted: dict[str, int] = {}
 
 
@@ -123,7 +128,7 @@ class FoundMemory(Struct, kw_only=True, omit_defaults=True):
     """A memory, its text on one line and shortened where it is long; `date` is the day it came in.
 
     `namespace` is left out where it is the one asked for, and `/` for what all projects share. `confidence` of what was
-    found: likely, maybe or a guess.
+    found: likely, maybe or a guess. `later` was said or saved later and seems to change it.
     """
 
     id: str
@@ -134,6 +139,7 @@ class FoundMemory(Struct, kw_only=True, omit_defaults=True):
     namespace: str = ""
     confidence: str = ""
     disagrees_with: list[str] = []
+    later: str = ""
 
 
 class FoundMany(Struct, kw_only=True):
@@ -156,6 +162,7 @@ class Whole(Struct, kw_only=True, omit_defaults=True):
     tags: list[str] = []
     expires: str = ""
     superseded_by: str = ""
+    later: str = ""
     cut_from: int = 0
 
 
@@ -236,7 +243,7 @@ def parse_arguments(shape: type[S], arguments: Mapping[str, Any] | None) -> S:
         if (kind := kinds.get(field.get("type"))) and isinstance(text := present.get(name), str):
             with suppress(msgspec.DecodeError, RecursionError):
                 present[name] = value if isinstance(value := msgspec.json.decode(text), kind) else text
-            if name == "ids" and present[name] is text:
+            if name in ("ids", "supersedes") and present[name] is text:
                 present[name] = [text]
     try:
         return msgspec.convert(present, shape, strict=False)

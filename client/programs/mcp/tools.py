@@ -21,6 +21,7 @@ from memoryd.client.programs.mcp.answers import (
     memory_line,
     shorten_texts,
     show_memories,
+    tell_later,
     tell_opposites,
 )
 from memoryd.client.programs.mcp.session import ProjectSession
@@ -51,6 +52,9 @@ class Tool(NamedTuple):
     destroys: bool = False
 
 
+_REPLACES = "If that does not hold any more, save this once more with its id in supersedes."
+
+
 async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
     if arguments.expires_at and seconds(arguments.expires_at) <= time.time():
         raise Invalid(f"expires_at {arguments.expires_at!r} is past, so nothing would be found of it.")
@@ -68,6 +72,7 @@ async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
         outcome=added.outcome,
         namespace=added.namespace or ROOT,
         disagrees_with=tell_opposites(added),
+        nearest=f"{added.nearest[:ID_DIGITS]}: {make_inert(added.nearest_text)}" if added.nearest else "",
         redacted=added.redacted,
     )
     where = make_inert(added.namespace or "") or f"{ROOT} (shared by all)"
@@ -76,7 +81,9 @@ async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
         f"Saved in {where} as {saved.id}." if is_new else f"Known already in {where} as {saved.id}; it is up to date."
     )
     if saved.disagrees_with and not arguments.supersedes:
-        said += f" It disagrees with {'; '.join(saved.disagrees_with)}. Look whether it replaces that (supersedes)."
+        said += f" It disagrees with {'; '.join(saved.disagrees_with)}. {_REPLACES}"
+    elif saved.nearest and not arguments.supersedes:
+        said += f" The nearest saved memory is {saved.nearest}. {_REPLACES}"
     return ToolResult(said + _removed_text(added.redacted), saved)
 
 
@@ -152,6 +159,7 @@ def _show_whole(memory: Memory, text: str, kept: str) -> schemas.Whole:
         tags=[make_inert(str(tag)) for tag in tags] if isinstance(tags, list) else [],
         expires=iso(memory.expires_at) or "",
         superseded_by=(memory.superseded_by or "")[:ID_DIGITS],
+        later=tell_later(memory),
         cut_from=len(text) if kept != text else 0,
     )
 
@@ -287,7 +295,8 @@ TOOLS: Mapping[str, Tool] = {
     "memory_save": Tool(
         "Save a memory",
         "Remember one thing for later sessions: a decision and its reason, a preference, a correction, a lesson, a "
-        "fact that will matter again. Not for secrets, nor for what the code or its history says.",
+        "fact that will matter again. Where it changes something saved before, give the id of that in supersedes: the "
+        "old one is not told any more. Not for secrets, nor for what the code or its history says.",
         schemas.Save,
         schemas.Saved,
         _save,
@@ -296,7 +305,8 @@ TOOLS: Mapping[str, Tool] = {
     "memory_get": Tool("Read memories", "Read memories in full by id.", schemas.GetMany, schemas.GotMany, _get),
     "memory_update": Tool(
         "Change or rate a memory",
-        "Correct the text of a memory, or say whether it was useful.",
+        "Correct a slip in the text of a memory, or say whether it was useful. Save what changed as a new memory "
+        "(memory_save with supersedes).",
         schemas.UpdateArguments,
         schemas.Updated,
         _update,

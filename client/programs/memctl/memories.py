@@ -97,6 +97,9 @@ def _added_text(args: Namespace, added: protocol.Added) -> str:
         lines.append("Both are kept; it disagrees with:")
         lines += [f"  {line}" for line in disagreement_lines(*zip(*others, strict=True))]
         lines.append("To have it replace one: add it once more with --supersedes ID.")
+    elif added.nearest and not old:
+        lines.append(f"Nearest: {added.nearest[:8]}: {to_one_line(added.nearest_text)}")
+        lines.append("If this replaces it: add it once more with --supersedes ID.")
     if is_past(args.expires_at) and not args.pinned:
         lines.append(_EXPIRED)
     if not added.embedded:

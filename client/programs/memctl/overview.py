@@ -8,7 +8,7 @@ from typing import Any
 
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.errors import Unavailable
-from memoryd.client.methods import get_log
+from memoryd.client.methods import get_log, list_changes
 from memoryd.client.programs.hooks import installing
 from memoryd.client.programs.hooks.commands import check_state
 from memoryd.client.programs.hooks.hosts import HOSTS
@@ -35,6 +35,7 @@ def show_project(args: Namespace) -> None:
     try:
         with client_for(there, autostart=False) as client:
             stats = client.call(apply_options(there, stats_call()))
+            changed = client.call(apply_options(there, list_changes(limit=1))).total
             sessions = client.call(apply_options(there, get_log(limit=1))).sessions
             paused = paused_text(client.call(GetStatus()).pauses)
     except Unavailable:
@@ -49,11 +50,12 @@ def show_project(args: Namespace) -> None:
         "daemon": True,
         "memories": stats.memories,
         "turns": stats.turns,
+        "changes": changed,
         "latest_session": latest,
         "hooks": hooks,
         "observing": paused or "everything",
     }
-    show(args, known, lambda: "\n".join(_describe(namespace, stats, latest, hooks, paused)))
+    show(args, known, lambda: "\n".join(_describe(namespace, stats, changed, latest, hooks, paused)))
 
 
 def _place_options(args: Namespace, namespace: str) -> Namespace:
@@ -74,7 +76,7 @@ def _list_installed() -> dict[str, str]:
 
 
 def _describe(
-    namespace: str, stats: Stats, latest: LoggedSession | None, hooks: dict[str, str], paused: str
+    namespace: str, stats: Stats, changed: int, latest: LoggedSession | None, hooks: dict[str, str], paused: str
 ) -> Iterator[str]:
     kept = (
         count_stored(stats.memories, stats.turns, stats.by_tier)
@@ -85,6 +87,8 @@ def _describe(
     place = f" ({make_printable(shorten_home(project_root(os.getcwd())))})" if here else ""
     yield f"{paint(make_printable(namespace), 'bold')}{place}: {kept}."
     rows = [("latest session", _session_text(latest)), ("hooks", _hooks_text(hooks)), ("observing", paused)]
+    if changed:
+        rows.insert(1, ("changes", f"{count_text(changed, 'saved memory')} to settle: memctl changes"))
     yield format_fields([row for row in rows if row[1]])
     if stats.memories or stats.turns:
         yield 'Next: memctl search "…", memctl log, memctl list. All commands: memctl --help'

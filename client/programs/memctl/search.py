@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from memoryd.client.calls import search as search_call
 from memoryd.client.confidence import FLOOR, UNLIKELY, word_of
+from memoryd.client.inert import say_later
 from memoryd.client.programs.memctl.arguments import add_all_filters, add_id, add_query, parse_share, query_of
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import send
@@ -102,6 +103,8 @@ def hit_text(hit: Hit, query: str) -> str:
         shorten(f"disagrees with {line}", columns() - len(INDENT))
         for line in disagreement_lines(hit.contradicts, hit.contradicts_texts)
     ]
+    if hit.later:
+        lines.append(say_later(hit.later))
     content = f"\n{INDENT}".join(lines)
     head = GAP.join([paint(f"{hit.score:.3f}", "bold"), word_of(hit.confidence), paint(hit.id[:8], "cyan")])
     return f"{head}  {paint(about, 'dim')}\n{INDENT}{content}"

@@ -158,7 +158,13 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     turns.remove(connection, active.values())
     for turn in active.values():
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
-    for table, column in (("cognition", "id"), ("given", "memory"), ("heard", "key")):
+    for table, column in (
+        ("cognition", "id"),
+        ("given", "memory"),
+        ("heard", "key"),
+        ("later", "memory"),
+        ("later", "later"),
+    ):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
     thoughts.drop_empty(connection)
     changed = around.cut(connection, around.leave_out(texts))

@@ -2,7 +2,7 @@
 
 import { call, emit, fail, noteAll, own, run, say } from "../api.js";
 import { hold, release } from "../keys.js";
-import { about, aboutMemory, badge, button, choice, copy, count, danger, dim, draw, empty, field, go, head, html, link, list, loading, main, memories, named, number, part, place, Places, plain, problem, Rows, Safe, scope, short, show, useCall, useEffect, useKeys, useMarks, useNames, useOn, usePages, useRef, useReport, useReturn, useState, useStats } from "../ui.js";
+import { about, aboutMemory, badge, button, choice, copy, count, danger, dim, draw, empty, field, go, head, html, link, list, loading, main, memories, named, number, part, place, Places, plain, problem, Rows, Safe, scope, short, show, time, useCall, useEffect, useKeys, useMarks, useNames, useOn, usePages, useRef, useReport, useReturn, useState, useStats } from "../ui.js";
 
 const SORTS = [["created", "newest"], ["updated", "last changed"], ["accessed", "last read"], ["count", "most read"], ["importance", "importance"]];
 const MOST = 1000; // that are selected at once
@@ -87,6 +87,7 @@ export function One({ id, close }) {
       ${plan.copies.length > 0 && dim(`Copies of the database that still hold it: ${number(plan.copies.length)}; memctl erase --copies rewrites them.`)}
       <div class="acts">${button("Erase for good", eraseNow, danger)}${button("Keep it", () => setPlan(null))}</div></div>`}
     ${free && html`<${Tags} tags=${[memory.metadata.tags || []].flat()} send=${send} />`}
+    ${memory.later && part("Changed later?", html`<${Changed} memory=${memory} />`)}
     ${memory.contradicts.length > 0 && part("Disagrees with", memory.contradicts.map((other) => html`<${Other} key=${other} id=${other} mine=${id} />`))}
     ${more}`);
 }
@@ -95,6 +96,15 @@ function Tags({ tags, send }) {
   const [word, type] = useState(""), add = async (tag) => tag.trim() && (await send(`Tagged with ${tag.trim()}`, "tag", { tags: [tag.trim()] })) && type("");
   const drop = (tag) => send(`Removed the tag ${tag}`, "update", { metadata: { tags: tags.filter((other) => other !== tag) } });
   return html`<div class="acts">${tags.map((tag) => badge([plain(tag), " ", button("×", () => drop(tag), { class: "link", "aria-label": `Remove the tag ${tag}` })]))}${field("Add a tag", word, type, add, { size: 10 })}</div>`;
+}
+
+// What was said or saved later that seems to change a memory, and which of the two holds.
+const WHO = { user: "said by you", assistant: "said by an agent", "": "saved" };
+export function Changed({ memory: { id, later } }) {
+  const settle = (text, verdict, back) => run(text, "settle_change", { id, verdict, origin: "person", reach: "all" }, back);
+  const both = () => settle("Both hold", "both", () => settle("Open again", "open", both));
+  return html`<div class="text">${link(later.id, later.text)}</div>${about(time(later.at), WHO[later.role])}
+    <div class="acts">${button("The later one holds", () => settle("Replaced by the later one", "new"))}${button("Both hold", both)}</div>`;
 }
 
 function Other({ id, mine }) {

@@ -2,6 +2,7 @@
 
 import { call, fail, undoAll } from "../api.js";
 import { about, badge, button, choice, count, dim, empty, go, head, html, line, link, list, main, memories, number, place, Places, plain, problem, Report, Safe, scope, session, short, show, startOfDay, tabs, time, useCall, useEffect, useKeys, useMarks, useOn, useRef, useState, words } from "../ui.js";
+import { Changed } from "./memory.js";
 
 const PAGE = 100;
 const KINDS = [["add,add_many,complete_task,import", "added"], ["update,tag,feedback", "changed"], ["delete,forget,erase", "deleted"], ["share", "shared"], ["undo,redo", "undone"]];
@@ -20,10 +21,15 @@ const holds = (operations, id) => operations.some((one) => one.id === id);
 const undoable = (one) => !one.undone_by && one.kind !== "redo";
 
 const TABS = [["did", "What happened"], ["given", "What agents were given"]];
+const SETTLED = html`<p>Nothing is open: no saved memory seems to be changed by anything said or saved later.</p>`;
 export default function Today({ where: { query } }) {
-  const tab = query.get("tab") || "did", [ns, choose] = useState(""), all = tabs("Today", TABS, tab, (key) => go(key === "did" ? "/today" : `/today?tab=${key}`));
+  const tab = query.get("tab") || "did", [ns, choose] = useState(""), changes = useCall("list_changes", scope(ns, ns === "/" ? "exact" : "subtree"), { kinds: ["observed", "created", "updated", "deleted"] }), open = changes.value?.total;
+  const all = tabs("Today", [...TABS, ["changes", open ? `What holds now (${number(open)})` : "What holds now"]], tab, (key) => go(key === "did" ? "/today" : `/today?tab=${key}`));
+  if (tab === "changes") return html`${head("Today", html`<${Places} value=${ns} change=${choose} />`)}<div class="scroll">${all}${show(changes, ({ memories: open }) => (open.length ? list(open, change) : empty(SETTLED)))}</div>`;
   return tab === "given" ? html`<${Given} ns=${ns} choose=${choose} tabs=${all} />` : html`<${Done} ns=${ns} choose=${choose} tabs=${all} />`;
 }
+
+const change = (one) => html`<article class="hit" key=${one.id}>${link(one.id, one.content, { class: "text", "data-row": one.id })}${about(time(one.created_at), place(one.namespace))}<${Changed} memory=${one} /></article>`;
 
 // Useful, wrong, never again: what the last one would do is asked below the list.
 function Given({ ns, choose, tabs: all }) {

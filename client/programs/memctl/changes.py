@@ -1,0 +1,52 @@
+"""changes: the saved memories that something said or saved later seems to change, and saying what holds."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client import methods
+from memoryd.client.inert import say_later
+from memoryd.client.programs.memctl.arguments import add_reach, parse_limit
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.link import show_result
+from memoryd.client.programs.memctl.output import make_printable, paint
+from memoryd.client.programs.memctl.table import to_one_line
+from memoryd.client.protocol import ChangedMemories, Memory
+from memoryd.client.times import iso
+
+
+def _declare_changes(parser: ArgumentParser) -> None:
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--new", metavar="ID", help="the later one holds: it replaces the memory ID")
+    choice.add_argument("--both", metavar="ID", help="both hold: it is not asked again")
+    choice.add_argument("--open", metavar="ID", help="take --both back")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="memories shown (default: 20)")
+    add_reach(parser)
+
+
+def _show_changes(args: Namespace) -> None:
+    for verdict in ("new", "both", "open"):
+        if id := getattr(args, verdict):
+            show_result(args, methods.settle_change(id, verdict, origin="person"), lambda settled: settled.message)
+            return
+    show_result(args, methods.list_changes(args.limit), _text, lambda page: page.memories)
+
+
+def _text(page: ChangedMemories) -> str:
+    if not page.memories:
+        return "Nothing saved seems to be changed by anything later."
+    lines = [line for memory in page.memories for line in _lines(memory)]
+    if page.total > len(page.memories):
+        lines.append(f"… and {page.total - len(page.memories):,} more")
+    lines.append("The later one holds: memctl changes --new ID. Both hold: memctl changes --both ID.")
+    return "\n".join(lines)
+
+
+def _lines(memory: Memory) -> list[str]:
+    about = f"{paint(memory.id[:8], 'cyan')}  {(iso(memory.created_at) or '')[:10]}  {to_one_line(memory.content)}"
+    return [about, f"  {make_printable(say_later(memory.later))}"] if memory.later else [about]
+
+
+COMMANDS = {
+    "changes": Command(
+        _declare_changes, _show_changes, "  memctl changes\n  memctl changes --new 3f9a\n  memctl changes --both 81c2"
+    )
+}

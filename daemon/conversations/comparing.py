@@ -1,0 +1,155 @@
+"""Comparing: which saved memories a turn, or a memory that was just added, changes.
+
+Each is compared once, in the background, with what was saved on purpose before it and is seen from its namespace: the
+nearest ones by their vectors, in words by `agreement/changes`. A person who refuses something takes back what the turns
+just before it would have changed.
+
+Threads: the extraction worker's. `step` may be called by others; it does one small batch at a time.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from memoryd.daemon.agreement import changes
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import later, links, queries, rows, turns, vectors
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.later import Pair
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.writer import Transaction
+
+JOB = "compare"
+_BATCH = 4
+_MOST_SAVED = 500  # the latest
+_NEAREST = 24  # memories whose words are compared
+_BEFORE = 2  # turns of the session that say what a turn is about
+_REFUSED = 3  # turns that a refusal takes back
+_AS_NEAR = 0.15  # memories that one sentence changes are at most so much farther than the nearest of them
+_MOST_CHANGED = 3  # by one sentence
+
+
+class _Statement(NamedTuple):
+    """What is compared: a turn, with the turns just before it, or a memory, whose role is empty."""
+
+    id: str
+    namespace: int
+    at: float
+    role: str
+    text: str
+    before: list[turns.StoredTurn]
+    is_refused: bool = False  # by what was said just after it
+
+
+class _Found(NamedTuple):
+    row: int
+    change: changes.Change
+    near: float
+
+
+def step(core: Core) -> bool:
+    """Compare one batch of turns and added memories; return whether there were any."""
+    if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
+        return False
+    with core.store.reading() as connection:
+        keys = turns.read_asked(connection, JOB, _BATCH)
+        if not keys:
+            return False
+        statements = _read(core, connection, keys)
+        pairs = [pair for one in statements if not one.is_refused for pair in _find_pairs(core, connection, one)]
+    refused = [
+        before.key for one in statements if one.role == "user" and changes.is_refusal(one.text) for before in one.before
+    ]
+
+    def write(transaction: Transaction) -> None:
+        later.add(transaction.connection, pairs)
+        later.remove_said(transaction.connection, refused)
+        turns.remove_jobs(transaction.connection, keys, JOB)
+
+    core.store.write(write).result()
+    return True
+
+
+def _read(core: Core, connection: Connection, keys: Sequence[str]) -> list[_Statement]:
+    """Return what some keys stand for."""
+    recent = turns.read_keys(connection, keys)
+    statements = [
+        _Statement(one.key, one.namespace, one.created_at, one.role, one.content, []) for one in recent.values()
+    ]
+    for row in rows.read_ids(connection, [key for key in keys if key not in recent]).values():
+        role = str(msgspec.json.decode(row.metadata).get("role", "")) if row.turns else ""
+        statements.append(_Statement(row.id, row.namespace, row.created_at, role, row.content, []))
+    said = core.active.list_turns(frozenset(one.namespace for one in recent.values()))[::-1]
+    return [_place(one, recent[one.id], said) if one.id in recent else one for one in statements]
+
+
+def _place(one: _Statement, turn: turns.StoredTurn, said: Sequence[turns.StoredTurn]) -> _Statement:
+    """Return a turn with what was said around it in its session."""
+    others = [other for other in said if other.session == turn.session and other.role != "tool"]
+    before = [other for other in others if other.id < turn.id]
+    after = [other for other in others if other.id > turn.id]
+    is_refused = any(other.role == "user" and changes.is_refusal(other.content) for other in after[:_REFUSED])
+    return one._replace(before=before[-_REFUSED:], is_refused=is_refused)
+
+
+def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pair]:
+    """Return what a statement changes, the nearest memories of each of its sentences."""
+    reached = core.store.namespaces.reach(core.store.namespaces.name(one.namespace), None)
+    saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), "saved", _MOST_SAVED))
+    if not saved:
+        return []
+    texts = [turn.content for turn in one.before[-_BEFORE:]]
+    near = _measure(core, connection, [one.text, *texts[-1:]], list(saved))
+    chosen = sorted(saved, key=lambda row: -near[row])[:_NEAREST]
+    common = changes.find_common(saved.values())
+    found = [
+        _Found(row, change, near[row])
+        for row in chosen
+        if (change := changes.find_change(saved[row], one.text, texts, near[row], one.role, common))
+    ]
+    by_row = rows.read_rows(connection, [each.row for each in found])
+    found = [each for each in found if each.row in by_row and _is_before(by_row[each.row], one)]
+    pairs = [
+        Pair(by_row[each.row].id, one.id, each.change.start, each.change.size, each.change.sure)
+        for each in found
+        if each in _choose([other for other in found if other.change.start == each.change.start])
+    ]
+    if not one.role:  # two statements that surely contradict each other were found when it was added
+        known = {pair.memory for pair in pairs}
+        against = rows.read_ids(connection, links.find_contradicted(connection, one.id)).values()
+        pairs += [
+            Pair(row.id, one.id, 0, len(one.text), 1.0)
+            for row in against
+            if row.id not in known and not row.turns and _is_before(row, one)
+        ]
+    return pairs
+
+
+def _is_before(row: Row, one: _Statement) -> bool:
+    return row.id != one.id and row.created_at <= one.at
+
+
+def _choose(found: Sequence[_Found]) -> list[_Found]:
+    """Return which of the memories that a sentence seems to change it surely does: the nearest."""
+    best = max(found, key=lambda each: (each.change.sure, each.near))
+    alike = [each for each in found if each.change.sure == best.change.sure and each.near >= best.near - _AS_NEAR]
+    return sorted(alike, key=lambda each: -each.near)[:_MOST_CHANGED]
+
+
+def _measure(core: Core, connection: Connection, texts: Sequence[str], saved: Sequence[int]) -> dict[int, float]:
+    """Return for each memory the cosine with the nearest of some texts; without a vector all are near enough."""
+    near = dict.fromkeys(saved, changes.NEAR)
+    generation = core.embedding.active
+    if generation is None:
+        return near
+    known = vectors.find(connection, generation.model, [vectors.text_hash(text) for text in texts])
+    if not known:
+        return near
+    numbers, matrix = generation.read_exact(connection, saved)
+    if numbers:
+        cosines = (matrix @ np.stack(list(known.values())).T).max(axis=1)
+        near |= dict(zip(numbers, map(float, cosines), strict=True))
+    return near

@@ -1,0 +1,93 @@
+"""What was said or saved later that changes a saved memory: pairs, and what somebody decided of them.
+
+A pair names ids alone, and where in the later text the change is told. It counts while both are there: a deleted
+statement takes nothing back that an undo could not bring again, and an edit of either ends the pair (a trigger).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.client.protocol import LaterStatement
+from memoryd.daemon.store.filters import ALIVE, alive_values
+
+BOTH = "both"  # the verdict that both hold
+SHOWN_CHARS = 200  # of what tells of the change
+_SURE = 0.7  # what is surer than that comes before what is newer
+_PART = "substr(m.content, l.start + 1, l.size)"
+
+
+class Pair(NamedTuple):
+    """A saved memory and a later statement, by their ids, where its text tells of the change, and how sure that is."""
+
+    memory: str
+    later: str
+    start: int
+    size: int
+    sure: float
+
+
+def add(connection: apsw.Connection, pairs: Iterable[Pair]) -> None:
+    """Note pairs; one that is known keeps its verdict."""
+    sql = "INSERT OR IGNORE INTO later (memory, later, start, size, sure) VALUES (?, ?, ?, ?, ?)"
+    connection.executemany(sql, pairs)
+
+
+def remove_said(connection: apsw.Connection, ids: Sequence[str]) -> None:
+    """Forget what some statements change: it was refused after them."""
+    connection.executemany("DELETE FROM later WHERE later = ? AND verdict = ''", ((id,) for id in ids))
+
+
+def settle(connection: apsw.Connection, memory: str, verdict: str) -> list[str]:
+    """Set the verdict on all that came after a memory; return the ids of what that changed."""
+    sql = "UPDATE later SET verdict = ?2 WHERE memory = ?1 AND verdict <> ?2 RETURNING later"
+    return [str(id) for (id,) in connection.execute(sql, (memory, verdict)).fetchall()]
+
+
+def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: float) -> dict[str, LaterStatement]:
+    """Return by id the newest statement that changes a memory, of those whose verdict is open.
+
+    What does not lie in the `reached` namespaces (an SQL condition on `m`), or is not alive at `now`, changes nothing.
+    """
+    if not ids:
+        return {}
+    found: Any = connection.execute(
+        "WITH l AS (SELECT * FROM later WHERE verdict = '' AND memory IN (SELECT value FROM json_each(?1)))"
+        f" SELECT l.memory, l.sure, m.id, m.created_at,"
+        f" iif(m.turns, coalesce(m.metadata ->> '$.role', ''), ''), {_PART}"
+        f" FROM l CROSS JOIN memories m ON m.id = l.later AND {reached} AND {ALIVE}"
+        f" UNION ALL SELECT l.memory, l.sure, m.key, m.created_at, m.role, {_PART}"
+        f" FROM l CROSS JOIN turns m ON m.key = l.later AND {reached}",
+        (msgspec.json.encode(list(ids)).decode(), *alive_values(now)),
+    )
+    best: dict[str, tuple[tuple[bool, float], LaterStatement]] = {}
+    for memory, sure, id, at, role, text in found:
+        order = sure >= _SURE, at
+        if memory not in best or order > best[memory][0]:
+            best[memory] = order, LaterStatement(id=id, at=at, role=role, text=_shorten(text))
+    return {memory: statement for memory, (_, statement) in best.items()}
+
+
+def list_changed(connection: apsw.Connection, reached: str, now: float) -> list[str]:
+    """Return the ids of the memories within reach, alive at `now`, that have a pair without a verdict."""
+    sql = (
+        "SELECT DISTINCT l.memory FROM later l CROSS JOIN memories m ON m.id = l.memory"
+        f" WHERE l.verdict = '' AND {reached} AND {ALIVE} ORDER BY m.created_at DESC"
+    )
+    return [str(id) for (id,) in connection.execute(sql, alive_values(now))]
+
+
+def find_memories(connection: apsw.Connection, prefix: str, reached: str) -> list[str]:
+    """Return the ids of the memories within reach of which it, or a later statement, has an id with a prefix."""
+    sql = (
+        "SELECT DISTINCT l.memory FROM later l CROSS JOIN memories m ON m.id = l.memory"
+        f" WHERE (l.memory GLOB ?1 OR l.later GLOB ?1) AND {reached}"
+    )
+    return [str(id) for (id,) in connection.execute(sql, (f"{prefix}*",))]
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 2].rsplit(' ', 1)[0]} …"
