@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pattern_attacks import attacks
-from pattern_probing import Bound, defect
+from pattern_timing import Bound, find_slow_text
 
 from each import each
 from memoryd.client.credentials import redact
@@ -24,6 +23,8 @@ from memoryd.client.wording import Wording
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import asking, digesting, rating
 from memoryd.daemon.workspaces import editing
+
+pytestmark = pytest.mark.slow
 
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
 # beginnings; the first row that fits counts.
@@ -88,52 +89,35 @@ PUMPS = (
 )
 
 
-@pytest.mark.slow
 @each("name", CATASTROPHES)
 def test_a_pattern_that_backtracks_far_is_found(name: str) -> None:
     pattern, method = CATASTROPHES[name]
-    assert defect(re.compile(pattern), [method])
+    assert find_slow_text(re.compile(pattern), [method])
 
 
 @each("name", LINEAR)
 def test_a_pattern_in_linear_time_is_left_alone(name: str) -> None:
     pattern, method = LINEAR[name]
-    assert defect(re.compile(pattern), [method], rounds=2) is None
+    assert find_slow_text(re.compile(pattern), [method]) is None
 
 
-@pytest.mark.slow
-def test_a_bounded_pattern_may_be_as_slow_as_its_longest_text_allows() -> None:
-    assert defect(re.compile(r"\s+$"), ["search"], chars=300) is None
-    assert defect(re.compile(r"\s+$"), ["search"], chars=8_000)
-
-
-def test_the_attacks_on_a_pattern_are_always_the_same() -> None:
-    pattern = re.compile(r"(?P<quote>[\"'])x+(?P=quote)|[^abc]{3,}(?=y)|(?<!z)w*?$")
-    assert list(attacks(pattern, 2)) == list(attacks(pattern, 2))
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(1800)  # the process has a limit of its own, of processor time
 def test_no_pattern_takes_much_longer_than_its_text_is_long() -> None:
-    """Every pattern that a module has, in tables too; a defect is told with the pattern's name and the text."""
-    told = _probe()
+    """Every pattern that a module has, in tables too."""
+    command = [sys.executable, str(Path(__file__).with_name("pattern_timing.py")), json.dumps(REVIEWED)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # its last line names a pattern that hung
+    told = [json.loads(line) for line in done.stdout.splitlines()]
     assert told[0]["patterns"] > 200
-    assert told[0]["missed"] == [], "compiled at import, but in no global: where nobody probes it"
+    assert told[0]["missed"] == [], "compiled at import, but in no global: where nobody tries it"
     assert told[-1] == {"unused": []}, f"told last: {told[-1]}"
     assert set(told[0]["built"]) == set(BUILT), "functions that make patterns: give some of theirs in BUILT"
-    defects = [f"{row['name']}: {row['defect']}" for row in told if "defect" in row]
-    assert not defects, "\n".join(defects)
-
-
-def _probe() -> list[dict[str, Any]]:
-    command = [sys.executable, str(Path(__file__).with_name("pattern_probing.py")), json.dumps(REVIEWED), "3"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # its last line names a pattern that hung
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    slow = [f"{row['name']}: {row['slow']}" for row in told if "slow" in row]
+    assert not slow, "\n".join(slow)
 
 
 @each("name", BUILT)
 def test_a_pattern_that_a_function_makes_is_linear(name: str) -> None:
-    assert [found for pattern in BUILT[name] if (found := defect(re.compile(pattern), ["match"]))] == []
+    assert [found for pattern in BUILT[name] if (found := find_slow_text(re.compile(pattern), ["match"]))] == []
 
 
 HOSTILE = [

@@ -1,0 +1,159 @@
+"""How long the patterns of the project take on hostile texts: a process of its own, so that none can hang a test.
+
+A text is hostile if a match seems near all along and fails at its end: parts of what a pattern matches, repeated.
+Prints a line of JSON with the name of each pattern as its turn comes, and one more with the text that takes too long.
+"""
+
+import json
+import re
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import InvalidArgument, Unsatisfiable
+
+CHARS = 10_000  # of a text; the square of them takes a tenth of a second at least
+LIMIT_S = 0.06  # of processor time for one text; what is linear takes half of that at most
+ALL_S = 400  # of processor time for all patterns; the process ends then
+_PUMPS = [*".: 1aA-_/\n([\"`'=<", "a ", "a.", "1.", ". ", "\n ", "a:1 "]
+_ENDS = ("\0", " x")
+_SAMPLES, _SAMPLE_CHARS = 3, 12
+
+
+class Bound(NamedTuple):
+    """How the patterns of a name are used, and the longest text that they are given."""
+
+    methods: tuple[str, ...]
+    chars: int = CHARS
+
+
+class _TooLate(Exception):
+    pass
+
+
+def _stop(*_: Any) -> None:
+    raise _TooLate
+
+
+def find_slow_text(pattern: re.Pattern[str], methods: Iterable[str], chars: int = CHARS) -> str | None:
+    """Return what takes a method longer than `LIMIT_S`, three times running; None if nothing does."""
+    signal.signal(signal.SIGVTALRM, _stop)
+    pumps = {("", pump): None for pump in _PUMPS} | dict.fromkeys(_list_parts(pattern))
+    for method in methods:
+        for beginning, pump in pumps:
+            for end in _ENDS:
+                text = (beginning + pump * (chars // len(pump)))[: chars - len(end)] + end
+                if all(_measure_s(getattr(pattern, method), text) > LIMIT_S for _ in range(3)):
+                    return f"{method} of {beginning!r}, {pump!r} again and again, {end!r}"
+    return None
+
+
+def _measure_s(method: Callable[[str], Any], text: str) -> float:
+    """Return the processor time of a method; where it takes long, it is ended, as the engine looks for signals."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, 4 * LIMIT_S)
+    began = time.thread_time()
+    try:
+        found = method(text)
+        if isinstance(found, Iterator):
+            for _ in found:
+                pass
+    except _TooLate:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return time.thread_time() - began
+
+
+def _list_parts(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Yield beginnings of texts that a pattern matches with the character that follows, and as what is repeated."""
+    for sample in _match_samples(pattern):
+        for at in range(len(sample)):
+            yield from ((sample[:at], sample[at]), ("", sample[: at + 1]), ("", f"-{sample[: at + 1]}"))
+
+
+def _match_samples(pattern: re.Pattern[str]) -> list[str]:
+    """Return some texts that a pattern matches, the same ones each time; none for some that look around themselves."""
+    for characters in (st.characters(codec="ascii"), st.characters()):
+        with suppress(InvalidArgument, Unsatisfiable):
+            return _draw(st.from_regex(pattern, fullmatch=True, alphabet=characters))
+    return []
+
+
+def _draw(strategy: st.SearchStrategy[str]) -> list[str]:
+    found: list[str] = []
+
+    @settings(
+        max_examples=_SAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def note(text: str) -> None:
+        found.append(text[:_SAMPLE_CHARS])
+
+    note()
+    return found
+
+
+def main() -> None:
+    """Try every pattern; the reviewed bounds come as JSON in the first argument."""
+    resource.setrlimit(resource.RLIMIT_CPU, (ALL_S, ALL_S))
+    compiled = _note_compiled()
+    import pattern_finding
+
+    reviewed = {name: Bound(*bound) for name, bound in json.loads(sys.argv[1]).items()}
+    every = pattern_finding.patterns()
+    missed = compiled - {(one.pattern.pattern, one.pattern.flags) for one in every}
+    _tell(patterns=len(every), missed=sorted(missed), built=sorted(pattern_finding.built_in_functions()))
+    unused = set(reviewed)
+    for one in every:
+        row = next((row for row in reviewed if any(name.startswith(row) for name in one.names)), "")
+        unused.discard(row)
+        bound = reviewed.get(row, Bound(one.methods))
+        _tell(name=one.names[0])
+        if slow := find_slow_text(one.pattern, bound.methods, bound.chars):
+            _tell(name=one.names[0], slow=slow)
+    _tell(unused=sorted(unused))
+
+
+def _note_compiled() -> set[tuple[str, int]]:
+    """Note from now on which patterns modules of memoryd compile as they are imported."""
+    compiled: set[tuple[str, int]] = set()
+    compile = re._compile  # type: ignore[attr-defined]
+    from memoryd.client import patterns
+
+    def noting(pattern: Any, flags: int) -> Any:
+        made = compile(pattern, flags)
+        frame: Any = sys._getframe(1)
+        while frame and frame.f_globals["__name__"] == "re":
+            frame = frame.f_back
+        if frame.f_globals["__name__"].startswith("memoryd.") and isinstance(made.pattern, str):
+            compiled.add((made.pattern, made.flags))
+        return made
+
+    def noting_late(pattern: patterns.LatePattern, text: str, flags: int) -> None:
+        made = compile(text, int(flags))
+        compiled.add((made.pattern, made.flags))
+        begin(pattern, text, flags)
+
+    re._compile = noting  # type: ignore[attr-defined]
+    begin = patterns.LatePattern.__init__
+    patterns.LatePattern.__init__ = noting_late  # type: ignore[method-assign]
+    return compiled
+
+
+def _tell(**fields: Any) -> None:
+    print(json.dumps(fields), flush=True)
+
+
+if __name__ == "__main__":
+    main()
