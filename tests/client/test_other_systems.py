@@ -60,7 +60,7 @@ def test_help_and_version_are_printed(system: str) -> None:
         assert "mem" in done.stdout
 
 
-@each("words", [["up"], ["search", "x"], ["hook", "claude-code", "Stop"], ["mcp"], ["doctor"]])
+@each("words", [["search", "x"], ["hook", "claude-code", "Stop"], ["mcp"]])
 @each("system", SYSTEMS)
 def test_a_command_says_in_one_sentence_what_works(system: str, words: list[str]) -> None:
     done = run(RUN, system, *words)

@@ -8,14 +8,11 @@ from fake_daemon import Memctl
 from memoryd.client.programs.memctl.memories import feedback_text
 from memoryd.client.protocol import Usefulness
 from waiting import wait_until
-from workbench import Process
+
+with_daemon = pytest.mark.usefixtures("process")
 
 
-@pytest.fixture(autouse=True)
-def _process(process: Process) -> None:
-    """Have a real daemon at the usual place."""
-
-
+@with_daemon
 def test_feedback_is_noted_shown_and_taken_back(memctl: Memctl) -> None:
     added = memctl("add", "The market has plums on Monday", "--json").json["id"]
     noted = memctl("feedback", added[:6], "--useless", "--note", "it moved to Friday")
@@ -32,12 +29,14 @@ def test_feedback_is_noted_shown_and_taken_back(memctl: Memctl) -> None:
     assert memctl("get", added[:6], "--json").json["usefulness"] is None
 
 
+@with_daemon
 def test_one_of_the_two_must_be_said(memctl: Memctl) -> None:
     for words in ([], ["--useful", "--useless"]):
         assert memctl("feedback", "abcd", *words).code == 2
     assert memctl("feedback", "abcd", "--useful").code == 1
 
 
+@with_daemon
 def test_json_is_the_whole_change(memctl: Memctl) -> None:
     added = memctl("add", "The market has plums on Monday", "--json").json["id"]
     changed = memctl("feedback", added, "--useful", "--json").json
@@ -50,6 +49,7 @@ def test_a_phrase_for_every_sum() -> None:
     assert feedback_text(made) == "useful to 2 callers, useless to 1 caller, cited 3 times (score ×1.100)"
 
 
+@with_daemon
 def test_that_it_was_read_meanwhile_is_no_part_of_a_change(memctl: Memctl) -> None:
     added = memctl("add", "The market has plums on Monday", "--json").json["id"]
     wait_until(lambda: memctl("get", added, "--json").json["access_count"] > 0)

@@ -29,7 +29,7 @@ def server() -> Iterator[ModelServer]:
         yield made
 
 
-@pytest.mark.parametrize("quiet_s", [0.05, 30.0])
+@pytest.mark.parametrize("quiet_s", [0.05, pytest.param(30.0, marks=pytest.mark.slow)])
 def test_a_stop_is_prompt_and_keeps_what_waited(folder: Path, server: ModelServer, quiet_s: float) -> None:
     process: Any = Process(folder, CONFIG.format(url=server.url, quiet_s=quiet_s)).start()
     with process.client() as client:

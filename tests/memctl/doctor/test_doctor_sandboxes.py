@@ -53,8 +53,7 @@ def keep_in(data: Path, text: str) -> None:
     run.stop()
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("first", ["the editor's", "another"])
+@pytest.mark.parametrize(("shell", "first"), list(zip(SHELLS, ["the editor's", "another"], strict=True)))
 def test_an_editors_terminal_and_another_shell_have_one_memory(shell: str, first: str, home: Path) -> None:
     order = [shell, ""] if first == "the editor's" else ["", shell]
     try:

@@ -19,15 +19,11 @@ from memoryd.client.programs.doctor.settings import check_configuration
 from memoryd.client.protocol import GetStats, LlmUsage
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [("nonsense", "is wrong"), ("[serve]\nx = 1\n", "serve"), ("[tiers]\nring = 0\n", "ring")],
-)
-def test_a_configuration_that_is_wrong_is_explained(doctor: Doctor, folder: Path, text: str, told: str) -> None:
+def test_a_configuration_that_is_wrong_is_explained(doctor: Doctor, folder: Path) -> None:
     assert doctor("configuration")["configuration"]["message"] == "no file, the defaults hold"
-    (folder / "config.toml").write_text(text)
+    (folder / "config.toml").write_text("[tiers]\nring = 0\n")
     found = doctor("configuration")["configuration"]
-    assert (found["state"], told in found["message"]) == ("fail", True)
+    assert (found["state"], "ring" in found["message"]) == ("fail", True)
     assert found["message"].startswith(f"The configuration {folder / 'config.toml'} is wrong: ")
     assert found["fix"].endswith(f" {folder / 'config.toml'}")
 
