@@ -39,7 +39,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 @pytest.mark.timeout(600)
 def test_every_turn_is_in_exactly_one_place_and_found(play: Play) -> None:
     played = play(undone_sweeps=0.05)
@@ -60,7 +60,7 @@ def test_a_quarter_with_crashes_and_small_tiers_keeps_every_turn(play: Play) -> 
     assert not any(kind.startswith("dropped") for kind in kinds)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 @pytest.mark.timeout(900)  # three seasons, one after the other
 def test_the_same_workload_gives_the_same_memory_also_with_kills_and_restarts(play: Play) -> None:
     first, second, cut = play(days=SEASON), play(days=SEASON), play(days=SEASON, restarts=(5, 30, 31))
@@ -69,7 +69,7 @@ def test_the_same_workload_gives_the_same_memory_also_with_kills_and_restarts(pl
     cut.finish()
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_every_sweep_can_be_undone_and_done_again_exactly(play: Play) -> None:
     played = play(days=SEASON, undone_sweeps=1.0)
     assert played.sweeps_undone > 20
