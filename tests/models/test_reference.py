@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 from small_encoders import SMALL_ENCODERS, SmallEncoder, make_ids, write_encoder
 
-from each import each
 from memoryd.models.convert.convert import convert
 from memoryd.models.session import open_session
 
@@ -28,7 +27,7 @@ def embed_all(encoder: SmallEncoder, folder: Path) -> list[NDArray[np.float32]]:
     return [session.run(None, {"input_ids": np.array([ids], np.int64)})[0][0] for ids in make_ids(encoder)]
 
 
-@each("name", SMALL_ENCODERS)
+@pytest.mark.parametrize("name", SMALL_ENCODERS)
 def test_each_family_gives_the_vectors_of_the_reference(name: str, tmp_path: Path) -> None:
     encoder = SMALL_ENCODERS[name]
     vectors = embed_all(encoder, tmp_path)
