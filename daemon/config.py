@@ -66,16 +66,13 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What agents are told though they did not ask, at a session's start and beside a prompt."""
 
-    start_tokens: Annotated[NonNegativeInt, "tokens at a session's start at most; 0: nothing"] = 400
+    start_tokens: Annotated[NonNegativeInt, "tokens at a session's start at most; 0: nothing"] = 1500
     prompt_lines: Annotated[NonNegativeInt, "lines beside a prompt at most; 0: none"] = 3
     prompt_floor: Annotated[
         UnitShare,
         "how sure it must be that a memory is about a prompt, 0.15 more for a second line; lower: more comes up, and"
         " less often right",
     ] = 0.4
-    only: Annotated[
-        list[str], "only what is `pinned`, a `turn`, or of one of these types, such as decision; empty: all"
-    ] = field(default_factory=list)
 
 
 class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):

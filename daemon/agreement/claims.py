@@ -76,10 +76,10 @@ _DENIED = compile_late(
     r"|(?:刚才|之前).{0,8}(?:不对|猜错|错)|\bthat was (?:wrong|a mistake)\b|\bgeirrt\b|\bje me suis trompée?\b",
     2,
 )
-# How a turn begins that agrees to what was proposed.
-_AGREED = compile_late(
-    r"(?:yes|yeah|yep|yup|sure|agreed|exactly|ok(?:ay)?|do (?:it|that)|go ahead|ja|genau|einverstanden|oui|d'accord)\b"
-    r"|好|可以|是的|对",
+# What a sentence has that says what is still to be done.
+_OPEN = compile_late(
+    r"\b(?:open|to ?do|pending|outstanding|not (?:yet|done|finished)|yet to|still (?:to|missing|needs?|open|fails?)"
+    r"|remain(?:s|ing)?|left to|next(?: step)?|offen|noch (?:nicht|zu|offen)|reste|pendiente)\b",
     2,
 )
 # How a sentence begins that says that something was not there or not known, which it soon may be.
@@ -96,7 +96,6 @@ _NOT_YET = compile_late(
 _DENIAL_CHARS = 160  # of a message's beginning
 _TAKEN_BACK_WITHIN = 2  # messages after it
 _REPEATED_WORDS, _REPEATED = 2, 0.3  # of a user's sentence that an agent takes up, in number and as a share
-_SAME = 0.6  # of the words of a sentence that a text says again
 _LEAST_CHARS = 12  # of what is worth a line
 
 
@@ -182,15 +181,9 @@ def find_stems(text: str) -> frozenset[str]:
     return frozenset(map(reading.stem, condensing.find_words(text)))
 
 
-def agrees(text: str) -> bool:
-    """Return whether a user's turn begins with a word of assent, so that what is agreed was said by somebody else."""
-    return bool(_AGREED.match(text))
-
-
-def is_echoed(sentence: str, text: str) -> bool:
-    """Return whether a text says most of what a sentence says."""
-    words = find_stems(sentence)
-    return len(words & find_stems(text)) >= _SAME * len(words)
+def is_open(sentence: str) -> bool:
+    """Return whether a sentence says that something is still to be done."""
+    return bool(_OPEN.search(sentence))
 
 
 def list_changes(sentences: Iterable[str]) -> list[str]:

@@ -98,7 +98,8 @@ class Had:
         whole = _normalise(text)
         if whole in self._texts or any(one in whole for one in self._sentences):
             return True
-        return any(one in had for had in self._texts for one in _list_telling(text))
+        parts = _list_telling(text)
+        return any(one in had for had in self._texts for one in parts)
 
 
 def _normalise(text: str) -> str:
@@ -174,31 +175,23 @@ def find_outdated(connection: Connection, candidates: Sequence[Row], selection: 
     }
 
 
-def fit(lines: Sequence[ContextLine], headings: Sequence[str], max_tokens: int, by: Counter) -> FittedLines:
-    """Return the text of the lines that fit into a budget, the first ones first; they stand under their headings."""
-    spent = by.count(FRAME[0]) + by.count(FRAME[1])
+def fit(lines: Sequence[ContextLine], max_tokens: int, by: Counter) -> FittedLines:
+    """Return the text of the lines that fit into a budget, the first ones first."""
+    spent = by.count("".join(FRAME))
     chosen: list[ContextLine] = []
     for line in lines:
-        cost = by.count(_write(line))
-        if line.heading and line.heading not in {one.heading for one in chosen}:
-            cost += by.count(f"{line.heading}:\n")
+        cost = by.count(write_line(line))
         if spent + cost <= max_tokens:
             chosen.append(line)
             spent += cost
     while chosen:
-        text = FRAME[0]
-        for heading in headings:
-            part = [line for line in chosen if line.heading == heading]
-            text += (f"{heading}:\n" if part and heading else "") + "".join(map(_write, part))
-        text += FRAME[1]
-        tokens = by.count(text)
-        if tokens <= max_tokens:
-            return FittedLines(
-                text, tokens, [line for heading in headings for line in chosen if line.heading == heading]
-            )
+        text = f"{FRAME[0]}{''.join(map(write_line, chosen))}{FRAME[1]}"
+        if (tokens := by.count(text)) <= max_tokens:
+            return FittedLines(text, tokens, chosen)
         chosen.pop()  # tokens of a whole need not be the sum of those of its lines
     return FittedLines("", 0, [])
 
 
-def _write(line: ContextLine) -> str:
+def write_line(line: ContextLine) -> str:
+    """Return a line as it stands in a text."""
     return f"- [{line.id[:8]}] {line.text}{line.note and f' ({line.note})'}\n"

@@ -34,6 +34,7 @@ _LATEST_OF_SESSION = (
 EXTRACTION = "extraction"  # the source of facts that are drawn out of a conversation
 CLAUDE_CODE, CODEX = OF_HOSTS = "claude-code", "codex"  # sources: notes that these agents keep in files of their own
 SUMMARY = "session_summary"  # of notes on sessions
+_STORES = ("langgraph", "langgraph part", "openai-agents")  # sources of what adapters keep for the programs of users
 DRAWN = (EXTRACTION, SUMMARY, "task_completion")
 
 
@@ -116,23 +117,26 @@ def find_standing(connection: apsw.Connection, selection: Filter, now: float, ty
 def find_saved(
     connection: apsw.Connection, selection: Filter, now: float, types: Sequence[str], asker: str, limit: int
 ) -> list[Row]:
-    """Return the latest living memories that are pinned, or were saved on purpose and have one of these types.
+    """Return the latest living memories that are pinned or confirmed, or were saved on purpose.
 
-    Of files only those that an agent keeps itself are among them; those of the `asker` are not, as it has read them.
+    Of files only those that an agent keeps itself are among them, if they have one of the `types`; those of the `asker`
+    are not, as it has read them.
     """
     where, values = selection.full_condition(now)
-    of_type = f"m.type IN ({', '.join('?' * len(types))})"
-    saved = f"(m.turns = 0 AND {of_type} AND m.source NOT IN ({', '.join(map(repr, DRAWN))}))"
     hosts = ", ".join(repr(host) for host in OF_HOSTS if host != asker)
-    told = f"(m.tier <> {DOCUMENTS!r} OR m.source IN ({hosts}))"
-    latest = f"{where} AND {build_searched()} AND {told} AND (m.pinned OR {saved})"
+    noted = f"m.source IN ({hosts}) AND (m.pinned OR m.type IN ({', '.join('?' * len(types))}))"
+    stores = ", ".join(map(repr, _STORES))
+    saved = f"m.origin IN ('person', 'agent') AND m.source NOT IN ({stores})"
+    told = f"iif(m.tier = {DOCUMENTS!r}, {noted}, m.pinned OR m.confirmed_at IS NOT NULL OR ({saved}))"
+    latest = f"{where} AND {build_searched()} AND {told}"
     latest = f"{latest} ORDER BY m.pinned DESC, m.created_at DESC, m.id LIMIT ?"
     return rows.select_beginnings(connection, latest, (*values, *types, limit), _MAX_CHARS)
 
 
 def hold_back(selection: Filter, namespace: int, type: str) -> Filter:
-    """Return a filter that leaves only what is pinned or has a type of one namespace, and all of the others."""
-    held_back = f"NOT (m.namespace = {namespace} AND NOT m.pinned AND m.type <> {type!r})"
+    """Return a filter that leaves of one namespace only what is the person's, and pinned or of a type."""
+    persons = "(m.origin = 'person' OR m.confirmed_at IS NOT NULL)"
+    held_back = f"NOT (m.namespace = {namespace} AND NOT ({persons} AND (m.pinned OR m.type = {type!r})))"
     return selection._replace(condition=" AND ".join(filter(None, [selection.condition, held_back])))
 
 

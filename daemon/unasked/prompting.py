@@ -32,7 +32,7 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.queries import DRAWN, OF_HOSTS, Provenance
+from memoryd.daemon.store.queries import DRAWN, Provenance
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stem_words
@@ -50,7 +50,7 @@ _FEW = 100
 _STANDS_OUT = 3.0  # standard deviations of its cosine above others
 MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
-_OF_AGENTS = ("mcp", "file", *OF_HOSTS)  # sources of what an agent may save itself while its session runs
+_OF_AGENTS = ("agent", "file")  # origins of what an agent may save itself while its session runs
 _OTHER_COUNTS = "the other turn of its exchange counts in its place"
 _NOT_TAKEN_UP = (
     "what a user says comes up where an agent's reply says it too, and no reply near the prompt does;"
@@ -218,9 +218,7 @@ def _rate_all(
             if kind is None:
                 left_out[row.id] = "only what was saved on purpose or stated in a session comes up"
             elif not _may_come_up(core, row, call):
-                left_out[row.id] = (
-                    "of / only what is pinned or a preference comes up; `[hooks] only` may leave out more"
-                )
+                left_out[row.id] = "of / only your own preferences and what you pinned come up"
             # What comes with a question answers it; what comes with a statement has to be about the same.
             elif kind == "said" and not asks and not _holds_word(connection, retrieval, row.content):
                 left_out[row.id] = "it has no word of the prompt that tells anything"
@@ -319,9 +317,7 @@ def _find_kind(row: Row) -> Provenance | None:
 
 
 def _may_come_up(core: Core, row: Row, call: GetUnasked) -> bool:
-    only = core.config.hooks.only
-    is_of_type = not only or row.type in only or (bool(row.pinned) and "pinned" in only)
-    return is_of_type and is_for_project(core, row, call.namespace) and row.source != name_asker(call)
+    return is_for_project(core, row, call.namespace) and row.source != name_asker(call)
 
 
 def _hold_person_back(core: Core, retrieval: Retrieval, call: GetUnasked) -> Filter:
@@ -352,7 +348,7 @@ def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) 
     if CandidateTurn.read(row).session == call.session:
         return True
     is_own = core.store.namespaces.name(row.namespace) == call.namespace
-    may_be_agents = _find_kind(row) != "saved" or row.source in _OF_AGENTS
+    may_be_agents = _find_kind(row) != "saved" or row.origin in _OF_AGENTS
     return is_own and may_be_agents and began is not None and row.created_at >= began
 
 

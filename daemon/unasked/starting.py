@@ -1,26 +1,30 @@
-"""What a session starts with: what is pinned, what was saved on purpose, what the latest sessions came to.
+"""What a session starts with: all that was saved on purpose for its project, and how the latest session went.
 
-Of what was saved these `KINDS` come up. Each kind has its turn, the newest memory of a subject before its older ones,
-so that whatever the budget leaves out is of each kind the least of it. Facts, notes and what a project is made of are
-for prompts: nobody knows yet which of them matters.
+First comes what the person saved or confirmed: what is pinned, then each of `KINDS` in turn. Below it is what agents
+saved, at most a third of the tokens. Of one subject the newest memory stands in its place, the older ones come after
+all others. What there is no room for is counted by subject. Of `/` come only preferences and what is pinned, and those
+only if they are the person's.
 
-Of the latest session come its last statement (what is open) and the agent's longest one (what was found or done), of
-the last sessions what the user laid down and the agent took up, unless it was changed later or enough was saved on
-purpose. People and agents say most where it matters and sum up at the end; that holds in any language. A session in
-which nothing was stated gives way to the one before it.
+Of the latest session that stated something come what was asked first, the last answer that says something, and what it
+left open: whole sentences, without what was changed later.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 
+import numpy as np
+
+from memoryd.client.inert import FRAME
 from memoryd.client.protocol import GetUnasked
 from memoryd.daemon.agreement import claims
+from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.lines import (
     CandidateTurn,
     ContextLine,
+    FittedLines,
     build_saved_line,
     find_outdated,
     show_turn,
+    write_line,
 )
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
@@ -30,49 +34,45 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.unasked.subjects import count_subjects
 
-PINNED, LATEST, LAID_DOWN = "Always", "Last session", "Laid down in sessions"
-# Heading → the types under it, and why such a memory is there.
+PINNED, OTHERS, AGENTS, LATEST = "Always", "Facts", "Saved by agents, unconfirmed", "Last session"
+# Heading → the types under it; all others are facts.
 KINDS: dict[str, frozenset[str]] = {
     "Rules": frozenset({"rule", "convention", "policy", "constraint", "correction", "behavior"}),
     "Preferences": frozenset({"preference", "goal"}),
     "Decisions": frozenset({"decision"}),
-    "Lessons": frozenset({"lesson", "mistake-pattern"}),
+    "Lessons": frozenset({"lesson", "mistake-pattern", "best-practice"}),
 }
-HEADINGS = (PINNED, *KINDS, LAID_DOWN, LATEST)
-_MOST_SAVED = 200
-_ENOUGH_SAVED = 5  # memories for the project: whoever saves that many has saved what matters
-_MOST_TURNS = 80
-_FAREWELL_CHARS = 60  # of a reply that is one at most
-_LATEST_CHARS = 240  # of a line on the latest session
 PREFERENCE = "preference"  # the type of what a person wants everywhere
+_MOST_SAVED = 500
+_MOST_TURNS = 80
+_AGENTS_SHARE = 3  # one part in so many of the tokens is for what agents saved at most, and for the latest session
+_COUNTED_SHARE = 16  # and for the line that counts what there is no room for
+_SMALLEST = 8  # tokens of a line: with fewer left nothing more is tried
+_ASKED_CHARS, _LATEST_CHARS = 200, 240  # of a line on the latest session
+_LAST_ANSWERS = 3  # that may say what is open
+_LEAST_BYTES = 60  # of an answer that says something
 
 
 def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[ContextLine]]:
-    """Return the lines on what was saved, and those on the latest session, the most important first."""
-    only = core.config.hooks.only
+    """Return the lines on what was saved, and those on the latest session, in their order."""
     selection = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
+    notes = sorted(set().union(*KINDS.values()))
     with core.store.reading() as connection:
-        saved = _find_saved(core, connection, call, selection)
+        saved = queries.find_saved(connection, selection, core.clock(), notes, name_asker(call), _MOST_SAVED)
+        saved = [row for row in saved if is_for_project(core, row, call.namespace)]
         outdated = find_outdated(connection, saved, selection, core.clock())
-        saved = [row for row in saved if row.id not in outdated]
-        spoken = _read_sessions(core, connection, call)
-    lines = [
-        build_saved_line(row, heading, why)
-        for row, heading, why in _order(core, saved, call.namespace)
-        if not only or row.type in only or (row.pinned and "pinned" in only)
-    ]
-    if only and turns.TYPE not in only:
-        return lines, []
-    latest = next(filter(None, map(_choose_latest, spoken)), [])
-    of_project = sum(not _is_persons(core, row, call.namespace) for row in saved)
-    laid_down = _choose_laid_down(spoken, latest) if of_project < _ENOUGH_SAVED else []
-    return lines, [*latest, *laid_down]
+        saved = _order(core, connection, [row for row in saved if row.id not in outdated])
+        latest = next(filter(None, map(_choose_latest, _read_sessions(core, connection, call))), [])
+    return [_build_line(core, row, call.namespace) for row in saved], latest
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
-    """Return whether a memory may come up in a namespace: of the person, the root, what holds everywhere."""
-    return not _is_persons(core, row, namespace) or bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0)
+    """Return whether a memory may come up in a namespace: of the root, what the person wants everywhere."""
+    if not _is_of_root(core, row, namespace):
+        return True
+    return row.is_persons and (bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0))
 
 
 def name_asker(call: GetUnasked) -> str:
@@ -82,58 +82,120 @@ def name_asker(call: GetUnasked) -> str:
 
 def describe_saved(core: Core, row: Row, namespace: str) -> str:
     """Return what a memory is that was saved on purpose, and where."""
-    whose = "of yours, from /" if _is_persons(core, row, namespace) else "that was saved here"
+    whose = "of yours, from /" if _is_of_root(core, row, namespace) else "that was saved here"
     if row.source in queries.OF_HOSTS:
         whose = f"in the notes of {row.source}"
     return f"a {row.type} {whose}"
 
 
-def _is_persons(core: Core, row: Row, namespace: str) -> bool:
+def fit(saved: Sequence[ContextLine], latest: Sequence[ContextLine], max_tokens: int, by: Counter) -> FittedLines:
+    """Return the text of a start within a budget.
+
+    The latest session has its share first, then what is the person's takes what it needs, then what agents saved.
+    """
+    ended = _take(latest, max_tokens // _AGENTS_SHARE, by)
+    room = max_tokens - by.count("".join(FRAME)) - sum(cost for _, cost in ended)
+    own = [line for line in saved if line.heading != AGENTS]
+    others = [line for line in saved if line.heading == AGENTS]
+    chosen: list[ContextLine] = []
+    for reserved in (0, max_tokens // _COUNTED_SHARE):  # the line that counts is there where something stays out
+        first = _take(own, room - reserved, by)
+        left = room - reserved - sum(cost for _, cost in first)
+        second = _take(others, min(left, max_tokens // _AGENTS_SHARE), by)
+        chosen = [line for line, _ in (*first, *second)]
+        if len(chosen) == len(saved):
+            break
+    told = [line for line, _ in ended]
+    while chosen or told:
+        text = _write(chosen, [line.text for line in saved if line not in chosen], told)
+        if (tokens := by.count(text)) <= max_tokens:
+            return FittedLines(text, tokens, [*chosen, *told])
+        (chosen or told).pop()  # tokens of a whole need not be the sum of those of its lines
+    return FittedLines("", 0, [])
+
+
+def _take(lines: Iterable[ContextLine], room: int, by: Counter) -> list[tuple[ContextLine, int]]:
+    """Return the lines that fit into so many tokens, the first ones first, each with its tokens."""
+    taken: list[tuple[ContextLine, int]] = []
+    headings: set[str] = set()
+    for line in lines:
+        if room < _SMALLEST:
+            break
+        cost = by.count(write_line(line))
+        if line.heading not in headings:
+            cost += by.count(f"{line.heading}:\n")
+        if cost <= room:
+            taken.append((line, cost))
+            headings.add(line.heading)
+            room -= cost
+    return taken
+
+
+def _write(chosen: Sequence[ContextLine], left_out: Sequence[str], told: Sequence[ContextLine]) -> str:
+    text, heading = FRAME[0], ""
+    for line in chosen:
+        text += f"{line.heading}:\n" if line.heading != heading else ""
+        text += write_line(line)
+        heading = line.heading
+    if left_out:
+        subjects = ", ".join(f"{name} ({count})" for name, count in count_subjects(left_out))
+        text += f"More is saved: {subjects}. `memory_search` finds it.\n"
+    if told:
+        text += f"{LATEST}:\n" + "".join(map(write_line, told))
+    return text + FRAME[1]
+
+
+# What was saved -------------------------------------------------------------------------------------------------------
+
+
+def _is_of_root(core: Core, row: Row, namespace: str) -> bool:
     return namespace != "" and core.store.namespaces.name(row.namespace) == ""
 
 
-def _find_saved(core: Core, connection: Connection, call: GetUnasked, selection: Filter) -> list[Row]:
-    types = sorted(set().union(*KINDS.values()))
-    saved = queries.find_saved(connection, selection, core.clock(), types, name_asker(call), _MOST_SAVED)
-    return [row for row in saved if is_for_project(core, row, call.namespace)]
+def _name_heading(row: Row) -> str:
+    if not row.is_persons:
+        return AGENTS
+    return PINNED if row.pinned else _name_kind(row)
 
 
-def _order(core: Core, saved: Sequence[Row], namespace: str) -> list[tuple[Row, str, str]]:
-    """Return memories with their headings and why they come up: what is pinned first, then each kind in turn.
+def _name_kind(row: Row) -> str:
+    return next((heading for heading, types in KINDS.items() if row.type in types), OTHERS)
 
-    Of each kind the newest of a subject comes before all older ones of it.
+
+def _build_line(core: Core, row: Row, namespace: str) -> ContextLine:
+    why = "it is pinned" if row.pinned else describe_saved(core, row, namespace)
+    line = build_saved_line(row, _name_heading(row), why)
+    return line._replace(note="") if row.origin == "agent" else line  # its heading says it
+
+
+def _order(core: Core, connection: Connection, saved: Sequence[Row]) -> list[Row]:
+    """Return memories in the order in which they are told: by part, what is pinned, by kind, the newest first.
+
+    The older ones of a subject come after all others of their part, but for what is pinned.
     """
-    alike = _find_older_of_subject(core, saved)
-    ranks: dict[tuple[str, int], int] = {}
-    keyed: list[tuple[tuple[int, int], Row, str, str]] = []
-    for row in sorted(saved, key=lambda row: (-row.created_at, row.row, row.id)):
-        if row.pinned:
-            keyed.append(((-1, 0), row, PINNED, "it is pinned"))
-            continue
-        heading = next(heading for heading, types in KINDS.items() if row.type in types)
-        older = alike.get(row.id, 0)
-        place = ranks[heading, older] = ranks.get((heading, older), -1) + 1
-        keyed.append(((older, place), row, heading, describe_saved(core, row, namespace)))
-    return [(row, heading, why) for _, row, heading, why in sorted(keyed, key=lambda one: one[0])]
+    newest = sorted(saved, key=lambda row: (-row.created_at, row.row, row.id))
+    older = _find_older(core, connection, newest)
+    kinds = {heading: at for at, heading in enumerate((*KINDS, OTHERS))}
+
+    def rank(row: Row) -> tuple[bool, bool, bool, int]:
+        return not row.is_persons, not row.pinned, not row.pinned and row.id in older, kinds[_name_kind(row)]
+
+    return sorted(newest, key=rank)
 
 
-def _find_older_of_subject(core: Core, saved: Sequence[Row]) -> dict[str, int]:
-    """Return by id how many newer memories of the same type are about the same subject as one is."""
+def _find_older(core: Core, connection: Connection, newest: Sequence[Row]) -> set[str]:
+    """Return the ids of memories that have a newer one of their type about the same subject."""
     generation = core.embedding.active
     if generation is None:
-        return {}
-    newest = sorted(saved, key=lambda row: (-row.created_at, row.row, row.id))
-    with core.store.reading() as connection:
-        numbers, matrix = generation.read_exact(connection, [row.row for row in newest])
-    vectors = dict(zip(numbers, matrix, strict=True))
-    floor = generation.embedder.floors.join
-    placed = [row for row in newest if row.row in vectors]
-    return {
-        row.id: sum(
-            newer.type == row.type and float(vectors[newer.row] @ vectors[row.row]) >= floor for newer in placed[:at]
-        )
-        for at, row in enumerate(placed)
-    }
+        return set()
+    numbers, matrix = generation.read_exact(connection, [row.row for row in newest])
+    rows = {row.row: row for row in newest}
+    placed = {number: at for at, number in enumerate(row.row for row in newest)}
+    order = sorted(range(len(numbers)), key=lambda at: placed[numbers[at]])
+    found = [rows[numbers[at]] for at in order]
+    vectors = np.asarray(matrix)[order]
+    near = np.tril(vectors @ vectors.T >= generation.embedder.floors.join, -1)
+    return {found[old].id for old, new in np.argwhere(near).tolist() if found[old].type == found[new].type}
 
 
 # The latest session --------------------------------------------------------------------------------------------------
@@ -157,62 +219,36 @@ def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list
 
 
 def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
-    """Return what the turns of a session say was done and left open, the latest first, without what was changed."""
-    statements = {turn.row.id: turn.list_statements(turns[at + 1 :]) for at, turn in enumerate(turns)}
-    sizes = {id: len(" ".join(sentences).encode()) for id, sentences in statements.items()}
-    farewells = {reply.row.id for asked, reply in pairwise(turns) if _is_farewell(asked, reply)}
-    stated = [
-        turn for turn in turns if turn.role == "assistant" and statements[turn.row.id] and turn.row.id not in farewells
+    """Return what was asked first in a session, its last answer that says something, and what that left open."""
+    stated: list[tuple[CandidateTurn, list[str]]] = []
+    changes: list[str] = []
+    for at in range(len(turns) - 1, -1, -1):
+        told = turns[at].list_statements(turns[at + 1 :])
+        kept = [one for one in told if not claims.is_changed(one, changes)]
+        changes += claims.list_changes(told)
+        if turns[at].role == "assistant" and kept:
+            stated.append((turns[at], kept))
+    if not stated:
+        return []
+    left = [(turn, [one for one in told if claims.is_open(one)]) for turn, told in stated[:_LAST_ANSWERS]]
+    left_open = next(((turn, told) for turn, told in left if told), None)
+    answers = [
+        (turn, rest)
+        for turn, told in stated
+        if (rest := [one for one in told if left_open is None or turn is not left_open[0] or one not in left_open[1]])
     ]
-    chosen: list[tuple[CandidateTurn, str]] = []
-    if stated:
-        chosen.append((stated.pop(), "how the latest session ended"))
-    if stated:
-        chosen.append((max(stated, key=lambda turn: sizes[turn.row.id]), "what the latest session found or did"))
-    lines: list[ContextLine] = []
-    for turn, why in chosen:
-        following = turns[turns.index(turn) + 1 :]
-        changes = claims.list_changes(one for later in following for one in statements[later.row.id])
-        kept = [one for one in statements[turn.row.id] if not claims.is_changed(one, changes)]
-        lines.append(show_turn(turn, kept, LATEST, why, _LATEST_CHARS))
+    telling = [one for one in answers if len(" ".join(one[1]).encode()) >= _LEAST_BYTES]
+    lines = [
+        show_turn(*answer, LATEST, "the last answer of the latest session", _LATEST_CHARS) for answer in telling[:1]
+    ]
+    lines += [show_turn(*left_open, LATEST, "what the latest session left open", _LATEST_CHARS)] if left_open else []
+    asked = next((turn for turn in turns if turn.role == "user" and _is_asking(turn.row.content)), None)
+    if asked is not None:
+        sentences = claims.split_sentences(asked.row.content)
+        line = show_turn(asked, sentences, LATEST, "what the latest session was asked first", _ASKED_CHARS)
+        lines.insert(0, line._replace(text=f"Asked: {line.text}" if line.text else ""))
     return [line for line in lines if line.text]
 
 
-def _choose_laid_down(spoken: Sequence[Sequence[CandidateTurn]], lines: Sequence[ContextLine]) -> list[ContextLine]:
-    """Return what users laid down in sessions and agents took up, the latest first.
-
-    Left out is what `lines` say, and what was changed later.
-    """
-    said = [line.text for line in lines]
-    changes: list[str] = []
-    found: list[ContextLine] = []
-    for session in spoken:
-        for at in range(len(session) - 2, -1, -1):
-            turn, reply, *following = session[at : at + 4]
-            if (turn.role, reply.role) != ("user", "assistant"):
-                continue
-            if stated := reply.list_statements(following):
-                # "Yes, do that" says nothing by itself: what was agreed is in the reply.
-                shown, told = (
-                    (reply, stated)
-                    if claims.agrees(turn.row.content)
-                    else (turn, claims.list_taken_up(turn.row.content, reply.row.content))
-                )
-                told = [
-                    one
-                    for one in told
-                    if not any(claims.is_echoed(one, text) for text in said) and not claims.is_changed(one, changes)
-                ]
-                line = show_turn(shown, told, LAID_DOWN, "what was laid down in a session", _LATEST_CHARS)
-                if line.text:
-                    found.append(line)
-                    said.append(line.text)
-            changes += claims.list_changes([*stated, *turn.list_statements()])
-    return found
-
-
-def _is_farewell(asked: CandidateTurn, reply: CandidateTurn) -> bool:
-    """Return whether a short reply to nothing but courtesies tells nothing."""
-    is_courtesy = asked.role == "user" and rating.importance(asked.row.content) <= rating.SMALL_TALK
-    is_short = len(reply.row.content) <= _FAREWELL_CHARS and rating.importance(reply.row.content) <= rating.STATEMENT
-    return is_courtesy and is_short
+def _is_asking(text: str) -> bool:
+    return rating.importance(text) >= rating.QUESTION

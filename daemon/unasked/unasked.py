@@ -43,14 +43,14 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     trace, refused = "", None
     told_as: dict[ContextLine, str] = {}
     if call.prompt == WHOLE:
-        fitted = fit((), ("",), PROMPT_TOKENS, by)
+        fitted = fit((), PROMPT_TOKENS, by)
     elif call.prompt.strip():
         is_paused = core.pauses.is_paused(TurnPlace(call.namespace, call.session, call.folder))
         if is_paused:  # of what is said then nothing is kept, no trace either
             sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)
         new, most = _select_new(prompt.lines, had), core.config.hooks.prompt_lines
-        fitted = fit([*prompt.changed, *_tell_later(core, call, new[:most])], ("",), PROMPT_TOKENS, by)
+        fitted = fit([*prompt.changed, *_tell_later(core, call, new[:most])], PROMPT_TOKENS, by)
         prompt.note_given(fitted.lines, new, most)
         told_as = {line: f"{prompting.CHANGED}{line.id}" for line in prompt.changed}  # once, and apart from the memory
         degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
@@ -73,12 +73,11 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
 
 
 def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> FittedLines:
-    """Return what a session starts with: what is pinned, how the latest session ended, what was saved, the rest."""
-    saved, latest = starting.choose(core, call)
-    pinned = [line for line in saved if line.heading == starting.PINNED]
-    others = [line for line in saved if line.heading != starting.PINNED]
-    lines = _select_new([*pinned, *latest[:1], *others, *latest[1:]], had)
-    return fit(_tell_later(core, call, lines), starting.HEADINGS, core.config.hooks.start_tokens, by)
+    """Return what a session starts with: what was saved, and how the latest session went."""
+    max_tokens = core.config.hooks.start_tokens
+    saved, latest = starting.choose(core, call) if max_tokens else ([], [])
+    told = _tell_later(core, call, _select_new(saved, had))
+    return starting.fit(told, _select_new(latest, had), max_tokens, by)
 
 
 def _tell_later(core: Core, call: GetUnasked, lines: list[ContextLine]) -> list[ContextLine]:

@@ -31,7 +31,6 @@ WISHES = (
     ),
     ("nothing is put beside prompts", "[hooks] prompt_lines = 0", "a prompt goes to the agent as you typed it"),
     ("more comes up beside prompts", "[hooks] prompt_floor = 0.3", "more lines, and less often right"),
-    ("sessions begin with decisions alone", '[hooks] only = ["pinned", "decision"]', "no preferences, no last session"),
     (
         "a folder is private",
         '[observe] never = ["~/private"]',

@@ -45,7 +45,7 @@ HARMS = (
 )
 _FRAME = frozenset(" ".join(line.split()) for part in FRAME for line in part.splitlines())
 _HEADING = re.compile(r"[A-Z][A-Za-z, ]{0,40}:")
-_GREETING = "memoryd keeps what is said in sessions"
+_NO_LINE = ("memoryd keeps what is said in sessions", "More is saved: ")
 _MARK = re.compile(r"(?:[-*•] )?(?:disagrees with )?(?:\d{4}-\d\d-\d\d )?(?:\[[0-9a-f]{8}\b[^][]*\] )?")
 _ID = re.compile(r"\b[0-9a-f]{8}\b")
 _NOTE = re.compile(r" \((?:person|agent|heard|file|import|[^()]*\.md[\d:-]*)(?:, (?:un)?confirmed)?\)$")
@@ -73,7 +73,7 @@ def split_sentences(text: str, least_bytes: int = LEAST_BYTES) -> tuple[str, ...
 def read_lines_of(text: str) -> list[str]:
     """Return the lines of what a hook gave that say something, without what is before and behind their text."""
     lines = (" ".join(line.split()) for line in text.splitlines())
-    said = [line for line in lines if line and line not in _FRAME and not line.startswith(_GREETING)]
+    said = [line for line in lines if line and line not in _FRAME and not line.startswith(_NO_LINE)]
     return [_NOTE.sub("", _MARK.sub("", line, count=1)) for line in said if not _HEADING.fullmatch(line)]
 
 

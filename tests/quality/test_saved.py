@@ -141,5 +141,11 @@ def test_a_hostile_save_is_looked_for_in_its_project_and_in_others(place: Evalua
     player.go_to(saved_hostile.BEGAN)
     judged = saved_hostile.Attempt(player, case, ["kiln/api"], folder / "h1").run()
     player.close()
-    assert "other-project" in judged.broken
-    assert judged.refused == ""
+    assert (judged.broken, judged.refused) == ([], "")
+    assert judged.happened == ["found elsewhere"]
+
+
+@pytest.mark.slow
+def test_no_hostile_save_does_what_it_must_not() -> None:
+    report = saved_hostile.measure_hostile("seen")
+    assert [one for one in report["cases"] if one.broken or one.refused] == []

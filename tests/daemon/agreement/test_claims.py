@@ -164,3 +164,9 @@ def test_a_user_lays_down_what_an_agent_takes_up() -> None:
 def test_a_later_sentence_tells_that_something_changed(later: str, is_changed: bool) -> None:
     changes = claims.list_changes([later])
     assert claims.is_changed("Gaps of up to 3 hours are interpolated linearly.", changes) == is_changed
+
+
+def test_what_is_still_to_be_done_is_seen() -> None:
+    open_ones = ("Open: the mail to the partners is not written yet.", "Next step: the index.", "Das ist noch offen.")
+    assert [one for one in open_ones if not claims.is_open(one)] == []
+    assert [one for one in ("The import runs at night now.", "All tests pass.") if claims.is_open(one)] == []

@@ -158,18 +158,22 @@ NOT_TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "saved"), TYPED)
-def test_what_a_person_typed_to_be_remembered_is_theirs_though_an_agent_saves_it(
-    core: Core, typed: str, saved: str
-) -> None:
-    say(core, typed)
-    assert state(core, add(core, saved, PLACE, source="mcp").id) == ("person", False)
+def save_as_typed(core: Core, typed: str, saved: str, session: str) -> str:
+    """Return whose words a text is that an agent saves after a prompt of a session."""
+    say(core, typed, session)
+    origin, _ = state(core, add(core, saved, PLACE, source="mcp").id)
+    say(core, f"go on with the header of page {session}", session)
+    return origin
 
 
-@pytest.mark.parametrize(("typed", "saved"), NOT_TYPED)
-def test_an_order_to_remember_one_thing_is_none_to_remember_another(core: Core, typed: str, saved: str) -> None:
-    say(core, typed)
-    assert state(core, add(core, saved, PLACE, source="mcp").id) == ("agent", False)
+def test_what_a_person_typed_to_be_remembered_is_theirs_though_an_agent_saves_it(core: Core) -> None:
+    origins = {saved: save_as_typed(core, typed, saved, f"s{at}") for at, (typed, saved) in enumerate(TYPED)}
+    assert [saved for saved, origin in origins.items() if origin != "person"] == []
+
+
+def test_an_order_to_remember_one_thing_is_none_to_remember_another(core: Core) -> None:
+    origins = {saved: save_as_typed(core, typed, saved, f"s{at}") for at, (typed, saved) in enumerate(NOT_TYPED)}
+    assert [saved for saved, origin in origins.items() if origin != "agent"] == []
 
 
 def test_only_the_latest_turn_of_a_session_in_the_namespace_orders(core: Core, clock: Clock) -> None:

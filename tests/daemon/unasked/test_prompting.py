@@ -122,7 +122,7 @@ def test_what_comes_up_never_is_named_too_if_it_is_the_nearest(core: Core) -> No
     of_the_person = add(core, PORT, "", type="fact")
     nearest = at_prompt(core, touch=False).refused
     assert nearest is not None
-    assert (nearest.id, nearest.why.startswith("of / only what is pinned")) == (of_the_person.id, True)
+    assert (nearest.id, nearest.why.startswith("of / only your own preferences")) == (of_the_person.id, True)
 
 
 @pytest.mark.parametrize(("above", "others", "counts"), [(1.0, 1.5, False), (4.0, 1.5, True), (1.0, 5.0, True)])
@@ -220,25 +220,16 @@ def test_requests_and_tools_are_not_said(core: Core) -> None:
     assert texts(at_prompt(core, ASKED, session="s2")) == []
 
 
-@pytest.mark.parametrize(("source", "comes_up"), [("mcp", False), ("manual", True), ("handbook", True)])
+@pytest.mark.parametrize(("origin", "comes_up"), [("agent", False), ("person", True), ("import", True)])
 def test_of_what_is_saved_while_a_session_runs_only_its_own_is_no_news_to_it(
-    core: Core, clock: Clock, source: str, comes_up: bool
+    core: Core, clock: Clock, origin: str, comes_up: bool
 ) -> None:
     fill(core)
     observe(core, NewTurn(role="user", content="good morning to the birds"), session="s", namespace=PLACE)
     clock.now += 60
-    add(core, PORT, PLACE, type="fact", source=source)
+    add(core, PORT, PLACE, type="fact", origin=origin)
     assert texts(at_prompt(core, session="s")) == ([PORT] if comes_up else [])
     assert texts(at_prompt(core, session="another")) == [PORT]
-
-
-def test_only_what_the_settings_name_is_said(core: Core, set_hooks: Callable[..., None]) -> None:
-    fill(core)
-    add(core, PORT, PLACE, type="fact")
-    set_hooks(only=["decision", "pinned"])
-    assert texts(at_prompt(core)) == []
-    set_hooks(only=["fact"])
-    assert texts(at_prompt(core)) == [PORT]
 
 
 def test_a_second_line_has_to_be_surer_than_a_first_one(core: Core, set_hooks: Callable[..., None]) -> None:

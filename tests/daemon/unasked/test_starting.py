@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from conversing import observe, settle
-from memoryd.client.protocol import GetUnasked, NewTurn, Unasked
+from memoryd.client.protocol import Confirm, GetUnasked, NewTurn, Unasked
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.unasked import unasked
-from workbench import LIMIT_S, update
+from workbench import LIMIT_S, ask, update
 from workbench import add_own as add
 
 PLACE = "acme/api"
@@ -41,7 +41,8 @@ def test_what_is_pinned_comes_first_then_what_was_saved_on_purpose(core: Core) -
     add(core, "The tests need a Redis of their own.", PLACE, type="lesson")
     add(core, "The office has a blue door.", PLACE, type="fact")
     made = start(core)
-    assert texts(made) == ["Never push to main.", "Deploys run on Tuesdays.", "The tests need a Redis of their own."]
+    told = ["Deploys run on Tuesdays.", "The tests need a Redis of their own.", "The office has a blue door."]
+    assert texts(made) == ["Never push to main.", *told]
     pinned = made.lines[0]
     assert pinned.why == "it is pinned"
     assert f"Always:\n- [{pinned.id[:8]}] Never push to main.\nDecisions:\n" in made.text
@@ -53,7 +54,8 @@ def test_of_the_person_come_what_is_pinned_and_preferences_alone(core: Core) -> 
     add(core, "The salary is 5,150 EUR.", "", type="fact")
     add(core, "We look for a house.", "", type="decision")
     assert texts(start(core)) == ["No emojis anywhere.", "Answers are short."]
-    assert set(texts(start(core, ""))) == {"No emojis anywhere.", "Answers are short.", "We look for a house."}
+    others = ["We look for a house.", "The salary is 5,150 EUR."]
+    assert texts(start(core, "")) == ["No emojis anywhere.", "Answers are short.", *others]
 
 
 def test_what_a_team_saved_comes_as_what_the_project_did_and_no_other_projects(core: Core) -> None:
@@ -65,7 +67,7 @@ def test_what_a_team_saved_comes_as_what_the_project_did_and_no_other_projects(c
 
 @pytest.mark.parametrize("source", ["extraction", "session_summary", "task_completion"])
 def test_what_nobody_saved_on_purpose_does_not_come(core: Core, source: str) -> None:
-    add(core, "We will use Kafka.", PLACE, type="decision", source=source)
+    add(core, "We will use Kafka.", PLACE, type="decision", source=source, origin="heard")
     assert texts(start(core)) == []
 
 
@@ -82,57 +84,26 @@ def test_what_something_newer_contradicts_does_not_come(core: Core) -> None:
     assert texts(start(core)) == ["The staging port of the api is 9443."]
 
 
-def test_each_kind_has_its_turn_where_the_budget_is_short(core: Core, set_hooks: Callable[..., None]) -> None:
-    for number in range(20):
-        add(core, f"Rule {number} is about swans{number}.", PLACE, type="rule", created_at=1000.0 + number)
-    add(core, "We use herons.", PLACE, type="decision", created_at=10.0)
-    set_hooks(start_tokens=100)
-    made = start(core)
-    assert made.tokens <= 100
-    assert texts(made)[0] == "Rule 19 is about swans19."
-    assert "We use herons." in texts(made)
-    assert 2 <= len(made.lines) < 21
-    set_hooks(start_tokens=0)
-    assert start(core).text == ""
-
-
-def test_the_latest_session_comes_with_how_it_ended_and_what_it_found(core: Core) -> None:
+def test_of_the_latest_session_come_what_was_asked_the_last_answer_and_what_is_open(core: Core) -> None:
     say(core, ("user", "why is the import slow?"), ("assistant", "It looks like the disk is full."), session="s0")
-    laid_down = (
+    asked = (
         "the import has to run at night, between two and four, and it must write no row twice; the partners read"
         " the table in the morning"
     )
     say(
         core,
-        ("user", laid_down),
+        ("user", asked),
         ("assistant", DONE),
         ("tool", "$ pytest -q\n12 failed"),
         ("user", "nice, commit it please"),
         ("assistant", OPEN),
         ("user", "ok bye"),
     )
-    assert sorted(texts(start(core, session="s2"))) == sorted([OPEN, DONE, laid_down])
+    told = [f"Asked: {asked}", DONE, OPEN]
+    assert texts(start(core, session="s2")) == told
     assert texts(start(core, session="s1")) == []  # its own session is no news, and s0 only guessed
     settle(core, "stored")
-    assert sorted(texts(start(core, session="s3"))) == sorted([OPEN, DONE, laid_down])
-
-
-def test_what_was_laid_down_comes_once_and_as_it_is_now(core: Core) -> None:
-    say(
-        core,
-        ("user", "Gaps of up to 3 hours are interpolated linearly. Raw files are kept for ever in the archive."),
-        ("assistant", "Gaps of up to 3 hours are interpolated, and raw files stay in the archive for ever."),
-        ("user", "Make it 2 hours please."),
-        ("assistant", "Updated: gaps of up to 2 hours are interpolated now instead of 3."),
-        ("user", "Alarms go out by SMS, not by mail. Put that in."),
-        ("assistant", "Alarms go out by SMS and never by mail; the code is in alarm.py."),
-        session="s0",
-    )
-    say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s1")
-    made = start(core, session="s2")
-    assert sorted(texts(made)) == sorted(
-        [DONE, "Alarms go out by SMS, not by mail.", "Raw files are kept for ever in the archive."]
-    )
+    assert texts(start(core, session="s3")) == told
 
 
 def test_what_a_session_found_does_not_come_where_it_was_changed_later(core: Core) -> None:
@@ -141,28 +112,19 @@ def test_what_a_session_found_does_not_come_where_it_was_changed_later(core: Cor
     settled = "READ_INTERVAL is 600 seconds."
     change = "The sensors have to be read every 10 minutes from now on, not every 5."
     say(core, ("user", "how often are the sensors read?"), ("assistant", found), ("user", change))
-    assert texts(start(core, session="s2")) == [stays]
+    asked = "Asked: how often are the sensors read?"
+    assert texts(start(core, session="s2")) == [asked, stays]
     say(core, ("assistant", settled))
-    assert texts(start(core, session="s3")) == [settled, stays]
-
-
-def test_what_was_laid_down_gives_way_where_enough_was_saved_on_purpose(core: Core) -> None:
-    laid_down = "Alarms go out by SMS, not by mail."
-    reply = "Alarms go out by SMS and never by mail; the code is in alarm.py."
-    say(core, ("user", laid_down), ("assistant", reply), session="s0")
-    say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s1")
-    for number in range(5):
-        assert laid_down in texts(start(core, session=f"a{number}"))
-        add(core, f"Rule {number} is about swans{number}.", PLACE, type="rule")
-    assert laid_down not in texts(start(core, session="b"))
+    assert texts(start(core, session="s3")) == [asked, stays]  # the last answer says too little
 
 
 def test_a_session_that_only_asked_gives_way_to_the_one_before(core: Core) -> None:
     say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s0")
     say(core, ("user", "what did we do about the import?"), ("assistant", "Shall I look it up?"), session="s1")
-    assert texts(start(core, session="s2")) == [DONE]
+    told = ["Asked: why is the import slow?", DONE]
+    assert texts(start(core, session="s2")) == told
     settle(core, "stored")
-    assert texts(start(core, session="s3")) == [DONE]
+    assert texts(start(core, session="s3")) == told
 
 
 def test_what_was_taken_back_is_not_what_a_session_found(core: Core) -> None:
@@ -175,7 +137,7 @@ def test_what_was_taken_back_is_not_what_a_session_found(core: Core) -> None:
         ("user", "ok"),
         ("assistant", OPEN),
     )
-    assert sorted(texts(start(core))) == sorted(["Not the disk: the import waits for a lock.", OPEN])
+    assert texts(start(core)) == ["Asked: the import fails", OPEN]  # of the answers left the last says too little
 
 
 def test_a_session_is_not_given_a_line_twice_unless_it_lost_it(core: Core) -> None:
@@ -201,26 +163,69 @@ def test_a_long_memory_is_shown_by_whole_sentences(core: Core) -> None:
     assert all(f"{part}." in sentences for part in shown.rstrip(".").split(". "))
 
 
-def test_only_what_the_settings_name_comes(core: Core, set_hooks: Callable[..., None]) -> None:
-    add(core, "Deploys run on Tuesdays.", PLACE, type="decision")
-    add(core, "The tests need a Redis of their own.", PLACE, type="lesson")
-    add(core, "Never push to main.", PLACE, type="fact", pinned=True)
-    say(core, ("user", "go"), ("assistant", OPEN))
-    set_hooks(only=["pinned", "decision"])
-    assert texts(start(core)) == ["Never push to main.", "Deploys run on Tuesdays."]
-    set_hooks(only=["turn"])
-    assert texts(start(core)) == [OPEN]
+# Budget and origin ---------------------------------------------------------------------------------------------------
 
 
-def test_what_was_proposed_and_agreed_comes_in_the_words_of_the_agent(core: Core) -> None:
-    agreed = "Patients can cancel until 24 hours before the appointment now."
-    say(
-        core,
-        ("user", "How long may a patient cancel before the appointment?"),
-        ("assistant", "That is not settled yet. Common are 24 or 48 hours. Shall I use 24 hours?"),
-        ("user", "Yes, 24 hours."),
-        ("assistant", agreed),
-        session="s0",
-    )
-    say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s1")
-    assert texts(start(core, session="s2")) == [agreed, DONE]
+def test_what_does_not_fit_is_counted_by_subject_and_the_more_important_kinds_come_first(
+    core: Core, set_hooks: Callable[..., None]
+) -> None:
+    for number in range(9):
+        add(core, f"Payment number {number} goes through the ledger{number}.", PLACE, type="fact")
+    for number in range(4):
+        add(
+            core,
+            f"Release {number} needs a changelog{number} of its own.",
+            PLACE,
+            type="decision",
+            created_at=1000.0 + number,
+        )
+    add(core, "Swans are counted at noon.", PLACE, type="rule")
+    assert len(start(core, touch=False).lines) == 14
+    set_hooks(start_tokens=100)
+    made = start(core)
+    assert made.tokens <= 100
+    first = ["Swans are counted at noon.", "Release 3 needs a changelog3 of its own."]
+    assert texts(made)[:2] == first
+    told = [sum(word in text for text in texts(made)) for word in ("Payment", "Release")]
+    counts = {"Payment": 9 - told[0], "Release": 4 - told[1]}
+    counted = [f"{name} ({count})" for name, count in counts.items() if count]
+    assert made.text.endswith(f"\nMore is saved: {', '.join(counted)}. `memory_search` finds it.\n</memories>\n")
+    set_hooks(start_tokens=0)
+    assert start(core).text == ""
+
+
+def test_the_older_ones_of_a_subject_come_after_all_others_of_the_person(core: Core) -> None:
+    told = [*(f"Port {port} is open on the staging server." for port in (8443, 8442)), "Herons nest."]
+    for number, text in enumerate(told):
+        add(core, text, PLACE, type="decision", created_at=1000.0 - number, dedup=False)
+    assert texts(start(core)) == [told[0], told[2], told[1]]
+
+
+def test_what_agents_saved_comes_below_and_takes_a_third_at_most(core: Core, set_hooks: Callable[..., None]) -> None:
+    own = add(core, "Deploys run on Tuesdays.", PLACE, type="fact", created_at=10.0).id
+    for number in range(40):
+        add(core, f"Rule {number} is about swans{number}.", PLACE, type="rule", origin="agent", pinned=number == 7)
+    set_hooks(start_tokens=240)
+    made = start(core, touch=False)
+    before, after = made.text.split("Saved by agents, unconfirmed:\n")
+    assert f"Facts:\n- [{own[:8]}] Deploys run on Tuesdays.\n" in before
+    assert "Rule 7 is about swans7." in after.splitlines()[0]
+    assert 5 < len(made.lines[1:]) <= 10  # of 8 tokens each
+    confirmed = made.lines[1].id
+    ask(core, Confirm(ids=[confirmed], namespace=PLACE))
+    assert f"Always:\n- [{confirmed[:8]}] Rule 7 is about swans7.\n" in start(core).text.split("Saved by agents")[0]
+
+
+def test_an_import_comes_where_it_is_pinned_and_says_so(core: Core) -> None:
+    add(core, "We look for herons.", PLACE, type="rule", origin="import")
+    pinned = add(core, "Never push to main.", PLACE, type="rule", origin="import", pinned=True).id
+    made = start(core)
+    assert f"Saved by agents, unconfirmed:\n- [{pinned[:8]}] Never push to main. (import, unconfirmed)\n" in made.text
+    assert texts(made) == ["Never push to main."]
+
+
+def test_a_new_project_is_told_the_persons_own_alone(core: Core) -> None:
+    add(core, "Answers are short.", "", type="preference")
+    for origin in ("agent", "import", "heard"):
+        add(core, f"The {origin} wants long answers.", "", type="preference", origin=origin, pinned=origin != "agent")
+    assert texts(start(core, "new/project")) == ["Answers are short."]

@@ -106,7 +106,7 @@ def test_they_are_never_written(daemon: "Daemon", memctl: Memctl, shop: Path) ->
     assert state(shop) == before
 
 
-def test_codex_has_its_notes_for_all_projects_and_is_not_told_them(
+def test_codex_has_its_notes_for_all_projects_and_neither_it_nor_any_project_is_told_them(
     daemon: "Daemon", memctl: Memctl, home: Path
 ) -> None:
     root = home / ".codex/memories"
@@ -118,8 +118,9 @@ def test_codex_has_its_notes_for_all_projects_and_is_not_told_them(
     found = memctl("search", "what do the tests of the shop need", "--namespace", "shop", "--json").json
     assert ["potato" in hit["content"] for hit in found] == [False] * len(found)
     assert (found[0]["namespace"], found[0]["source"]) == ("", "codex")
-    assert "Ada wants short answers" in told(daemon, "Claude Code", "shop")
-    assert told(daemon, "Codex", "shop") == ""
+    assert "Ada wants short answers" in told(daemon, "Claude Code", "")
+    assert told(daemon, "Codex", "") == ""
+    assert told(daemon, "Claude Code", "shop") == ""  # of what is of no project only the person's own words come up
 
 
 @pytest.mark.parametrize(
