@@ -14,8 +14,8 @@ VENV := .venv
 DIST := $(CURDIR)/dist
 FUZZ_S ?= 600
 BIN := $(VENV)/bin
-# A file of tests runs in one process, files in one more than there are cores: a third of the time is waiting.
-PARALLEL := --numprocesses $(shell expr `nproc` + 1) --dist loadfile
+# A file of tests runs in one process, files in two more than there are cores: a third of the time is waiting.
+PARALLEL := --numprocesses $(shell expr `nproc` + 2) --dist loadfile
 # With it each process would compile all tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.

@@ -176,7 +176,8 @@ def list_variables():
         for file in (root / folder).rglob("*.py"):
             if "tests" in file.relative_to(root).parts:
                 continue
-            for node in ast.walk(ast.parse(file.read_text())):
+            text = file.read_text()
+            for node in ast.walk(ast.parse(text)) if _VARIABLE.search(text) else ():
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 400:
                     for word in re.split(r"[ /]", node.value):
                         if _VARIABLE.fullmatch(word) and (

@@ -67,7 +67,7 @@ def report_pid() -> int:
         return client.status().pid
 
 
-@pytest.mark.parametrize("shell", OTHER)
+@pytest.mark.parametrize("shell", ["login", pytest.param("cron", marks=pytest.mark.slow)])
 def test_a_daemon_that_one_shell_started_serves_the_other(shell: str, enter: Enter, folder: Path) -> None:
     enter(shell)
     assert memctl("add", "kept in one shell").returncode == 0

@@ -105,6 +105,7 @@ def test_every_field_comes_back_from_markdown_and_from_json(record: Record) -> N
     assert format_json(record).count(b"\n") == 1
 
 
+@pytest.mark.slow
 @given(records())
 @settings(max_examples=60)
 def test_the_front_matter_is_yaml_with_the_same_values(record: Record) -> None:

@@ -1,6 +1,5 @@
 """Rules of the contract that nothing else would notice when broken."""
 
-import ast
 import inspect
 import re
 import subprocess
@@ -166,6 +165,6 @@ def test_every_module_says_in_its_docstring_what_it_owns(folder: str) -> None:
     silent = [
         str(path.relative_to(SOURCES))
         for path in (SOURCES / folder).rglob("*.py")
-        if not ast.get_docstring(ast.parse(path.read_text()))
+        if not path.read_text().startswith('"""')
     ]
     assert silent == [], "write a docstring at the head of each of these: what is in the module"

@@ -125,6 +125,7 @@ def test_a_model_that_cannot_be_loaded_is_shown_and_loaded_once_it_is_mended(
         daemon.stop()
 
 
+@pytest.mark.slow
 def test_without_an_embedder_unrelated_queries_get_their_own_answers(process: "Process") -> None:
     texts = {
         "where do herons fish": "Herons fish in the shallow bay at dawn.",

@@ -36,6 +36,7 @@ def test_one_of_the_two_must_be_said(memctl: Memctl) -> None:
     assert memctl("feedback", "abcd", "--useful").code == 1
 
 
+@pytest.mark.slow
 @with_daemon
 def test_json_is_the_whole_change(memctl: Memctl) -> None:
     added = memctl("add", "The market has plums on Monday", "--json").json["id"]
@@ -49,6 +50,7 @@ def test_a_phrase_for_every_sum() -> None:
     assert feedback_text(made) == "useful to 2 callers, useless to 1 caller, cited 3 times (score ×1.100)"
 
 
+@pytest.mark.slow
 @with_daemon
 def test_that_it_was_read_meanwhile_is_no_part_of_a_change(memctl: Memctl) -> None:
     added = memctl("add", "The market has plums on Monday", "--json").json["id"]

@@ -287,6 +287,7 @@ def test_a_damaged_table_is_said_in_a_sentence(memctl: Memctl, folder: Path) -> 
         assert failed.err.startswith(f"memctl: The table of projects {folder}/data/{FILE} is damaged (")
 
 
+@pytest.mark.slow
 def test_a_workspace_of_a_whole_project_has_its_namespace(daemon: Any, memctl: Memctl, home: Path) -> None:
     one, two = home / "a" / "api", home / "b" / "api"
     met(one, two)

@@ -110,6 +110,7 @@ def tmux(folder: Path) -> Iterator[Callable[..., str]]:
     subprocess.run(["tmux", "-S", str(folder / "tmux"), "kill-server"], check=False, capture_output=True, timeout=20)
 
 
+@pytest.mark.slow
 def test_in_a_real_terminal_it_follows_its_size_and_leaves_it_as_it_was(
     process: "Process", tmux: Callable[..., str]
 ) -> None:

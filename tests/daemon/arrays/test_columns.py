@@ -199,6 +199,7 @@ def eager() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow
 def test_what_is_counted_while_rows_come_and_go_is_of_their_places(store: Store, eager: None) -> None:
     """Every place has a new name, type and source, so each table that a reader makes is too small a moment later."""
     done = threading.Event()

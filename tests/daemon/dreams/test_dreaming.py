@@ -305,7 +305,7 @@ def test_a_dream_proposes_until_somebody_has_allowed_it_to_write(core: Core, roo
     assert (report.outcome, [step.action for step in report.steps]) == ("planned", ["outdated", "take"])
     assert "`memctl dream notes --allow`" in report.problem
     assert files(root) == before
-    assert not calls.status(core, workspace).dreams_write
+    assert not calls.describe(core, workspace).dreams_write
     assert dream(core, allow=True).outcome == "written"
     write(root, memory(root), d06=LATER)
     assert dream(core, allow=None).outcome == "written", "once is enough"

@@ -141,6 +141,7 @@ def compared(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counted
 
 
+@pytest.mark.slow
 def test_the_writer_compares_only_with_what_is_newer_than_the_search(
     core: Core, compared: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

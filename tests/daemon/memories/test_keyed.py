@@ -139,6 +139,7 @@ def test_what_is_not_searchable_is_found_by_key_and_lists_alone(core: Core) -> N
     assert search(core, "herons") == ["hidden"]
 
 
+@pytest.mark.slow
 def test_a_value_may_have_eight_mebibytes(core: Core) -> None:
     put(core, "large", "a large value", metadata={"text": "word " * 1_500_000}, searchable=False)
     assert len(get(core, "large").metadata["text"]) == 7_500_000

@@ -195,6 +195,7 @@ def test_what_fails_for_a_lost_file_ends_the_daemon_as_the_loss_does(tmp_path: P
     assert entry._run_to_end(_fail(), held) == LOST
 
 
+@pytest.mark.slow
 def test_another_program_that_reads_the_database_never_deletes_its_log(process: "Process") -> None:
     """SQLite does so where it finds no lock; a daemon that closes any file of the database loses all of its own."""
     with process.client(timeout_s=60) as client:

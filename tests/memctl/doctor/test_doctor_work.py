@@ -93,6 +93,7 @@ def test_too_few_watches_are_told(
     assert found["fix"].startswith("sudo sysctl fs.inotify.max_user_watches=524288")
 
 
+@pytest.mark.slow
 def test_tokens_that_nobody_uses_are_told(doctor: Doctor, told: FakeDaemon, folder: Path) -> None:
     (folder / "config.toml").write_text("[access]\nrequire_token = true\n")
     now, long_ago = time.time(), time.time() - 100 * 86400

@@ -265,6 +265,7 @@ def test_half_an_emoji_costs_a_prompt_nothing_else(escaped: str, read: str) -> N
     assert (event.text("prompt"), event.session) == (read, "one")
 
 
+@pytest.mark.slow
 def test_what_a_host_puts_before_a_prompt_is_not_taken_for_the_words_of_the_user(
     process: Process, folder: Path, project: Path
 ) -> None:
@@ -426,6 +427,7 @@ def test_many_hooks_at_once_lose_no_line(folder: Path, project: Path) -> None:
     assert sorted(call["session"] for call in spooled(folder)) == [f"s{number}" for number in range(6)]
 
 
+@pytest.mark.slow
 def test_the_first_session_alone_is_given_how_to_keep_nothing(process: Process, agent: Agent) -> None:
     assert "memctl observe off" in agent.hook("session-start", source="startup").said
     assert agent.hook("session-start", source="startup").said == ""
