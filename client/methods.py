@@ -362,33 +362,15 @@ def get_around(id: str, around: int = 5, *, reach: Reach | None = None) -> proto
 
 def graph_nodes(
     query: str = "",
-    topic: int | None = None,
-    kind: Literal["cluster", "concept"] | None = None,
-    sort: Literal["size", "updated", "label"] = "size",
+    topic: str | None = None,
+    node: str | None = None,
     limit: int = 20,
     offset: int = 0,
     *,
     reach: Reach | None = None,
 ) -> protocol.GraphNodes:
-    """List the nodes of the graph, the largest first unless `sort` says otherwise."""
-    return protocol.GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
-
-
-def graph_edges(
-    kind: Literal["co_occurs", "derived_from", "abstracted_from"] | None = None,
-    node: int | None = None,
-    limit: int = 20,
-    offset: int = 0,
-    *,
-    reach: Reach | None = None,
-) -> protocol.GraphEdges:
-    """List the edges between nodes within reach, the heaviest first."""
-    return protocol.GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
-
-
-def graph_node(node: int, *, reach: Reach | None = None) -> protocol.GraphNode:
-    """Show one node: its members, its topic, its neighbours."""
-    return protocol.GraphNode(node=node, reach=reach)
+    """List the nodes of the graph, the largest first, or show one with its members and its neighbours."""
+    return protocol.GraphNodes(query=query, topic=topic, node=node, limit=limit, offset=offset, reach=reach)
 
 
 def graph_topics(*, reach: Reach | None = None) -> protocol.GraphTopics:
@@ -396,30 +378,9 @@ def graph_topics(*, reach: Reach | None = None) -> protocol.GraphTopics:
     return protocol.GraphTopics(reach=reach)
 
 
-def graph_dedupe(
-    threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
-) -> protocol.GraphDedupe:
-    """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own."""
-    return protocol.GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
-
-
-def graph_abstract(
-    threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
-) -> protocol.GraphAbstract:
-    """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
-    return protocol.GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
-
-
-def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.GraphRegroup:
-    """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
-    return protocol.GraphRegroup(dry_run=dry_run, reach=reach)
-
-
-def graph_export(
-    after: int = 0, limit: int = 500, preview: int = 80, *, reach: Reach | None = None
-) -> protocol.GraphExport:
-    """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
-    return protocol.GraphExport(after=after, limit=limit, preview=preview, reach=reach)
+def graph_rebuild(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.GraphRebuild:
+    """Make the graph of the namespaces within reach anew, as the job `cluster` does each night."""
+    return protocol.GraphRebuild(dry_run=dry_run, reach=reach)
 
 
 def remember(
@@ -535,13 +496,8 @@ class DeclaredMethods:
     get_log = method(get_log)
     get_around = method(get_around)
     graph_nodes = method(graph_nodes)
-    graph_edges = method(graph_edges)
-    graph_node = method(graph_node)
     graph_topics = method(graph_topics)
-    graph_dedupe = method(graph_dedupe)
-    graph_abstract = method(graph_abstract)
-    graph_regroup = method(graph_regroup)
-    graph_export = method(graph_export)
+    graph_rebuild = method(graph_rebuild)
     remember = method(remember)
     dream = method(dream)
     backfill = method(backfill)

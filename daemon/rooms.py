@@ -54,8 +54,6 @@ class Room:
     """(connection): start what is derived again, after a repair that found problems, and after a rescue"""
     erase: Callable[[Any, Sequence[str], Sequence[int]], None] = lambda connection, ids, rows: None
     """(connection, ids of memories and turns, rows of those that are stored): these are about to be erased"""
-    forget: Callable[[Any], None] = lambda core: None
-    """(core): forget in RAM what was read of the tables: something was erased or repaired"""
     show: Callable[[Any, Any, Any, str], None] = lambda connection, row, memory, reached: None
     """(connection, row, `Memory` made of it, SQL condition of visible rows): add to a memory that is read by its id"""
     start: Callable[[Any], None] = lambda core: None

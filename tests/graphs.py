@@ -1,16 +1,15 @@
-"""What tests of the graph share: memories of L2 with given vectors, runs of maintenance, what the graph is."""
+"""What tests of the graph share: memories of L2 with given vectors, making the graph anew, what it is."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Step
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.topics import clustering
-from memoryd.daemon.topics.writes import apply
+from memoryd.daemon.topics import rebuild
+from memoryd.daemon.topics.tables.graph import note_searches
 from workbench import LIMIT_S, insert
 
 DIMENSIONS = 64  # of the words' embedder
@@ -37,25 +36,18 @@ def remember(core: Core, texts: Sequence[str], namespace: str = "", given: Seque
     return [insert(core.store, text, namespace, tier="L2").row for text in texts]
 
 
-def steps(core: Core) -> list[Step]:
-    """Return what maintenance would do."""
-    return list(clustering.plan(core, core.clock()))
-
-
-def carry_out(core: Core, planned: Iterable[Step], size: int = 7) -> dict[str, int]:
-    """Write steps in slices; return the counts."""
-    waiting = list(planned)
+def make_graph(core: Core) -> dict[str, int]:
+    """Make the graph of all namespaces anew; return the counts."""
     counts: dict[str, int] = {}
-    for start in range(0, len(waiting), size):
-        part = waiting[start : start + size]
-        done = core.store.write(lambda transaction, part=part: apply(core, transaction, part, 0)).result(LIMIT_S)
-        counts = {name: counts.get(name, 0) + done.get(name, 0) for name in {**counts, **done}}
-    return counts
+    for step in rebuild.plan(core, core.clock()):
+        for name, number in rebuild.run(core, step, lambda: None).items():
+            counts[name] = counts.get(name, 0) + number
+    return {name: number for name, number in counts.items() if number}
 
 
-def maintain(core: Core) -> dict[str, int]:
-    """Run maintenance once."""
-    return carry_out(core, steps(core))
+def search_together(core: Core, *rows: int, times: int = 1) -> None:
+    """Note that searches returned some rows together."""
+    core.store.write(lambda transaction: note_searches(transaction.connection, [rows] * times)).result(LIMIT_S)
 
 
 def groups(core: Core, namespace: str | None = None) -> list[list[int]]:
@@ -77,23 +69,28 @@ def query(core: Core, sql: str, *values: Any) -> list[Any]:
 
 
 def graph(core: Core) -> list[Any]:
-    """Return everything that the graph is, times aside."""
+    """Return everything that the graph is."""
     return [
-        query(core, "SELECT id, namespace, kind, label, topic, size, settled, centroid FROM nodes ORDER BY id"),
-        query(core, "SELECT memory, node FROM members ORDER BY 1"),
-        query(core, "SELECT origin, target, kind, weight FROM edges ORDER BY 1, 2, 3"),
-        query(core, "SELECT id, namespace, label FROM topics ORDER BY 1"),
-    ]
+        query(core, "SELECT n.name, n.namespace, kind, size, n.label, named_by, asked, texts, t.name, t.label"
+                    " FROM nodes n LEFT JOIN topics t ON t.id = topic ORDER BY 1"),
+        query(core, "SELECT memory, name FROM members JOIN nodes ON id = node ORDER BY 1"),
+        query(core, "SELECT a.name, b.name, e.kind, weight FROM edges e JOIN nodes a ON a.id = origin"
+                    " JOIN nodes b ON b.id = target ORDER BY 1, 2, 3"),
+    ]  # fmt: skip
 
 
 def check(core: Core, most: int = 20) -> None:
-    """Assert what holds after maintenance, whatever was stored."""
-    assert query(core, "SELECT count(*) FROM backlog") == [(0,)]
+    """Assert what holds once the graph is made, whatever was stored."""
     l2 = query(core, "SELECT row FROM memories WHERE tier = 'L2' ORDER BY row")
     assert query(core, "SELECT memory FROM members ORDER BY memory") == l2
     counted = query(core, "SELECT node, count(*) FROM members GROUP BY node ORDER BY node")
     assert query(core, "SELECT id, size FROM nodes WHERE kind = 'cluster' ORDER BY id") == counted
     assert all(1 <= size <= most for _, size in counted)
+    medoids = (
+        "SELECT name FROM nodes n WHERE kind = 'cluster' AND NOT EXISTS (SELECT 1 FROM members p"
+        " JOIN memories m ON m.row = p.memory WHERE p.node = n.id AND m.id = n.name AND m.namespace = n.namespace)"
+    )
+    assert query(core, medoids) == []
     crossing = (
         "SELECT 1 FROM members m JOIN nodes n ON n.id = m.node JOIN memories r ON r.row = m.memory"
         " WHERE n.namespace <> r.namespace"
@@ -105,16 +102,5 @@ def check(core: Core, most: int = 20) -> None:
     )
     assert query(core, between) == []
     assert query(core, "SELECT 1 FROM edges WHERE kind = 'co_occurs' AND origin >= target") == []
+    assert query(core, "SELECT 1 FROM nodes n JOIN topics t ON t.id = topic WHERE n.namespace <> t.namespace") == []
     assert query(core, "PRAGMA foreign_key_check") == []
-    for blob, rows in _centroids(core):
-        assert np.allclose(np.frombuffer(blob, np.float32), rows.mean(axis=0), atol=1e-4)
-
-
-def _centroids(core: Core) -> list[tuple[bytes, Vector]]:
-    generation = core.embedding.active
-    assert generation is not None
-    found: dict[int, tuple[bytes, list[int]]] = {}
-    for node, blob, memory in query(core, "SELECT id, centroid, memory FROM nodes JOIN members ON node = id"):
-        found.setdefault(node, (blob, []))[1].append(memory)
-    with core.store.reading() as connection:
-        return [(blob, vectors.read_exact(connection, generation.model, rows)[1]) for blob, rows in found.values()]

@@ -194,8 +194,6 @@ class Consolidated(Struct, kw_only=True):
     """always 0: the job `sweep` moves memories from L1 to L2"""
     paired: int
     """always 0: a question and its answer stay two memories, which a search shows as one hit"""
-    clustered: dict[str, int] = {}
-    """what was done to the graph; empty: nothing, or a run was under way"""
     operation: str | None = None
     """the operation; null: nothing moved"""
     took_ms: float = 0.0

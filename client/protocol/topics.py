@@ -1,85 +1,41 @@
-"""The graph of L2: nodes, what is in them and between them, topics; merging and grouping by hand; export."""
+"""The graph of L2: nodes, what is in them and between them, topics; making it anew."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Fraction, Limit, Listed, Scoped, rpc
-from memoryd.client.protocol.jobs import PlannedStep
+from memoryd.client.protocol.base import MAX_INTEGER, Limit, Listed, Scoped, rpc
 
-NodeKind = Literal["cluster", "concept"]
-EdgeKind = Literal["co_occurs", "derived_from", "abstracted_from"]
-NodeSort = Literal["size", "updated", "label"]
 Number = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 
 
 class Node(Struct, kw_only=True):
-    """A cluster of memories of L2, or a concept that represents clusters. `topic` is null while it has none.
+    """A cluster of memories of L2, or a concept that represents clusters.
 
-    `named_by` is the language model that gave the label, or `rules`.
+    A cluster has the id of its medoid, the memory nearest to its middle, so that it keeps its id from one making of the
+    graph to the next; a concept has that of the cluster nearest to its own, with `concept-` before it.
     """
 
-    id: int
-    """its number; never given again"""
+    id: str
+    """the id of its medoid; of a concept with `concept-` before it"""
     namespace: str
     """of all its members"""
-    kind: NodeKind
+    kind: Literal["cluster", "concept"]
     """`concept` represents clusters"""
     label: str
-    """the most distinctive terms of its members, the beginning of the only one, or a model's words"""
+    """up to three distinctive terms that stand in half of its members, or a model's words; empty: there are none"""
+    about: str = ""
+    """the beginning of the medoid's text"""
     size: int
-    """members; of a concept: clusters"""
-    topic: int | None = None
-    """number of its topic"""
-    created_at: float
-    """when it was made"""
-    updated_at: float
-    """when its members changed last"""
+    """members, of a concept clusters, when the graph was made"""
+    topic: str | None = None
+    """id of its topic; null: none"""
     named_by: str = "rules"
     """the language model that gave the label, or `rules`"""
 
 
-class NodePage(Listed[Node], kw_only=True):
-    """Nodes in the order asked for, how many match in all, and how many memories still wait for a node."""
-
-    nodes: list[Node]
-    """in the order asked for"""
-    total: int
-    """how many match in all"""
-    waiting: int = 0
-    """memories of L2 within reach that have no node yet"""
-
-
-class Edge(Struct, kw_only=True):
-    """A relation of two nodes.
-
-    `co_occurs`: how often both were retrieved together, without direction; `derived_from`: how many memories a node
-    took along when it was split off; `abstracted_from`: from a concept to its clusters.
-    """
-
-    origin: int
-    """number of a node; of a `co_occurs` edge the smaller one"""
-    target: int
-    """number of a node"""
-    kind: EdgeKind
-    """what the relation says"""
-    weight: float
-    """how strong it is"""
-
-
-class EdgePage(Listed[Edge], kw_only=True):
-    """Edges, the heaviest first, how many there are in all, and (number, label) of their nodes."""
-
-    edges: list[Edge]
-    """the heaviest first"""
-    total: int
-    """how many match in all"""
-    labels: list[tuple[int, str]] = []
-    """number and label of each node in `edges`"""
-
-
 class NodeMember(Struct, kw_only=True):
-    """A memory in a node: the beginning of its text, its cosine to the centroid."""
+    """A memory in a node: the beginning of its text, its cosine to the centre."""
 
     id: str
     """the memory's id"""
@@ -88,47 +44,49 @@ class NodeMember(Struct, kw_only=True):
     created_at: float
     """when it was created"""
     similarity: float | None = None
-    """cosine to the node's centroid; null: not known now"""
+    """cosine to the node's centre; null: not known now"""
 
 
 class Neighbour(Struct, kw_only=True):
-    """A node beside another: by an edge, or `similar`, with the cosine of their centroids as weight.
+    """A node beside another."""
 
-    `derived` and `abstraction` are `derived_from` and `abstracted_from` seen from the other end.
-    """
-
-    node: int
-    """its number"""
+    node: str
+    """its id"""
     label: str
     """its label"""
-    relation: Literal["co_occurs", "derived_from", "abstracted_from", "derived", "abstraction", "similar"]
-    """how it is related"""
+    about: str = ""
+    """the beginning of its medoid's text"""
+    relation: Literal["co_occurs", "abstracted_from", "abstraction", "similar"]
+    """`co_occurs`: searches returned memories of both; `abstracted_from`: a cluster of this concept; `abstraction`: a
+    concept over it; `similar`: their centres are close"""
     weight: float
-    """how strongly"""
+    """of `co_occurs` how often, of `similar` the cosine, else 1"""
 
 
-class NodeDetail(Struct, kw_only=True):
-    """One node with its members, nearest to the centroid first, and its neighbours, heaviest first in each relation."""
+class NodePage(Listed[Node], kw_only=True):
+    """Nodes, the largest first, and how many match in all; of one that was asked for by its id what it has, too."""
 
-    node: Node
-    """the node"""
-    topic: str = ""
-    """label of its topic; empty: it has none"""
+    nodes: list[Node]
+    """the largest first"""
+    total: int
+    """how many match in all"""
     members: list[NodeMember] = []
-    """nearest to the centroid first"""
+    """of the node asked for: its memories, nearest to the centre first"""
     neighbours: list[Neighbour] = []
-    """by relation, the heaviest first"""
+    """of the node asked for: nodes beside it, by relation, the heaviest first"""
 
 
 class Topic(Struct, kw_only=True):
     """A community of nodes of one namespace."""
 
-    id: int
-    """its number; kept while most of its nodes stay together"""
+    id: str
+    """that of the node nearest to its middle"""
     namespace: str
     """of all its nodes"""
     label: str
-    """the most distinctive terms of its memories"""
+    """up to three distinctive terms that stand in half of its memories; empty: there are none"""
+    about: str = ""
+    """the beginning of the memory nearest to its middle"""
     nodes: int
     """how many nodes it has"""
     memories: int
@@ -144,82 +102,42 @@ class TopicList(Listed[Topic], kw_only=True):
     """nodes within reach that belong to no topic"""
 
 
-class GraphChange(Struct, kw_only=True):
-    """What was done to the graph, or with `dry_run` would be: how often what, and the first 1000 of `total` steps."""
+class Rebuilt(Struct, kw_only=True):
+    """What the graph within reach is now, or with `dry_run` would be, and how it differs from the one before."""
 
     dry_run: bool
     """nothing was changed"""
-    counts: dict[str, int] = {}
-    """what was done how often, by action; `skipped`: it held no more"""
-    total: int = 0
-    """how many steps there are"""
-    steps: list[PlannedStep] = []
-    """the first 1000 of them"""
-
-
-class ExportedNode(Struct, kw_only=True):
-    """A node with the beginnings of its members' texts and its most similar nodes (number, cosine)."""
-
-    node: Node
-    """the node"""
-    members: list[str] = []
-    """the beginnings of its members' texts"""
-    similar: list[tuple[int, float]] = []
-    """the most similar nodes of its namespace: number, cosine"""
-
-
-class GraphPart(Struct, kw_only=True):
-    """One part of an export: nodes by rising number, the edges that begin at them; `next` is null at the end."""
-
-    nodes: list[ExportedNode]
-    """by rising number"""
-    edges: list[Edge] = []
-    """those that begin at them, with both ends within reach"""
-    next: int | None = None
-    """what to give as `after` for the next part; null: this was the last"""
+    nodes: int = 0
+    """clusters and concepts"""
+    concepts: int = 0
+    """concepts among them"""
+    topics: int | None = None
+    """communities of nodes; null with `dry_run`: they are found once the nodes are written"""
+    added: int = 0
+    """nodes that are new"""
+    changed: int = 0
+    """nodes with other members or another label"""
+    removed: int = 0
+    """nodes that are no longer there"""
 
 
 @rpc("within", reads=True, page=True)
 class GraphNodes(Scoped[NodePage], kw_only=True, frozen=True):
-    """List the nodes of the graph, the largest first unless `sort` says otherwise.
+    """List the nodes of the graph, the largest first, or show one with its members and its neighbours.
 
-    With `query` only those whose label, or a memory in them, has all of its words.
+    The graph is made each night and by `graph_rebuild`; memories that came since are in no node.
     """
 
     query: str = ""
     """only nodes whose label, or a memory in them, has all of these words"""
-    topic: Number | None = None
-    """only nodes of this topic"""
-    kind: NodeKind | None = None
-    """only nodes of this kind"""
-    sort: NodeSort = "size"
-    """`size` and `updated`: largest and latest first"""
+    topic: str | None = None
+    """only nodes of this topic: its id, or the beginning of it"""
+    node: str | None = None
+    """only this node, with `members` and `neighbours`: its id, or the unique beginning of it"""
     limit: Limit = 20
     """how many at most"""
     offset: Number = 0
     """how many to leave out first"""
-
-
-@rpc("within", reads=True, page=True)
-class GraphEdges(Scoped[EdgePage], kw_only=True, frozen=True):
-    """List the edges between nodes within reach, the heaviest first."""
-
-    kind: EdgeKind | None = None
-    """only edges of this kind"""
-    node: Number | None = None
-    """only edges from or to this node"""
-    limit: Limit = 20
-    """how many at most"""
-    offset: Number = 0
-    """how many to leave out first"""
-
-
-@rpc("within", reads=True, page=True)
-class GraphNode(Scoped[NodeDetail], kw_only=True, frozen=True):
-    """Show one node: its members, its topic, its neighbours."""
-
-    node: Number
-    """its number"""
 
 
 @rpc("within", reads=True, page=True)
@@ -228,46 +146,11 @@ class GraphTopics(Scoped[TopicList], kw_only=True, frozen=True):
 
 
 @rpc("owner", grows=True, lane="bulk", page=False)
-class GraphDedupe(Scoped[GraphChange], kw_only=True, frozen=True):
-    """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own.
+class GraphRebuild(Scoped[Rebuilt], kw_only=True, frozen=True):
+    """Make the graph of the namespaces within reach anew, as the job `cluster` does each night.
 
-    Nodes that together would have more than 20 members stay apart.
+    Clusters, merging of those that are alike, concepts over clusters, edges, topics and labels.
     """
 
-    threshold: Fraction | None = None
-    """cosine of centroids from which nodes are merged; null: the model's own"""
     dry_run: bool = False
-    """plan and change nothing"""
-
-
-@rpc("owner", grows=True, lane="bulk", page=False)
-class GraphAbstract(Scoped[GraphChange], kw_only=True, frozen=True):
-    """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
-
-    threshold: Fraction | None = None
-    """cosine from which clusters belong to one concept; null: the model's own"""
-    dry_run: bool = False
-    """plan and change nothing"""
-
-
-@rpc("owner", grows=True, lane="bulk", page=False)
-class GraphRegroup(Scoped[GraphChange], kw_only=True, frozen=True):
-    """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
-
-    dry_run: bool = False
-    """plan and change nothing"""
-
-
-@rpc("within", reads=True, lane="bulk", page=False)
-class GraphExport(Scoped[GraphPart], kw_only=True, frozen=True):
-    """Return a part of the graph within reach: the nodes with numbers above `after`, in order.
-
-    Ask again with `after` = `next` until that is null. `preview` is how many characters of each member come along.
-    """
-
-    after: Number = 0
-    """only nodes with larger numbers; 0 at first, then `next` of the reply"""
-    limit: Limit = 500
-    """nodes in one reply at most"""
-    preview: Annotated[int, Meta(ge=0, le=200)] = 80
-    """characters of each member's text; 0: no members"""
+    """count what would change and change nothing"""

@@ -1,71 +1,43 @@
 """Consolidation by hand: L0 is emptied now, however new its turns are.
 
-Judge what waits, move the turns of L0 to L1 or L2, cluster. The moves are one operation. What is in L1 stays there: the
+Judge what waits, move the turns of L0 to L1 or L2. The moves are one operation. What is in L1 stays there: the
 sweep moves it by its age. The facts of what was said and not processed yet are due then.
 A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
-from memoryd.client.errors import Conflict
-from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress, RunJob
+from memoryd.client.protocol import Consolidate, Consolidated, Progress
 from memoryd.daemon.conversations import judging, promoting, thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
-from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.store import history, namespaces
 from memoryd.daemon.store.writer import Transaction
 
 SLICE = 32  # steps per transaction: a few ms of the writer
-_CLUSTER = "cluster"  # the job of topics, which may not be there
 _STANDSTILL_S, _POLL_S = 10.0, 0.05
 _EACH_S = 0.2  # at most, for a vector: others may write faster than is embedded
 
 
-class Tools(NamedTuple):
-    """What a consolidation needs of its caller: a function that reports progress, and one that runs the cluster job."""
-
-    report: ReportProgress
-    cluster: Callable[[], JobRun | None]
-
-
 @handles(Consolidate)
-def handle(core: Core, report: ReportProgress, jobs: Runner, call: Consolidate) -> Consolidated:
-    """Empty L0 and cluster."""
-
-    def cluster() -> JobRun | None:
-        try:
-            return jobs.run(RunJob(name=_CLUSTER), report).result()
-        except Conflict:  # it is under way: what was moved is taken in by that run or the next
-            return None
-
-    return consolidate(core, call, Tools(report, cluster))
-
-
-def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
+def consolidate(core: Core, report: ReportProgress, call: Consolidate) -> Consolidated:
     """Consolidate, or count what would be done."""
     began = time.perf_counter()
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
     operation: str | None = None
-    clustered: JobRun | None = None
     if call.dry_run:
         counts = predict(core, reached)
     else:
-        judged = _judge_all(core, tools.report)
+        judged = _judge_all(core, report)
         concerned = [number for number in core.active.fill() if reached is None or number in reached]
         steps = list(promoting.plan_steps(core, concerned, "asked for"))
-        operation, counts = _promote(core, call.namespace, steps, tools.report)
+        operation, counts = _promote(core, call.namespace, steps, report)
         counts["judged"] = judged
-        _embed_all(core, tools.report)
-        if _CLUSTER in list_jobs():
-            tools.report(Progress(stage=_CLUSTER, done=0, total=1))
-            clustered = tools.cluster()
+        _embed_all(core, report)
         thinking.hurry(core, reached)
     return Consolidated(
         dry_run=call.dry_run,
@@ -74,7 +46,6 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
         dropped=counts["dropped"],
         moved=0,
         paired=0,
-        clustered=clustered.counts if clustered else {},
         operation=operation,
         took_ms=(time.perf_counter() - began) * 1000,
     )
@@ -92,7 +63,7 @@ def _judge_all(core: Core, report: ReportProgress) -> int:
 
 
 def _embed_all(core: Core, report: ReportProgress) -> None:
-    """Wait for the vectors of what was promoted, so that it is clustered with the rest; not when they do not get on."""
+    """Wait for the vectors of what was promoted; give up if there is no progress."""
     generation = core.embedding.active
     if generation is None:
         return

@@ -20,7 +20,6 @@ from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.llm import llm
 from memoryd.daemon.llm.chat import Ledger
 from memoryd.daemon.llm.provider import Cognition
-from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import TraceStore
@@ -121,8 +120,6 @@ class Core:
     def read_again(self) -> None:
         """Read again what is derived from the memories and kept in RAM: the database was repaired."""
         self.embedding.rebuild()
-        for room in list_rooms():
-            room.forget(self)
 
     def rest(self, took_s: float) -> None:
         """Rest after so much background work: as long again while clients are being served, else for a moment."""

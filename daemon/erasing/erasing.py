@@ -19,7 +19,6 @@ from memoryd.daemon.erasing.tables import erasing, leftovers, mentions, trimming
 from memoryd.daemon.erasing.tables.mentions import Beside, Mention
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
-from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import copies, erasures, queries, rows, turns, upkeep
 from memoryd.daemon.store.connection import Connection
@@ -232,8 +231,6 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
     """Forget in RAM what was erased."""
     core.embedding.remove_rows(erased.rows)
     core.embedding.refresh(erased.changed)
-    for room in list_rooms():
-        room.forget(core)
     core.sources.traces.clear()
     core.recalls.forget(ids)
 

@@ -112,7 +112,6 @@ def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool
     if table == "memories" and not text.is_file:
         for room in list_rooms():  # what was made of the text, such as the label of a topic, may have its words
             room.erase(transaction.connection, [], [key])
-            transaction.after_commit(partial(room.forget, core))
     redacting.replace(transaction.connection, text, texts)
     if table == "memories":
         transaction.after_commit(lambda: core.embedding.refresh([key]))

@@ -21,6 +21,7 @@ from memoryd.daemon.store.schema import DERIVED, FORMER_VERSION, VERSION, build_
 # From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now. Dreams
 # could be of a namespace, and had a table for the notes that they had seen; vectors that nothing used had one, too.
 # Files of sessions were not listened to. Whose words a memory is was not kept: it follows from how it came in.
+# The graph of L2 was kept in step with each memory; now the job `cluster` makes it anew.
 _ORIGIN = (
     "CASE WHEN {0} = 'documents' THEN 'file'"
     " WHEN {1} > 0 OR {2} IN ('extraction', 'session_summary', 'task_completion') THEN 'heard'"
@@ -94,6 +95,58 @@ CREATE INDEX later_statement ON later (later);
 CREATE TRIGGER later_edited AFTER UPDATE OF content ON memories WHEN old.content <> new.content BEGIN
   DELETE FROM later WHERE memory = new.id OR later = new.id;
 END;
+DROP TRIGGER IF EXISTS backlog_added;
+DROP TRIGGER IF EXISTS backlog_changed;
+DROP TRIGGER IF EXISTS members_added;
+DROP TRIGGER IF EXISTS members_removed;
+DROP TABLE IF EXISTS edges;
+DROP TABLE IF EXISTS members;
+DROP TABLE IF EXISTS nodes;
+DROP TABLE IF EXISTS topics;
+DROP TABLE IF EXISTS backlog;
+DROP TABLE IF EXISTS names;
+CREATE TABLE pairs (
+  one INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+  other INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+  searches INTEGER NOT NULL,
+  PRIMARY KEY (one, other)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pairs_other ON pairs (other);
+CREATE TABLE topics (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  label TEXT NOT NULL
+) STRICT;
+CREATE INDEX topics_namespace ON topics (namespace);
+CREATE TABLE nodes (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  kind TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  label TEXT NOT NULL,
+  named_by TEXT NOT NULL,
+  asked INTEGER NOT NULL,
+  texts BLOB NOT NULL,
+  topic INTEGER REFERENCES topics (id) ON DELETE SET NULL
+) STRICT;
+CREATE INDEX nodes_namespace ON nodes (namespace, kind, size);
+CREATE INDEX nodes_topic ON nodes (topic);
+CREATE INDEX nodes_unnamed ON nodes (id) WHERE asked = 0 AND size > 1;
+CREATE TABLE members (
+  memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
+  node INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX members_node ON members (node);
+CREATE TABLE edges (
+  origin INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  target INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  weight REAL NOT NULL,
+  PRIMARY KEY (origin, target, kind)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX edges_target ON edges (target);
 """
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"

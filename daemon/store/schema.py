@@ -8,10 +8,10 @@ from functools import cache
 
 from memoryd.daemon.rooms import list_rooms
 
-VERSION = 19
+VERSION = 20
 FORMER_VERSION = 12  # which `STEP` brings along
 # Tables that can be made again from the others: a rescue does not copy them.
-DERIVED = ("edges", "members", "nodes", "topics", "backlog")
+DERIVED = ("edges", "members", "nodes", "topics")
 
 # All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.
 _LATER = """

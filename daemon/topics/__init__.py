@@ -1,9 +1,8 @@
-"""The graph of L2: clusters of memories as nodes, edges between them, topics, names; reading and changing it.
+"""The graph of L2: clusters of memories as nodes, edges between them, topics, labels; making it and reading it.
 
-It is derived from rows and vectors. Triggers keep `backlog`: the memories of L2 that have no node, or whose text,
-namespace or tier changed. The job `cluster` drafts what each namespace's nodes will be (`draft`): memories join in
-order (`clusters`), nodes over 20 members are split, similar ones merged, what changed is named by its terms; topics
-(Leiden, `groups`) are computed again when a fiftieth of the nodes is newer. Each difference to the database is one
-small step, checked again where it is written (`writes`). A node's centroid is the mean of `size` unit vectors;
-where its members are more or fewer, the next run computes it again, so a crash between two steps is repaired.
+It is derived from rows, vectors and the table `pairs`, which counts how often searches returned two memories together.
+The job `cluster` makes the graph of each namespace anew, as a whole, each night (`rebuild`). Nothing is done for it
+when a memory is written: what came since belongs to no node, and what left its tier or namespace is skipped by readers.
+Only the differences to the graph that is there are written, in small transactions; a run that was interrupted is
+completed by the next. A node is named by the id of its medoid, so that it keeps its name while its middle stays.
 """

@@ -1,14 +1,12 @@
-"""Arithmetic of clusters: joining in order, splitting, merging. Pure functions of NumPy arrays.
+"""Arithmetic of the graph: nearest neighbours, agglomeration, communities. Pure functions of NumPy arrays.
 
-Rule of joining (leader clustering): a vector joins the cluster whose centroid has the largest cosine to it, if that is
-at least the threshold, else it founds one. A centroid is the running mean of its members' unit vectors and is
-renormalised when compared. The outcome depends on the order of the vectors and on nothing else: they are compared in
-blocks by one matrix product, and what a join changes within a block is computed again at once.
+`pause` is called between portions of work of a millisecond or a few; it may wait, and may raise to end the work.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,230 +14,191 @@ from numpy.typing import NDArray
 from memoryd.daemon.store.vectors import Vector
 
 MAX_MEMBERS = 20
-ROOMY = 14  # members that a part of a split has at most, if possible: a full one is split again by the next that joins
-STEP = 0.05  # by which the threshold rises each time a cluster is too large
-_STRICTEST = 0.99  # above it rounding would distinguish equal vectors
-_BLOCK = 256
-_NEVER = np.float32(-2.0)  # below every cosine
+_WHOLE = 8192  # vectors up to which each is compared with all others
+_CELL = 400  # vectors of a cell, on average
+_PROBED = 24  # cells that a vector is compared with
+_ROUNDS = 4  # of k-means
+_BLOCK = 256  # vectors of one matrix product
+_UNION = 500  # pairs between two pauses
+_SEED = 20
 
-ClusterPlaces = NDArray[np.int64]
+Pause = Callable[[], None]
+Places = NDArray[np.int64]
 
 
-def unit(vectors: Vector) -> Vector:
+class Pairs(NamedTuple):
+    """Pairs of places in a matrix of vectors, `lower` < `upper`, each once, by falling cosine."""
+
+    lower: Places
+    upper: Places
+    cosines: NDArray[np.float32]
+
+    def above(self, floor: float) -> "Pairs":
+        """Return those at or above a cosine."""
+        kept = self.cosines >= floor
+        return Pairs(self.lower[kept], self.upper[kept], self.cosines[kept])
+
+
+def find_pairs(units: Vector, floor: float, nearest: int, pause: Pause) -> Pairs:
+    """Return each pair of unit vectors at or above a cosine of which one is among the other's nearest.
+
+    Among more than `_WHOLE` vectors each is compared with those of the `_PROBED` cells around it only: about one in
+    fifty of the pairs that are close enough for a node is missed.
+    """
+    count = len(units)
+    cells, probes = _build_cells(units, pause) if count > _WHOLE else ([np.arange(count)], [np.arange(count)])
+    best = np.full((count, nearest), -2.0, np.float32)
+    others = np.zeros((count, nearest), np.int64)
+    line_of = np.zeros(count, np.int64)
+    for members, rows in zip(cells, probes, strict=True):
+        candidates = units[members].astype(np.float32)
+        line_of[rows] = -1
+        line_of[members] = np.arange(len(members))
+        for start in range(0, len(rows), _BLOCK):
+            part = rows[start : start + _BLOCK]
+            cosines = units[part].astype(np.float32) @ candidates.T
+            own = np.flatnonzero(line_of[part] >= 0)
+            cosines[own, line_of[part[own]]] = -2.0  # itself
+            values, places = _find_nearest(cosines, floor, nearest)
+            values, places = np.hstack([best[part], values]), np.hstack([others[part], members[places]])
+            order = np.argsort(-values, axis=1, kind="stable")[:, :nearest]
+            best[part] = np.take_along_axis(values, order, 1)
+            others[part] = np.take_along_axis(places, order, 1)
+            pause()
+        line_of[members] = -1
+    one, at = np.nonzero(best >= floor)
+    other, cosines = others[one, at], best[one, at]
+    keys, first = np.unique(np.minimum(one, other) * count + np.maximum(one, other), return_index=True)
+    order = np.argsort(-cosines[first], kind="stable")
+    return Pairs(keys[order] // max(1, count), keys[order] % max(1, count), cosines[first][order])
+
+
+def _find_nearest(cosines: Vector, floor: float, nearest: int) -> tuple[Vector, Places]:
+    """Return the largest cosines of each row, at or above a floor, with their columns; destroy the matrix."""
+    lines = np.arange(len(cosines))
+    values = np.full((len(cosines), nearest), -2.0, np.float32)
+    places = np.zeros((len(cosines), nearest), np.int64)
+    for number in range(nearest if cosines.size else 0):  # passes of argmax are ten times faster than an argpartition
+        best = cosines.argmax(axis=1)
+        values[:, number], places[:, number] = cosines[lines, best], best
+        if values[:, number].max() < floor:
+            break
+        cosines[lines, best] = -2.0
+    return values, places
+
+
+def _build_cells(units: Vector, pause: Pause) -> tuple[list[Places], list[Places]]:
+    """Return for each cell the vectors in it, and those that are to be compared with these."""
+    centres = _find_centres(units, len(units) // _CELL, pause)
+    near = np.zeros((len(units), _PROBED), np.int64)
+    for start in range(0, len(units), _BLOCK):
+        cosines = units[start : start + _BLOCK].astype(np.float32) @ centres.T
+        near[start : start + _BLOCK] = _find_nearest(cosines, -1.0, _PROBED)[1]
+        pause()
+    return _sort_by(near[:, :1], len(centres)), _sort_by(near, len(centres))
+
+
+def _sort_by(near: Places, count: int) -> list[Places]:
+    """Return for each cell the lines of a matrix that name it."""
+    cells = near.ravel()
+    order = np.argsort(cells, kind="stable")
+    bounds = np.searchsorted(cells[order], np.arange(count + 1))
+    return [order[start:end] // near.shape[1] for start, end in pairwise(bounds.tolist())]
+
+
+def _find_centres(units: Vector, count: int, pause: Pause) -> Vector:
+    """Return the centres of cells: k-means of a sample that is spread evenly, so that it is the same each time."""
+    sample = units[:: max(1, len(units) // (count * 40))].astype(np.float32)
+    centres = sample[:: max(1, len(sample) // count)][:count]
+    for _ in range(_ROUNDS):
+        cell_of = _assign(sample, centres, pause)
+        order = np.argsort(cell_of, kind="stable")
+        present, starts = np.unique(cell_of[order], return_index=True)
+        centres = scale_to_unit(np.add.reduceat(sample[order], starts, axis=0))
+        assert len(present) == len(centres)
+        pause()
+    return centres
+
+
+def _assign(units: Vector, centres: Vector, pause: Pause) -> Places:
+    """Return the nearest centre of each vector."""
+    nearest = np.zeros(len(units), np.int64)
+    for start in range(0, len(units), _BLOCK):
+        nearest[start : start + _BLOCK] = (units[start : start + _BLOCK].astype(np.float32) @ centres.T).argmax(axis=1)
+        pause()
+    return nearest
+
+
+def scale_to_unit(vectors: Vector) -> Vector:
     """Return the rows at length 1; a row of zeros stays."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     scaled: Vector = vectors / np.maximum(lengths, np.float32(1e-12))
     return scaled
 
 
-class Clusters:
-    """A growing set of clusters: for each the sum of its members' unit vectors, their number, the unit centroid."""
+def agglomerate(
+    units: Vector, sizes: Sequence[int], pairs: Pairs, floor: float, most: int, pause: Pause
+) -> list[list[int]]:
+    """Return the places of unit vectors in groups, each by rising place.
 
-    def __init__(self, dimensions: int) -> None:
-        self.count = 0
-        self.sizes: ClusterPlaces = np.zeros(_BLOCK, np.int64)
-        self._sums = np.zeros((_BLOCK, dimensions), np.float32)
-        self.units = np.zeros((_BLOCK, dimensions), np.float32)
+    The closest pair is joined first, then the next: the groups of both become one if their centres, the sums of their
+    vectors times their sizes, have a cosine of at least `floor`, and their sizes together are at most `most`.
+    """
+    group_of = list(range(len(units)))
+    count, lengths = list(sizes), [float(size) for size in sizes]
+    sums: dict[int, Vector] = {}
 
-    def mean(self, place: int) -> Vector:
-        """Return the mean of a cluster's members."""
-        mean: Vector = self._sums[place] / np.float32(max(1, self.sizes[place]))
-        return mean
-
-    def add(self, total: Vector, size: int) -> int:
-        """Append a cluster with the sum of its members' vectors; return its place."""
-        self._reserve(1)
-        place = self.count
-        self.count += 1
-        self.replace(place, total, size)
+    def find(place: int) -> int:
+        while group_of[place] != place:
+            group_of[place] = group_of[group_of[place]]
+            place = group_of[place]
         return place
 
-    def replace(self, place: int, total: Vector, size: int) -> None:
-        """Give a cluster other members: the sum of their vectors and their number. With none it is never found."""
-        self._sums[place], self.sizes[place] = total, size
-        self.units[place] = total / np.float32(max(math.sqrt(total @ total), 1e-12))
+    def total(group: int) -> Vector:
+        known = sums.get(group)
+        return units[group].astype(np.float32) * np.float32(count[group]) if known is None else known
 
-    def merge(self, into: int, gone: int) -> None:
-        """Move all members of one cluster to another."""
-        self.replace(into, self._sums[into] + self._sums[gone], int(self.sizes[into] + self.sizes[gone]))
-        self.replace(gone, np.zeros_like(self._sums[gone]), 0)
-
-    def join(self, vectors: Vector, threshold: float) -> Iterator[int]:
-        """Yield the place of the cluster that each unit vector joins or founds, in order."""
-        for start in range(0, len(vectors), _BLOCK):
-            yield from self._join_block(vectors[start : start + _BLOCK], threshold)
-
-    def _join_block(self, block: Vector, threshold: float) -> Iterator[int]:
-        """Compare a block at once, then go through it in order: only clusters that it changed are compared again."""
-        self._reserve(len(block))
-        before = self.count
-        cosines = block @ self.units[:before].T
-        nearest = cosines.argmax(axis=1) if before else np.full(len(block), -1)
-        changed: dict[int, int] = {}  # place → its line in `again`
-        again = np.full((len(block), len(block)), _NEVER, np.float32)
-        for here, vector in enumerate(block):
-            best = int(nearest[here])
-            if best in changed:
-                cosines[here, [place for place in changed if place < before]] = _NEVER
-                best = int(cosines[here].argmax())
-            cosine = cosines[here, best] if before else _NEVER
-            line = int(again[: len(changed), here].argmax()) if changed else -1
-            if changed and again[line, here] > cosine:
-                best, cosine = list(changed)[line], again[line, here]
-            if cosine < threshold:
-                best = self.add(vector, 1)
-            else:
-                self.replace(best, self._sums[best] + vector, int(self.sizes[best]) + 1)
-            line = changed.setdefault(best, len(changed))
-            again[line, here + 1 :] = block[here + 1 :] @ self.units[best]
-            yield best
-
-    def _reserve(self, more: int) -> None:
-        if self.count + more <= len(self.sizes):
-            return
-        room = max(2 * len(self.sizes), self.count + more)
-        for name in ("sizes", "_sums", "units"):
-            old = getattr(self, name)
-            new = np.zeros((room, *old.shape[1:]), old.dtype)
-            new[: self.count] = old[: self.count]
-            setattr(self, name, new)
-
-    def find_similar(self, changed: Sequence[int], floor: float) -> Iterator[tuple[float, int, int]]:
-        """Yield (cosine, place, other) for each pair of a changed cluster with any that is at or above a cosine.
-
-        Only pairs that fit into one node, each once.
-        """
-        is_changed = np.zeros(self.count, bool)
-        is_changed[list(changed)] = True
-        for start in range(0, len(changed), _BLOCK):
-            places = np.asarray(changed[start : start + _BLOCK], np.int64)
-            cosines = self.units[places] @ self.units[: self.count].T
-            lines, others = np.nonzero(cosines >= floor)
-            fit = self.sizes[places[lines]] + self.sizes[others] <= MAX_MEMBERS
-            for line, other in zip(lines[fit].tolist(), others[fit].tolist(), strict=True):
-                place = int(places[line])
-                # Two changed ones meet twice: only the lower asks.
-                if place != other and not (is_changed[other] and other < place):
-                    yield float(cosines[line, other]), place, other
-
-
-def find_mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[tuple[int, int]]:
-    """Return disjoint pairs (into, merged) at or above a cosine that fit into one node, the most similar first.
-
-    The larger takes in the smaller; of equals the one with the lower place.
-    """
-    taken: set[int] = set()
-    found: list[tuple[int, int]] = []
-    for _, a, b in sorted(clusters.find_similar(changed, floor), key=lambda pair: (-pair[0], pair[1], pair[2])):
-        if not {a, b} & taken:
-            taken |= {a, b}
-            first, second = sorted((a, b), key=lambda place: (-int(clusters.sizes[place]), place))
-            found.append((first, second))
-    return found
-
-
-def group_vectors(vectors: Vector, threshold: float) -> list[list[int]]:
-    """Return the positions of vectors in the clusters that they form by themselves, in order."""
-    clusters = Clusters(vectors.shape[1])
+    for number, (lower, upper) in enumerate(zip(pairs.lower.tolist(), pairs.upper.tolist(), strict=True)):
+        if number % _UNION == 0:
+            pause()
+        one, other = find(lower), find(upper)
+        if one == other or count[one] + count[other] > most:
+            continue
+        first, second = total(one), total(other)
+        product = float(first @ second)
+        if product < floor * lengths[one] * lengths[other]:
+            continue
+        sums[one] = first + second
+        sums.pop(other, None)
+        lengths[one] = math.sqrt(lengths[one] ** 2 + lengths[other] ** 2 + 2 * product)
+        count[one] += count[other]
+        group_of[other] = one
     groups: dict[int, list[int]] = {}
-    for position, place in enumerate(clusters.join(vectors, threshold)):
-        groups.setdefault(place, []).append(position)
+    for place in range(len(units)):
+        groups.setdefault(find(place), []).append(place)
     return list(groups.values())
 
 
-# Splitting: everything from the cosines of the members with each other, as these are few ----------------------------
+def find_communities(edges: Sequence[tuple[int, int, float]]) -> list[list[int]]:
+    """Return the places in each community of two or more (Leiden), by rising first place.
 
-
-def split(vectors: Vector, threshold: float) -> list[list[int]]:
-    """Return the positions of the vectors of one node in parts of at most `MAX_MEMBERS`, if possible with some room.
-
-    They are clustered again `STEP` above the threshold that brought them together, and what is still too large `STEP`
-    above that. Small groups that are left over are put together again where they are at least as similar as the node's
-    members had to be.
+    The outcome depends on the order of the edges, and on nothing else. The library is loaded here.
     """
-    cosines = vectors @ vectors.T
-    return gather(cosines, sorted(group_to_size(cosines, threshold, ROOMY)), threshold, ROOMY)
+    if not edges:
+        return []
+    from graspologic_native import leiden
 
-
-def group_to_size(cosines: Vector, threshold: float, most: int) -> list[list[int]]:
-    """Return the positions of vectors, clustered stricter by `STEP` each time, until each group has at most `most`.
-
-    What no threshold can separate stays together up to `MAX_MEMBERS`; more is cut into equal parts in its order.
-    """
-    waiting = [(np.arange(len(cosines)), threshold)]
-    done: list[list[int]] = []
-    while waiting:
-        part, strictness = waiting.pop()
-        if len(part) <= most:
-            done.append(part.tolist())
-        elif strictness + STEP > _STRICTEST:
-            done += cut_equal_parts(part.tolist(), MAX_MEMBERS)
-        else:
-            own = cosines[np.ix_(part, part)]
-            waiting += [(part[group], strictness + STEP) for group in group_by_cosines(own, strictness + STEP)]
-    return done
-
-
-def group_by_cosines(cosines: Vector, threshold: float) -> list[list[int]]:
-    """Return what `group_vectors` does for vectors of which only the cosines with each other are given.
-
-    The cosine of a vector v with the centroid of C is the sum of v·c over C, divided by the length of the sum of C;
-    that length squared is the sum of c·d over all pairs of C.
-    """
-    groups: list[list[int]] = []
-    products = np.zeros_like(cosines)  # of each group's sum with each vector
-    lengths = np.zeros(len(cosines), cosines.dtype)
-    for position, own in enumerate(cosines):
-        best = len(groups)
-        if best:
-            found = products[:best, position] / lengths[:best]
-            nearest = int(found.argmax())
-            best = nearest if found[nearest] >= threshold else best
-        if best == len(groups):
-            groups.append([])
-        length = math.sqrt(lengths[best] ** 2 + 2 * products[best, position] + own[position])
-        products[best] += own
-        lengths[best] = max(length, 1e-12)
-        groups[best].append(position)
-    return groups
-
-
-def gather(cosines: Vector, groups: list[list[int]], floor: float, most: int) -> list[list[int]]:
-    """Put groups together while two of them are each other's nearest, at or above a cosine, and fit into one."""
-    belongs = np.zeros((len(groups), len(cosines)), np.float32)
-    for place, group in enumerate(groups):
-        belongs[place, group] = 1.0
-    # Of the groups' sums with each other.
-    products = np.asarray(belongs @ cosines @ belongs.T, np.float32)
-    while len(groups) > 1:
-        pairs = _nearest_pairs(products, [len(group) for group in groups], floor, most)
-        if not pairs:
-            break
-        kept = np.ones(len(groups), bool)
-        for place, other in pairs:
-            groups[place] = groups[place] + groups[other]
-            products[place] += products[other]
-            products[:, place] += products[:, other]
-            kept[other] = False
-        groups = [group for group, keep in zip(groups, kept, strict=True) if keep]
-        products = products[np.ix_(kept, kept)]
-    return sorted(sorted(group) for group in groups)
-
-
-def _nearest_pairs(products: Vector, sizes: list[int], floor: float, most: int) -> list[tuple[int, int]]:
-    """Return the pairs of groups that are each other's nearest among those they fit together with."""
-    lengths = np.sqrt(np.maximum(products.diagonal(), 1e-12))
-    found = products / lengths / lengths[:, None]
-    counts = np.asarray(sizes)
-    found[counts[:, None] + counts > most] = _NEVER
-    np.fill_diagonal(found, _NEVER)
-    nearest, here = found.argmax(axis=1), np.arange(len(sizes))
-    pairs = here[(nearest[nearest] == here) & (here < nearest) & (found[here, nearest] >= floor)]
-    return [(place, int(nearest[place])) for place in pairs.tolist()]
-
-
-def cut_equal_parts(positions: Sequence[int], most: int) -> list[list[int]]:
-    """Return positions cut in order into as few parts as possible whose lengths differ by one at most."""
-    count = -(-len(positions) // most)
-    cuts = [len(positions) * part // count for part in range(count + 1)]
-    return [list(positions[a:b]) for a, b in pairwise(cuts)]
+    _, found = leiden(
+        edges=[(str(one), str(other), weight) for one, other, weight in edges],
+        starting_communities=None,
+        resolution=1.0,
+        randomness=0.001,
+        iterations=1,
+        use_modularity=True,
+        seed=_SEED,
+        trials=1,
+    )
+    groups: dict[int, list[int]] = {}
+    for place, community in found.items():
+        groups.setdefault(community, []).append(int(place))
+    return sorted(sorted(group) for group in groups.values() if len(group) > 1)

@@ -1,30 +1,25 @@
-"""Names of nodes from the words of their memories, where no language model names them.
+"""Labels of nodes from the words of their memories, where no language model gives them.
 
-A term counts for a node by the number of its memories that hold it, times how rare it is in the namespace: the
-logarithm of one over its share of a sample of it (tf-idf, Spärck Jones 1972). Other namespaces have no say, so that a
-label says nothing about them.
+A label is up to three terms, each of which stands in at least half of the memories, and in two. Of these the terms are
+taken that count most: by the number of memories that hold it, times how rare it is in the namespace, the logarithm of
+one over its share of a sample of it (tf-idf, Spärck Jones 1972). Where no term stands in half of them there is none.
+Other namespaces have no say, so that a label says nothing about them.
 Terms are compared by the stem that full text uses and shown as the whole word that is commonest in the node.
 """
 
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from memoryd.daemon.store import tokenizer
-from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.stopwords import STOP_WORDS
-from memoryd.daemon.topics.tables import graph_names
 
-# What names nodes: the texts of each node's members → a label each. The connection is there to ask what is known.
-Namer = Callable[[Connection, Sequence[Sequence[str]]], list[str]]
 Stemmer = Callable[[str], list[str]]
 
-FIRST_CHARS = 80
-_TERMS = 4
-_SAMPLE = 512  # memories of the namespace that stand for all of it
-_KEPT = 50_000  # words whose stem is kept
+SAMPLE = 512  # memories of the namespace that stand for all of it
 LONGEST = 2000  # characters of a memory that are looked at
+_TERMS = 3
+_KEPT = 50_000  # words whose stem is kept
 _WORD = re.compile(r"[^\W\d_][\w.+#'-]*", re.UNICODE)
 _FILLERS = frozenset(
     "i me my mine we us our ours myself user assistant yes yeah okay hello hi thanks thank please sure well really "
@@ -50,61 +45,25 @@ het een van voor met niet zijn wordt worden werd heeft hebben dat deze dit die n
 _IGNORED = STOP_WORDS | _FILLERS | _FOREIGN
 
 
-def take_first_words(text: str) -> str:
-    """Return the beginning of a node's first member, its label until it is named."""
-    line = " ".join(text[: 4 * FIRST_CHARS].split())
-    if len(line) <= FIRST_CHARS:
-        return line
-    cut = line[: FIRST_CHARS + 1]
-    return cut.rpartition(" ")[0] or cut[:FIRST_CHARS]
+class Namer:
+    """Gives labels by what is known of how common stems are in a namespace."""
 
-
-class NodeNamer:
-    """Names nodes by their terms. What it knows of a namespace serves for some nodes, the more the larger that is."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, StemFrequencies] = {}
-
-    def build_namer(self, connection: Connection, namespace: int) -> Namer:
-        """Return a function that names nodes of a namespace."""
-        terms = self._known.get(namespace)
-        if terms is None or terms.is_stale():
-            terms = self._known[namespace] = StemFrequencies(connection, namespace)
-        return terms.label_groups
-
-
-class StemFrequencies:
-    """How common stems are in a namespace."""
-
-    def __init__(self, connection: Connection, namespace: int) -> None:
+    def __init__(self, sample: Iterable[str], stemmer: Stemmer) -> None:
         self._stems: dict[str, str] = {}
-        sample = graph_names.sample_texts(connection, namespace, _SAMPLE)
-        stemmer = tokenizer.build_stemmer(connection)
-        self._sampled = Counter(stem for text in sample for stem in self._find_words(stemmer, text))
-        self._sample_size = len(sample)
-        self._named = 0
+        found = [self._find_words(stemmer, text) for text in sample]
+        self._sample_size, self._sampled = len(found), Counter(stem for words in found for stem in words)
 
-    def is_stale(self) -> bool:
-        """Return whether so many nodes were named that the namespace may be another one by now."""
-        return 2 * self._named > self._sample_size
-
-    def label_groups(self, connection: Connection, groups: Sequence[Sequence[str]]) -> list[str]:
-        """Return a label for each group of texts."""
-        self._named += len(groups)
-        return [self.label(connection, texts) for texts in groups]
-
-    def label(self, connection: Connection, texts: Sequence[str]) -> str:
-        """Return the most distinctive terms of some texts; the beginning of the text if there is one only."""
-        if len(texts) < 2:
-            return take_first_words(texts[0]) if texts else ""
-        stemmer = tokenizer.build_stemmer(connection)
+    def label(self, texts: Sequence[str], stemmer: Stemmer) -> str:
+        """Return the most distinctive terms that half of some texts have, separated by commas; empty: none."""
         found = [self._find_words(stemmer, text) for text in texts]
         counts = Counter(stem for words in found for stem in words)
-        shared = [stem for stem, count in counts.items() if count > 1] or list(counts)
-        whole, sampled = self._sample_size + 1.5, self._sampled
-        rarity = {stem: math.log(whole / (sampled[stem] + 0.5)) for stem in shared}
-        best = sorted(shared, key=lambda stem: (-counts[stem] * rarity[stem], stem))[:_TERMS]
-        return ", ".join(_find_commonest(stem, found) for stem in best) or take_first_words(texts[0])
+        shared = [stem for stem, count in counts.items() if count >= max(2, len(texts) / 2)]
+        weights = {stem: counts[stem] * self._compute_rarity(stem) for stem in shared}
+        best = sorted(shared, key=lambda stem: (-weights[stem], stem))[:_TERMS]
+        return ", ".join(_find_commonest(stem, found) for stem in best)
+
+    def _compute_rarity(self, stem: str) -> float:
+        return math.log((self._sample_size + 1.5) / (self._sampled[stem] + 0.5))
 
     def _find_words(self, stemmer: Stemmer, text: str) -> dict[str, list[str]]:
         """Return the whole words of a text under their stems."""

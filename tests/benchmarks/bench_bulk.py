@@ -86,7 +86,7 @@ def _works(daemon: Daemon, part: int) -> Iterator[tuple[str, Work]]:
     yield "consolidate a namespace", lambda client: client.call(protocol.Consolidate(namespace=_SMALL, reach="exact"))
     for job in list_jobs():
         yield f"job {job}", partial(_run, job=job)
-    yield "topics, nodes, export of the graph", lambda client: _repeat(lambda: _read_graph(client))
+    yield "topics and nodes of the graph", lambda client: _repeat(lambda: _read_graph(client))
     chosen = {"namespace": _SMALL, "reach": "exact", "type": ["lesson"]}
     where = protocol.DeleteWhere(**chosen)
     yield "delete_where of a namespace", lambda client: done.append(client.call(where).operation)
@@ -152,7 +152,6 @@ def _report(client: Client) -> None:
 def _read_graph(client: Client) -> None:
     client.call(methods.graph_topics(reach="all"))
     client.call(methods.graph_nodes(reach="all"))
-    client.call(protocol.GraphExport(reach="all"))
 
 
 # The others ----------------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ _NOT_FOUND = {
     "pause_job": "there is no such job",
     "resume_job": "there is no such job",
     "revoke_token": "there is no such token",
-    "graph_node": "there is no such node",
+    "graph_nodes": "there is no such node",
     "related": "no memory has this id",
     "get": "no memory that you see has this id or key",
     **dict.fromkeys(

@@ -16,7 +16,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "erase": {"ids": [UNKNOWN]},
     "feedback": {"id": UNKNOWN, "useful": True},
     "flush": {"turns": [{"role": "user", "content": "We deploy on Tuesdays"}], "workspace": "absent"},
-    "graph_node": {"node": 4711},
+    "graph_nodes": {"node": "4711"},
     "index_workspace": {"workspace": "absent"},
     "operation": {"operation": UNKNOWN},
     "pause_job": {"name": "absent"},

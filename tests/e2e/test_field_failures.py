@@ -17,7 +17,7 @@ import workbench
 from configs import NO_MODEL
 from memoryd.client import AsyncClient, Busy
 from memoryd.client.protocol import Consolidate, JobHistory, Jobs, RunJob, Verify
-from memoryd.client.protocol.topics import GraphExport, GraphNodes
+from memoryd.client.protocol.topics import GraphNodes
 from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
 from wire import Wire, request
@@ -319,7 +319,7 @@ def read_everything(client: Any, size: int, ids: list[str]) -> None:
         client.call(RunJob(name=job.name))
     assert {run.job for run in client.call(JobHistory(limit=100)).runs} == set(list_jobs())
     client.call(GraphNodes())
-    client.call(GraphExport())
+    client.graph_rebuild()
     client.graph_topics()
     client.tiers()
     client.turns()

@@ -181,7 +181,7 @@ def damage(daemon: "Daemon", *statements: str) -> None:
         ("UPDATE vec_embeddings SET vector = x'0000' WHERE id = 1", "vectors: 1 have a wrong length"),
         ("UPDATE vec_embeddings SET vector = zeroblob(256) WHERE id = 1", "vectors: 1 are zero"),
         ("UPDATE memories SET text_hash = x'00', content_hash = x'00' WHERE row = 1", "1 have hashes that are not"),
-        ("INSERT INTO backlog VALUES (1)", "graph: 1"),
+        ("INSERT INTO members VALUES (1, 99)", "graph: 1"),
     ],
     ids=["full text", "length", "zero", "hashes", "graph"],
 )

@@ -187,7 +187,7 @@ def _normalise(text: str) -> str:
 
 
 def _fill(place: EvaluatedDaemon, store: EvaluationStore, material: Material, progress: ProgressBar) -> None:
-    """Store all items in their order; where turns are observed, end their sessions and consolidate."""
+    """Store all items in their order; where turns are observed, end their sessions, consolidate, make the graph."""
     turns = {item.session: item.key for item in material.items if isinstance(item.what, NewTurn)}  # its last one
     with place.connect(store.namespace) as client:
         for observed, part in groupby(material.items, lambda item: isinstance(item.what, NewTurn)):
@@ -203,6 +203,7 @@ def _fill(place: EvaluatedDaemon, store: EvaluationStore, material: Material, pr
         if turns:
             client.consolidate(reach="exact")
             settle(client)
+            client.graph_rebuild(reach="exact")
 
 
 def _add(place: EvaluatedDaemon, store: EvaluationStore, client: Client, items: Sequence[EvalItem], dedup: bool) -> int:

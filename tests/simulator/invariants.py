@@ -18,10 +18,6 @@ MOST_MEMBERS = 20
 FOUND_WITHIN = 10
 QUESTION_FOUND_WITHIN = 1000  # one that nobody answered comes after all that is stated
 
-_CROSSING = (
-    "SELECT 'memory ' || r.id || ' in a node of another namespace' FROM members m JOIN nodes n ON n.id = m.node"
-    " JOIN memories r ON r.row = m.memory WHERE n.namespace <> r.namespace"
-)
 _TOPICS = (
     "SELECT 'node ' || n.id || ' in a topic of another namespace' FROM nodes n JOIN topics t ON t.id = n.topic"
     " WHERE n.namespace <> t.namespace"
@@ -30,11 +26,6 @@ _EDGES = (
     "SELECT DISTINCT e.kind, x.name, y.name FROM edges e JOIN nodes a ON a.id = e.origin"
     " JOIN nodes b ON b.id = e.target JOIN namespaces x ON x.id = a.namespace JOIN namespaces y ON y.id = b.namespace"
     " WHERE a.namespace <> b.namespace"
-)
-_HOMELESS = (
-    "SELECT 'L2 memory ' || id || ' has neither a node nor a place in the backlog' FROM memories m WHERE tier = 'L2'"
-    " AND NOT EXISTS (SELECT 1 FROM members x WHERE x.memory = m.row)"
-    " AND NOT EXISTS (SELECT 1 FROM backlog b WHERE b.memory = m.row)"
 )
 _LIFE = (
     "SELECT m.id, n.name, m.content, m.tier, m.expires_at, m.pinned, m.superseded_by FROM memories m"
@@ -47,7 +38,6 @@ def always(core: Core) -> list[str]:
     """Return what is wrong, whatever was done last."""
     with core.store.reading() as connection:
         found = turns.check_conservation(connection)
-        found += [text for (text,) in connection.execute(f"{_CROSSING} UNION ALL {_HOMELESS}")]  # type: ignore[misc]
         for kind, one, other in connection.execute(_EDGES):
             # One search sees its own and the enclosing namespaces, so topics of these may meet; siblings never.
             nested = one in list_enclosing(str(other)) or other in list_enclosing(str(one))
@@ -68,11 +58,7 @@ def after_maintenance(core: Core) -> list[str]:
         sizes = connection.execute(
             "SELECT node, count(*) FROM members GROUP BY node HAVING count(*) > ?", (MOST_MEMBERS,)
         )
-        found = [f"node {node} has {count} members" for node, count in sizes]
-        waiting = connection.execute("SELECT count(*) FROM backlog").get
-        if waiting:
-            found.append(f"{waiting} memories still wait for a node")
-    return found
+        return [f"node {node} has {count} members" for node, count in sizes]
 
 
 def _by_state(core: Core) -> tuple[list[_Known], list[_Known]]:
@@ -137,7 +123,7 @@ def rows_of(core: Core) -> list[tuple[Any, ...]]:
 
 
 _TABLES = (
-    "memories", "links", "turns", "skipped", "flows", "nodes", "members", "edges", "topics", "backlog", "operations",
+    "memories", "links", "turns", "skipped", "flows", "pairs", "nodes", "members", "edges", "topics", "operations",
     "history", "cognition", "namespaces",
 )  # fmt: skip
 
@@ -149,21 +135,10 @@ _SHARED = (
 )
 
 
-_UNNAMED = {
-    "nodes": "SELECT id, namespace, kind, topic, size, settled, centroid FROM nodes",
-    "topics": "SELECT id, namespace FROM topics",
-}
-
-
-def state(core: Core, labels: bool = True) -> dict[str, list[str]]:
-    """Return all that the database says, so that two runs can be compared; ids that the daemon made are numbered.
-
-    What nodes and topics are called rests on a sample of words that is kept in RAM and may be old.
-    """
+def state(core: Core) -> dict[str, list[str]]:
+    """Return all that the database says, so that two runs can be compared; ids that the daemon made are numbered."""
     with core.store.reading() as connection:
         found = {table: [_text(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in _TABLES}
-        if not labels:
-            found |= {table: [_text(row) for row in connection.execute(sql)] for table, sql in _UNNAMED.items()}
         shared = connection.execute(_SHARED).fetchall()
         operations = connection.execute("SELECT number, id FROM operations").fetchall()
     names = {id: f"shared {number}" for number, (id,) in enumerate(shared)}

@@ -131,13 +131,9 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "completion": CommandRow("completion", "a script that completes memctl's words in bash, zsh or fish"),
     },
     "Graph": {
-        "graph nodes": CommandRow("graph", "the topic clusters of L2, the largest first", "topics"),
-        "graph edges": CommandRow("graph", "what is between nodes, the heaviest first", "topics"),
-        "graph show": CommandRow("graph", "one node: its memories and neighbours", "topics"),
-        "graph topics": CommandRow("graph", "communities of nodes; --recompute finds them again", "topics"),
-        "graph dedupe": CommandRow("graph", "merge nodes that are alike", "topics"),
-        "graph abstract": CommandRow("graph", "make concept nodes over clusters that are alike", "topics"),
-        "graph export": CommandRow("graph_export", "the graph as a page to look at, or as GraphML", "topics"),
+        "graph nodes": CommandRow("graph", "the topic clusters of L2; of one its memories and neighbours", "topics"),
+        "graph topics": CommandRow("graph", "communities of nodes", "topics"),
+        "graph rebuild": CommandRow("graph", "make the graph anew, as each night", "topics"),
     },
     "Markdown workspaces": {
         "workspace add": CommandRow("workspace", "index and watch a folder of Markdown files"),

@@ -173,9 +173,6 @@ def _consolidated_text(report: protocol.Consolidated) -> str:
         ("promoted", f"{report.promoted:,}", "turns of L0, now memories of L1 or L2"),
         ("dropped", f"{report.dropped:,}", "turns of L0 that matter too little (`drop_unimportant`)"),
     ]
-    rows += [
-        (name, f"{number:,}", "nodes or topics of the graph") for name, number in report.clustered.items() if number
-    ]
     text = format_table(["DONE" if not report.dry_run else "WOULD DO", "", ""], rows, right=(1,))
     if report.dry_run:
         return f"{text}\n{paint('Nothing was changed.', 'dim')}"

@@ -1,4 +1,4 @@
-"""What topics bring to the page of `memctl web`: the topics with what is in them, a node, and the map of all nodes.
+"""What topics bring to the page of `memctl web`: the topics with what is in them, and a node.
 
 Topics are made of L2. What is not there yet, of L1 and L0, is put to the topic whose name has most of its words, else
 to others with a word in common, so that a young memory has topics too.
@@ -11,17 +11,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.errors import Invalid
 from memoryd.client.programs.memctl.snippet import list_stems
 from memoryd.client.programs.memctl.table import count_text, to_one_line
-from memoryd.client.programs.topics import graph_data
-from memoryd.client.programs.topics.graph_layout import lay_out
 from memoryd.client.programs.web.reports import parts
 from memoryd.client.protocol import List, Turns
-from memoryd.client.protocol.topics import GraphNode, GraphNodes, GraphTopics, NodeMember, Topic
+from memoryd.client.protocol.topics import GraphNodes, GraphTopics, NodeMember, Topic
 from memoryd.client.transport.aio import AsyncClient
 
-MAX_NODES = 10_000  # above that a map says nothing: topics are listed
 _PREVIEW = 80  # characters of a memory
 _NEIGHBOURS = 30
 _DESCRIBED, _EXAMPLES = 40, 2  # topics with examples of what is in them, and how many
@@ -63,6 +59,7 @@ async def read_topics(client: AsyncClient, query: Mapping[str, str]) -> Any:
         "topics": [
             {
                 **msgspec.structs.asdict(topic),
+                "label": topic.label or to_one_line(topic.about)[:_PREVIEW],
                 "examples": examples[place] if place < len(examples) else [],
                 "recent": [_show_recent(one) for one in belongs[place]],
             }
@@ -81,7 +78,7 @@ async def _read_examples(client: AsyncClient, topic: Topic) -> list[str]:
     nodes = (await client.call(GraphNodes(topic=topic.id, limit=1, reach="all"))).nodes
     if not nodes:
         return []
-    members = (await client.call(GraphNode(node=nodes[0].id, reach="all"))).members
+    members = (await client.call(GraphNodes(node=nodes[0].id, reach="all"))).members
     return [to_one_line(one.preview) for one in members[:_EXAMPLES]]
 
 
@@ -124,30 +121,16 @@ def name_group(stem: str, group: Sequence[RecentMemory]) -> str:
     return ", ".join(form.most_common(1)[0][0] for form in forms)
 
 
-async def read_map(client: AsyncClient, query: Mapping[str, str]) -> Any:
-    """Return the largest nodes with their places on a plane, the edges, the topics."""
-    reading = graph_data.read(_PREVIEW, MAX_NODES)
-    reply: Any = None
-    while True:
-        try:
-            call = reading.send(reply)
-        except StopIteration as end:
-            return await asyncio.to_thread(lay_out, end.value)
-        reply = await client.call(msgspec.structs.replace(call, reach="all"))
-
-
 async def read_node(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return a node of the graph: the memories in it, and what is beside it."""
-    id = query.get("id", "")
-    if not id.isdecimal():
-        raise Invalid(f"{id!r} is not the number of a node.")
-    found = await client.call(GraphNode(node=int(id), reach="all"))
-    node, beside = found.node, found.neighbours[:_NEIGHBOURS]
-    where = parts.place(node.namespace), found.topic and f"topic: {found.topic}", f"named by {node.named_by}"
-    lines = (parts.line(one.relation.replace("_", " "), f"{one.weight:.2f}", one.label) for one in beside)
+    found = await client.call(GraphNodes(node=query.get("id", ""), reach="all"))
+    [node] = found.nodes
+    beside = found.neighbours[:_NEIGHBOURS]
+    where = parts.place(node.namespace), node.label and f"named by {node.named_by}"
+    lines = (parts.line(one.relation.replace("_", " "), f"{one.weight:.2f}", one.label or one.about) for one in beside)
     return [
         "div",
-        ["h2", node.label],
+        ["h2", node.label or to_one_line(node.about)[:_PREVIEW]],
         parts.line(f"node {node.id}", *where),
         parts.section(count_text(len(found.members), "memory"), parts.list_items(map(_show_member, found.members))),
         parts.section("Beside it", parts.list_items(lines)) if beside else None,

@@ -1,50 +1,78 @@
-"""The graph of L2 on disk: nodes, their members, the edges between them.
+"""The graph of L2 on disk: pairs of memories, nodes, their members, the edges between them, topics.
 
-A centroid is stored as the running mean of its members' unit vectors; it is renormalised where it is compared. `size`
-is the number of members in that mean: where it differs from the members that are there, the mean has to be rebuilt.
-`co_occurs` edges are undirected and stored with origin < target; the other kinds point from what was made to what it
-was made of. Reads may be given thousands of numbers; results hold only what exists. Each statement that changes the
-graph is for one node; it runs in the writer's transaction.
+`co_occurs` edges have no direction and are stored with origin < target; `abstracted_from` leads from a concept to its
+clusters. A memory that left L2 or its namespace since the graph was made is still in `members`: what is shown to people
+leaves it out here, a search by its filters. Conditions of reach are SQL on `n` (nodes). Reads may be given thousands of
+numbers; results hold only what exists.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import apsw
-import numpy as np
 
-from memoryd.daemon.store.vectors import Vector, build_matrix
+from memoryd.daemon.store.tiers import L2
 
 CLUSTER, CONCEPT = "cluster", "concept"
-DERIVED_FROM, ABSTRACTED_FROM = "derived_from", "abstracted_from"
-_MOST_MET = 5  # nodes of one search that count as having met
+PREFIX = "concept-"  # of the names of concepts
+CO_OCCURS, ABSTRACTED_FROM = "co_occurs", "abstracted_from"
+_MOST_MET = 5  # memories of one search that count as returned together
+_ABOUT = 400  # characters of a memory that are read to show what a node is about
+_WORD = re.compile(r"\w+")
+
+EdgeKey = tuple[int, int, str]  # origin, target, kind
 
 
-class StoredNode(NamedTuple):
-    """One node without its centroid; `topic` is None where the topics are older than the node, 0 where it has none."""
-
-    id: int
-    namespace: int
-    kind: str
-    label: str
-    topic: int | None
-    size: int
-    settled: int
-    created_at: float
-    updated_at: float
-    named_by: str
-
-
-class Waiting(NamedTuple):
-    """A memory of the backlog that has a vector."""
+class MemoryKey(NamedTuple):
+    """A memory of L2: its row number, its id, the hash of its text."""
 
     row: int
+    id: str
     text_hash: bytes
 
 
-_NODE = f"SELECT {', '.join('n.' + name for name in StoredNode._fields)} FROM nodes n"
+class NewNode(NamedTuple):
+    """A node as it is to be; `members` are rows of memories, of a concept names of clusters."""
+
+    name: str
+    kind: str
+    members: tuple[Any, ...]
+    texts: bytes
+    label: str = ""
+    named_by: str = ""
+    asked: int = 0
+
+
+class StoredNode(NamedTuple):
+    """A node as readers see it; `about` is the beginning of its medoid's text, `topic` the name of its topic."""
+
+    id: int
+    name: str
+    namespace: int
+    kind: str
+    size: int
+    label: str
+    named_by: str
+    texts: bytes
+    topic: str | None
+    about: str
+
+
+_MEDOID = f"m.id = substr({{0}}.name, -32) AND m.namespace = {{0}}.namespace AND m.tier = {L2!r}"
+_NODE = (
+    "SELECT n.id, n.name, n.namespace, n.kind, n.size, n.label, n.named_by, n.texts, t.name,"
+    f" coalesce(substr(m.content, 1, {_ABOUT}), '') FROM nodes n LEFT JOIN topics t ON t.id = n.topic"
+    f" LEFT JOIN memories m ON {_MEDOID.format('n')}"
+)
+# Members that are still where the graph found them.
+_MEMBERS = (
+    "members p JOIN nodes n ON n.id = p.node JOIN memories m ON m.row = p.memory"
+    f" AND m.namespace = n.namespace AND m.tier = {L2!r}"
+)
+_PRESENT = f"(n.kind = {CONCEPT!r} OR EXISTS (SELECT 1 FROM members WHERE node = n.id))"
 # Strongest first; among equals the older node. The window bounds the list of each node.
 _NEIGHBOURS = (
     "SELECT here, there, weight FROM (SELECT here, there, weight,"
@@ -54,48 +82,34 @@ _NEIGHBOURS = (
     "SELECT target, origin, weight FROM edges WHERE target IN ({0}) AND kind = 'co_occurs'"
     ") {1}) WHERE place <= ? ORDER BY here, place"
 )
-_STRENGTHEN = (
-    "INSERT INTO edges (origin, target, kind, weight) SELECT ?1, ?2, 'co_occurs', ?3"
-    # A node may be deleted since the search that saw it.
-    " WHERE (SELECT count(*) FROM nodes WHERE id IN (?1, ?2)) = 2"
-    " ON CONFLICT DO UPDATE SET weight = weight + excluded.weight"
+_COUNT_PAIR = (
+    "INSERT INTO pairs SELECT ?1, ?2, ?3"
+    # One may be deleted since the search; chunks of files are never in L2.
+    " WHERE (SELECT count(*) FROM memories WHERE row IN (?1, ?2) AND tier IN ('L1', 'L2')) = 2"
+    " ON CONFLICT DO UPDATE SET searches = searches + excluded.searches"
+)
+_CO_OCCURRENCES = (
+    "WITH mine AS (SELECT p.memory FROM members p JOIN nodes n ON n.id = p.node WHERE n.namespace = ?),"
+    " met AS (SELECT * FROM pairs WHERE one IN mine UNION SELECT * FROM pairs WHERE other IN mine)"
+    " SELECT min(a.node, b.node), max(a.node, b.node), sum(met.searches) FROM met"
+    " JOIN members a ON a.memory = met.one JOIN members b ON b.memory = met.other WHERE a.node <> b.node GROUP BY 1, 2"
 )
 
 
-def select_nodes(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[StoredNode]:
-    """Return the nodes for a condition (and ORDER BY, LIMIT) on the alias `n`."""
-    return [StoredNode._make(found) for found in connection.execute(f"{_NODE} WHERE {where}", values)]
+def join(numbers: Iterable[int]) -> str:
+    """Return numbers for a list in a statement."""
+    return ", ".join(map(str, numbers))
 
 
-def find_node(connection: apsw.Connection, node: int, within: str = "TRUE") -> StoredNode | None:
-    """Return a node if it exists within reach (a condition on `n`)."""
-    return next(iter(select_nodes(connection, f"n.id = ? AND {within}", (node,))), None)
+# What searches ask ---------------------------------------------------------------------------------------------------
 
 
-def read_nodes(connection: apsw.Connection, numbers: Iterable[int]) -> list[StoredNode]:
-    """Return those nodes that exist, by rising number."""
-    return select_nodes(connection, f"n.id IN ({join(numbers)}) ORDER BY n.id")
-
-
-def read_kind(
-    connection: apsw.Connection, model: int, kind: str, namespace: int | None = None, unsettled: bool = False
-) -> list[StoredNode]:
-    """Return the nodes of a kind and model, of a namespace or all, by rising number; or only the `unsettled` ones."""
-    where = f"n.model = ? AND n.kind = {kind!r}"  # the literal lets the index of unsettled clusters be used
-    where += " AND n.namespace = ?" * (namespace is not None) + " AND n.settled = 0" * unsettled
-    values = (model,) if namespace is None else (model, namespace)
-    return select_nodes(connection, f"{where} ORDER BY n.id", values)
-
-
-def read_unnamed(connection: apsw.Connection, limit: int) -> list[StoredNode]:
-    """Return settled nodes that a language model has not named."""
-    where = "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?"
-    return select_nodes(connection, where, (limit,))
-
-
-def read_after(connection: apsw.Connection, number: int, within: str, limit: int) -> list[StoredNode]:
-    """Return the next nodes after a number within reach (a condition on `n`), by rising number."""
-    return select_nodes(connection, f"n.id > ? AND {within} ORDER BY n.id LIMIT ?", (number, limit))
+def note_searches(connection: apsw.Connection, searches: Sequence[Iterable[int]]) -> None:
+    """Count the pairs of rows that one search returned together, each search's best few."""
+    met: Counter[tuple[int, int]] = Counter()
+    for rows in searches:
+        met.update(combinations(sorted(list(dict.fromkeys(rows))[:_MOST_MET]), 2))
+    connection.executemany(_COUNT_PAIR, [(*pair, count) for pair, count in met.items()])
 
 
 def find_nodes(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, int]:
@@ -126,246 +140,263 @@ def neighbours(
     return found
 
 
-def note_searches(connection: apsw.Connection, searches: Sequence[Iterable[int]]) -> None:
-    """Strengthen the edges between the nodes of rows that one search found together, each search's best few nodes."""
-    nodes = find_nodes(connection, {row for rows in searches for row in rows})
-    met: Counter[tuple[int, int]] = Counter()
-    for rows in searches:
-        found = list(dict.fromkeys(nodes[row] for row in rows if row in nodes))[:_MOST_MET]
-        met.update(combinations(sorted(found), 2))
-    for weight in set(met.values()):
-        strengthen(connection, [pair for pair, count in met.items() if count == weight], float(weight))
+# What people see ------------------------------------------------------------------------------------------------------
 
 
-def strengthen(connection: apsw.Connection, pairs: Iterable[tuple[int, int]], weight: float = 1.0) -> None:
-    """Add `weight` to the `co_occurs` edge of each pair of nodes, making it if it is new (on the writer's connection).
+def list_nodes(
+    connection: apsw.Connection, within: str, query: str, topic: str | None, window: tuple[int, int]
+) -> tuple[list[StoredNode], int]:
+    """Return one window (limit, offset) of nodes, the largest first, and how many there are.
 
-    A pair of one node with itself or with a node that no longer exists is left out; the order within a pair is of no
-    meaning.
+    `query`: the label, or one member, has all of its words; `topic`: the name of a topic begins so.
     """
-    edges = [(min(pair), max(pair), weight) for pair in pairs if pair[0] != pair[1]]
-    connection.executemany(_STRENGTHEN, edges)
+    conditions, values = [within, _PRESENT], list[Any]()
+    if topic is not None:
+        conditions.append("n.topic IN (SELECT id FROM topics WHERE name GLOB ? || '*')")
+        values.append(topic)
+    if query.strip():
+        found = "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?"
+        match = f"SELECT p.node FROM {_MEMBERS} WHERE p.memory IN ({found})"
+        conditions.append(f"(n.label LIKE ? ESCAPE '\\' OR n.id IN ({match}))")
+        escaped = query.strip().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        values += [f"%{escaped}%", " AND ".join(f'"{word}"' for word in _WORD.findall(query)) or '""']
+    where = " AND ".join(conditions)
+    total: Any = connection.execute(f"SELECT count(*) FROM nodes n WHERE {where}", values).get
+    sql = f"{_NODE} WHERE {where} ORDER BY n.size DESC, n.kind, n.id LIMIT ? OFFSET ?"
+    return [StoredNode(*line) for line in connection.execute(sql, (*values, *window))], int(total)
 
 
-def read_centroids(connection: apsw.Connection, numbers: Iterable[int]) -> tuple[list[int], Vector]:
-    """Return the means of those nodes that exist, as (nodes, matrix); not of unit length."""
-    sql = f"SELECT id, centroid FROM nodes WHERE id IN ({join(numbers)}) ORDER BY id"
-    rows: list[Any] = connection.execute(sql).fetchall()
-    return [node for node, _ in rows], build_matrix([blob for _, blob in rows])
+def find_named(connection: apsw.Connection, prefix: str, within: str, limit: int) -> list[StoredNode]:
+    """Return nodes within reach whose name begins so."""
+    sql = f"{_NODE} WHERE n.name GLOB ? || '*' AND {within} ORDER BY n.name LIMIT ?"
+    return [StoredNode(*line) for line in connection.execute(sql, (prefix, limit))]
 
 
-def read_vectors(connection: apsw.Connection, model: int, rows: Iterable[int]) -> tuple[list[Waiting], Vector]:
-    """Return memories that have a vector of the model, with their vectors, by rising row number."""
-    found: list[Any] = connection.execute(
-        "SELECT m.row, m.text_hash, e.vector FROM memories m NOT INDEXED CROSS JOIN vec_embeddings e"
-        f" ON e.text_hash = m.text_hash AND e.model = ? WHERE m.row IN ({join(rows)}) ORDER BY m.row",
-        (model,),
-    ).fetchall()
-    return [Waiting(row, key) for row, key, _ in found], build_matrix([blob for _, _, blob in found])
+def read_nodes(connection: apsw.Connection, numbers: Iterable[int]) -> list[StoredNode]:
+    """Return those nodes that exist, by rising number."""
+    return [StoredNode(*line) for line in connection.execute(f"{_NODE} WHERE n.id IN ({join(numbers)}) ORDER BY n.id")]
 
 
-def read_backlog(connection: apsw.Connection, model: int) -> dict[int, list[int]]:
-    """Return the memories that wait for a node and have a vector, by namespace and rising row number."""
-    backlog: dict[int, list[int]] = {}
+def read_present_members(connection: apsw.Connection, node: int) -> list[tuple[int, str, str, float]]:
+    """Return row, id, the beginning of the text and the date of the members of a node."""
+    sql = f"SELECT m.row, m.id, substr(m.content, 1, {_ABOUT}), m.created_at FROM {_MEMBERS} WHERE p.node = ?"
+    return list(connection.execute(sql, (node,)))
+
+
+def edges_of(connection: apsw.Connection, node: int, within: str) -> list[tuple[Any, int, float, bool]]:
+    """Return kind, other node, weight, and whether the edge leads out of the node; the heaviest first."""
     sql = (
-        "SELECT m.namespace, m.row FROM backlog b CROSS JOIN memories m ON m.row = b.memory"
-        " WHERE EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)"
-        " ORDER BY m.row"
+        "SELECT e.kind, n.id, e.weight, TRUE FROM edges e JOIN nodes n ON n.id = e.target"
+        f" WHERE e.origin = ?1 AND {within} UNION ALL "
+        "SELECT e.kind, n.id, e.weight, FALSE FROM edges e JOIN nodes n ON n.id = e.origin"
+        f" WHERE e.target = ?1 AND {within} ORDER BY 1, 3 DESC, 2"
     )
-    for namespace, row in connection.execute(sql, (model,)):
-        backlog.setdefault(namespace, []).append(row)
-    return backlog
+    return list(connection.execute(sql, (node,)))
 
 
-def count_waiting(connection: apsw.Connection) -> int:
-    """Return how many memories of L2 wait for a node, those without a vector included."""
-    return int(connection.execute("SELECT count(*) FROM backlog").get)
+def list_topics(connection: apsw.Connection, within: str) -> list[tuple[str, int, str, str, int, int]]:
+    """Return name, namespace, label, the beginning of the medoid's text, nodes and memories of each, largest first."""
+    sql = (
+        f"SELECT t.name, t.namespace, t.label, coalesce(substr(m.content, 1, {_ABOUT}), ''), count(*), sum(n.size)"
+        " FROM topics t JOIN nodes n ON n.topic = t.id AND n.namespace = t.namespace"
+        f" LEFT JOIN memories m ON {_MEDOID.format('t')} WHERE {within} GROUP BY t.id ORDER BY 6 DESC, 1"
+    )
+    return list(connection.execute(sql))
 
 
-def find_targets(connection: apsw.Connection, origins: Iterable[int], kind: str) -> dict[int, list[int]]:
-    """Return the nodes that edges of a kind lead to from each node that has any, by rising number."""
-    found: dict[int, list[int]] = {}
-    sql = f"SELECT origin, target FROM edges WHERE origin IN ({join(origins)}) AND kind = ? ORDER BY origin, target"
-    for origin, target in connection.execute(sql, (kind,)):
-        found.setdefault(origin, []).append(target)
+def count_without_topic(connection: apsw.Connection, within: str) -> int:
+    """Return how many clusters have no topic."""
+    sql = f"SELECT count(*) FROM nodes n WHERE n.kind = {CLUSTER!r} AND n.topic IS NULL AND {within}"
+    return int(connection.execute(sql).get)
+
+
+def count_nodes(connection: apsw.Connection, visible: str) -> int:
+    """Return how many nodes are within reach (a condition on `m`)."""
+    return int(connection.execute(f"SELECT count(*) FROM nodes m WHERE {visible}").get)
+
+
+# What making it anew asks and writes ----------------------------------------------------------------------------------
+
+
+def list_namespaces(connection: apsw.Connection) -> dict[int, int]:
+    """Return how many memories of L2 each namespace has; those with none left in which a graph was made come along."""
+    sql = (
+        f"SELECT namespace, count(*) FROM memories WHERE tier = {L2!r} GROUP BY 1"
+        " UNION ALL SELECT DISTINCT namespace, 0 FROM nodes"
+    )
+    counts: dict[int, int] = {}
+    for namespace, count in connection.execute(sql):
+        counts[namespace] = max(count, counts.get(namespace, 0))
+    return counts
+
+
+def read_memories(connection: apsw.Connection, namespace: int, after: int, limit: int) -> list[MemoryKey]:
+    """Return the next memories of L2 of a namespace after a row, by rising row number."""
+    where = f"namespace = ? AND tier = {L2!r} AND row > ?"
+    sql = f"SELECT row, id, text_hash FROM memories WHERE {where} ORDER BY row LIMIT ?"
+    return [MemoryKey(*line) for line in connection.execute(sql, (namespace, after, limit))]
+
+
+def read_texts(connection: apsw.Connection, rows: Iterable[int], chars: int) -> dict[int, str]:
+    """Return the beginnings of the texts of memories by row."""
+    sql = f"SELECT row, substr(content, 1, {chars}) FROM memories WHERE row IN ({join(rows)})"
+    return dict(connection.execute(sql))
+
+
+def read_graph(connection: apsw.Connection, namespace: int) -> dict[str, NewNode]:
+    """Return the nodes that a namespace has now, by name."""
+    members: dict[int, list[Any]] = {}
+    sql = "SELECT p.node, p.memory FROM members p JOIN nodes n ON n.id = p.node WHERE n.namespace = ? ORDER BY 2"
+    for node, memory in connection.execute(sql, (namespace,)):
+        members.setdefault(node, []).append(memory)
+    sql = (
+        "SELECT e.origin, c.name FROM edges e JOIN nodes n ON n.id = e.origin JOIN nodes c ON c.id = e.target"
+        f" WHERE n.namespace = ? AND e.kind = {ABSTRACTED_FROM!r} ORDER BY 2"
+    )
+    for concept, name in connection.execute(sql, (namespace,)):
+        members.setdefault(concept, []).append(name)
+    rows: Any = connection.execute(
+        "SELECT id, name, kind, texts, label, named_by, asked FROM nodes WHERE namespace = ?", (namespace,)
+    )
+    return {name: NewNode(name, kind, tuple(members.get(id, ())), *rest) for id, name, kind, *rest in rows}
+
+
+def delete_nodes(connection: apsw.Connection, names: Sequence[str]) -> None:
+    """Delete nodes with their edges; their members belong to none."""
+    connection.executemany("DELETE FROM nodes WHERE name = ?", [(name,) for name in names])
+
+
+def put_node(connection: apsw.Connection, namespace: int, node: NewNode) -> None:
+    """Insert a node, or change the one of its name; members that changed their place meanwhile are left out."""
+    number: Any = connection.execute(
+        "INSERT INTO nodes (name, namespace, kind, size, label, named_by, asked, texts)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO UPDATE SET"
+        " namespace = ?2, kind = ?3, size = ?4, label = ?5, named_by = ?6, asked = ?7, texts = ?8 RETURNING id",
+        (node.name, namespace, node.kind, len(node.members), node.label, node.named_by, node.asked, node.texts),
+    ).get
+    connection.execute("DELETE FROM members WHERE node = ?", (number,))
+    if node.kind == CLUSTER:
+        connection.executemany(
+            "INSERT OR REPLACE INTO members SELECT row, ?1 FROM memories"
+            f" WHERE row = ?2 AND namespace = ?3 AND tier = {L2!r}",
+            [(number, row, namespace) for row in node.members],
+        )
+
+
+def read_numbers(connection: apsw.Connection, namespace: int) -> dict[str, int]:
+    """Return the numbers of the nodes of a namespace by name."""
+    return dict(connection.execute("SELECT name, id FROM nodes WHERE namespace = ?", (namespace,)))
+
+
+def read_edges(connection: apsw.Connection, namespace: int) -> dict[EdgeKey, float]:
+    """Return the edges from or to nodes of a namespace with their weights."""
+    mine = "SELECT id FROM nodes WHERE namespace = ?1"
+    sql = f"SELECT * FROM edges WHERE origin IN ({mine}) UNION SELECT * FROM edges WHERE target IN ({mine})"
+    return {(origin, target, kind): weight for origin, target, kind, weight in connection.execute(sql, (namespace,))}
+
+
+def sum_pairs(connection: apsw.Connection, namespace: int) -> dict[EdgeKey, float]:
+    """Return the `co_occurs` edges from or to nodes of a namespace that the pairs of their members make."""
+    found = connection.execute(_CO_OCCURRENCES, (namespace,))
+    return {(one, other, CO_OCCURS): float(searches) for one, other, searches in found}
+
+
+def delete_edges(connection: apsw.Connection, keys: Sequence[EdgeKey]) -> None:
+    """Delete edges."""
+    connection.executemany("DELETE FROM edges WHERE (origin, target, kind) = (?, ?, ?)", keys)
+
+
+def put_edges(connection: apsw.Connection, edges: Sequence[tuple[EdgeKey, float]]) -> None:
+    """Insert or replace edges, unless a node was deleted meanwhile."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO edges SELECT ?1, ?2, ?3, ?4"
+        " WHERE (SELECT count(*) FROM nodes WHERE id IN (?1, ?2)) = 2",
+        [(*key, weight) for key, weight in edges],
+    )
+
+
+def read_topics(connection: apsw.Connection, namespace: int) -> dict[str, tuple[str, frozenset[int]]]:
+    """Return label and nodes of the topics of a namespace by name."""
+    found: dict[str, tuple[str, frozenset[int]]] = {}
+    sql = "SELECT t.name, t.label, n.id FROM topics t LEFT JOIN nodes n ON n.topic = t.id WHERE t.namespace = ?"
+    for name, label, node in connection.execute(sql, (namespace,)):
+        nodes = found[name][1] if name in found else frozenset()
+        found[name] = label, nodes | {node} if node is not None else nodes
     return found
 
 
-def read_co_occurrences(connection: apsw.Connection, namespace: int) -> list[tuple[int, int, float]]:
-    """Return the `co_occurs` edges (origin, target, weight) between nodes of one namespace."""
-    sql = (
-        "SELECT e.origin, e.target, e.weight FROM edges e"
-        " JOIN nodes a ON a.id = e.origin JOIN nodes b ON b.id = e.target"
-        " WHERE e.kind = 'co_occurs' AND a.namespace = ?1 AND b.namespace = ?1"
-    )
-    return list(connection.execute(sql, (namespace,)))
+def put_topics(connection: apsw.Connection, namespace: int, topics: Iterable[tuple[str, str, Iterable[int]]]) -> None:
+    """Insert topics (name, label, nodes), or change those of their names."""
+    for name, label, nodes in topics:
+        number: Any = connection.execute(
+            "INSERT INTO topics (name, namespace, label) VALUES (?1, ?2, ?3)"
+            " ON CONFLICT (name) DO UPDATE SET namespace = ?2, label = ?3 RETURNING id",
+            (name, namespace, label),
+        ).get
+        connection.execute("UPDATE nodes SET topic = NULL WHERE topic = ?", (number,))
+        connection.executemany("UPDATE nodes SET topic = ? WHERE id = ?", [(number, node) for node in nodes])
 
 
-def read_sequence(connection: apsw.Connection, table: str) -> int:
-    """Return the largest number that a table with AUTOINCREMENT ever gave."""
-    number = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).get
-    return number if isinstance(number, int) else 0
+def delete_topics(connection: apsw.Connection, names: Sequence[str]) -> None:
+    """Delete topics; their nodes belong to none."""
+    connection.executemany("DELETE FROM topics WHERE name = ?", [(name,) for name in names])
 
 
-def join(numbers: Iterable[int]) -> str:
-    """Return numbers for a list in a statement."""
-    return ", ".join(map(str, numbers))
+# Labels by a language model -------------------------------------------------------------------------------------------
 
 
-# Writing -------------------------------------------------------------------------------------------------------------
+def read_unnamed(connection: apsw.Connection, limit: int) -> list[StoredNode]:
+    """Return nodes of several members that no language model was asked about."""
+    return [
+        StoredNode(*line)
+        for line in connection.execute(f"{_NODE} WHERE n.asked = 0 AND n.size > 1 ORDER BY n.id LIMIT ?", (limit,))
+    ]
 
 
-def insert_node(
-    connection: apsw.Connection, node: int, of: tuple[int, int, str, str], size: int, mean: Vector, now: float
-) -> None:
-    """Insert a node; `of` is its namespace, model, kind and label."""
+def read_member_texts(connection: apsw.Connection, node: StoredNode, chars: int) -> list[str]:
+    """Return the beginnings of the texts of a node's members, of a concept those of its clusters, by hash."""
+    chosen = "= ?1" if node.kind == CLUSTER else "IN (SELECT target FROM edges WHERE origin = ?1)"
+    sql = f"SELECT substr(m.content, 1, {chars}) FROM {_MEMBERS} WHERE p.node {chosen} ORDER BY m.text_hash, m.row"
+    return [str(text) for (text,) in connection.execute(sql, (node.id,))]
+
+
+def label_node(connection: apsw.Connection, node: StoredNode, label: str, model: str) -> None:
+    """Note the label that a model gave to a node, unless its members changed since; an empty one changes nothing."""
     connection.execute(
-        "INSERT INTO nodes (id, namespace, model, kind, label, size, created_at, updated_at, centroid)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)",
-        (node, *of, size, now, _encode(mean)),
+        "UPDATE nodes SET asked = 1, label = CASE ?3 WHEN '' THEN label ELSE ?3 END,"
+        " named_by = CASE ?3 WHEN '' THEN named_by ELSE ?4 END WHERE id = ?1 AND texts = ?2",
+        (node.id, node.texts, label, model),
     )
 
 
-def delete_node(connection: apsw.Connection, node: int) -> None:
-    """Delete a node with its edges and memberships."""
-    connection.execute("DELETE FROM nodes WHERE id = ?", (node,))
-
-
-def update_centroid(connection: apsw.Connection, node: int, size: int, mean: Vector, now: float) -> None:
-    """Set the centroid of a node and the number of members that it is the mean of."""
-    sql = "UPDATE nodes SET size = ?2, centroid = ?3, settled = 0, updated_at = ?4 WHERE id = ?1"
-    connection.execute(sql, (node, size, _encode(mean), now))
-
-
-def update_concept(connection: apsw.Connection, node: int, label: str, mean: Vector, now: float) -> None:
-    """Set label and centroid of a concept; its size is the number of clusters that it represents."""
-    connection.execute(
-        "UPDATE nodes SET label = ?2, centroid = ?3, settled = 1, updated_at = ?4, named_by = '', named_of = NULL,"
-        " size = (SELECT count(*) FROM edges WHERE origin = ?1 AND kind = 'abstracted_from') WHERE id = ?1",
-        (node, label, _encode(mean), now),
-    )
-
-
-def mark_unsettled(connection: apsw.Connection, node: int) -> None:
-    """Have a node compared with all others again: it has fewer members."""
-    connection.execute("UPDATE nodes SET settled = 0 WHERE id = ?", (node,))
-
-
-def settle(connection: apsw.Connection, node: int, size: int, label: str) -> bool:
-    """Give a cluster its label and note that it was compared; return False when its members changed since."""
-    connection.execute(
-        "UPDATE nodes SET label = ?3, settled = 1, named_by = CASE WHEN label = ?3 THEN named_by ELSE '' END,"
-        " named_of = CASE WHEN label = ?3 THEN named_of END WHERE id = ?1 AND size = ?2 AND kind = 'cluster'"
-        " AND size = (SELECT count(*) FROM members WHERE node = ?1)",
-        (node, size, label),
-    )
-    return connection.changes() == 1
-
-
-def join_from_backlog(connection: apsw.Connection, node: int, namespace: int, new: Iterable[tuple[int, bytes]]) -> None:
-    """Make memories (row, hash of the text) members of a node, unless they changed since."""
-    connection.executemany(
-        "INSERT INTO members SELECT b.memory, ?1 FROM backlog b CROSS JOIN memories m ON m.row = b.memory"
-        " WHERE b.memory = ?2 AND m.text_hash = ?3 AND m.namespace = ?4",
-        [(node, row, text_hash, namespace) for row, text_hash in new],
-    )
-
-
-def move_members(connection: apsw.Connection, node: int, moved: Iterable[tuple[int, int]]) -> None:
-    """Move memories (row, its node now) into a node."""
-    sql = "UPDATE members SET node = ?1 WHERE memory = ?2 AND node = ?3"
-    connection.executemany(sql, [(node, row, former) for row, former in moved])
-
-
-def merge_nodes(connection: apsw.Connection, into: int, merged: int) -> None:
-    """Move members and edges of one node to another and delete it."""
-    connection.execute("UPDATE members SET node = ? WHERE node = ?", (into, merged))
-    copy_weights(connection, into, merged)
-    connection.execute(
-        "INSERT OR IGNORE INTO edges SELECT ?1, target, kind, weight FROM edges"
-        " WHERE origin = ?2 AND kind = 'derived_from' AND target <> ?1",
-        (into, merged),
-    )
-    connection.execute(
-        "INSERT OR IGNORE INTO edges SELECT origin, ?1, kind, weight FROM edges"
-        " WHERE target = ?2 AND kind <> 'co_occurs' AND origin <> ?1",
-        (into, merged),
-    )
-    delete_node(connection, merged)
-
-
-def copy_weights(connection: apsw.Connection, node: int, other: int) -> None:
-    """Add to a node the `co_occurs` weights of another."""
-    found: list[Any] = connection.execute(
-        "SELECT CASE WHEN origin = ?1 THEN target ELSE origin END, weight FROM edges"
-        " WHERE (origin = ?1 OR target = ?1) AND kind = 'co_occurs'",
-        (other,),
-    ).fetchall()
-    for neighbour, weight in found:
-        strengthen(connection, [(node, neighbour)], weight)
-
-
-def put_edge(connection: apsw.Connection, origin: int, target: int, kind: str, weight: float) -> None:
-    """Insert or replace an edge, unless its target was deleted."""
-    connection.execute(
-        "INSERT OR REPLACE INTO edges (origin, target, kind, weight) SELECT ?1, ?2, ?3, ?4"
-        " WHERE EXISTS (SELECT 1 FROM nodes WHERE id = ?2)",
-        (origin, target, kind, float(weight)),
-    )
-
-
-def delete_abstractions(connection: apsw.Connection, concept: int) -> None:
-    """Delete the edges from a concept to the clusters that it represents."""
-    connection.execute("DELETE FROM edges WHERE origin = ? AND kind = 'abstracted_from'", (concept,))
-
-
-def put_topic(connection: apsw.Connection, topic: int, namespace: int, label: str) -> bool:
-    """Insert or rename a topic; return False when its number is another namespace's by now."""
-    sql = (
-        "INSERT INTO topics (id, namespace, label) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT DO UPDATE SET label = excluded.label WHERE namespace = excluded.namespace RETURNING 1"
-    )
-    return bool(connection.execute(sql, (topic, namespace, label)).get)
-
-
-def delete_topic(connection: apsw.Connection, topic: int, namespace: int) -> None:
-    """Delete a topic."""
-    connection.execute("DELETE FROM topics WHERE id = ? AND namespace = ?", (topic, namespace))
-
-
-def assign_topic(connection: apsw.Connection, topic: int, namespace: int, nodes: Sequence[int]) -> None:
-    """Note the topic of nodes; 0 is that of nodes which belong to none."""
-    sql = "UPDATE nodes SET topic = ? WHERE id = ? AND namespace = ?"
-    connection.executemany(sql, [(topic, node, namespace) for node in nodes])
-
-
-def size_of(connection: apsw.Connection, node: int) -> int | None:
-    """Return the size that a node was given, None when there is no such node."""
-    size: int | None = connection.execute("SELECT size FROM nodes WHERE id = ?", (node,)).get
-    return size
-
-
-def count_members(connection: apsw.Connection, node: int) -> int:
-    """Return how many memories are in a node."""
-    return int(connection.execute("SELECT count(*) FROM members WHERE node = ?", (node,)).get)
+# Upkeep ---------------------------------------------------------------------------------------------------------------
 
 
 def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
     """Delete the nodes of some memories with concepts and topics above them, whose labels may have their words."""
-    listed = ", ".join(map(str, numbers))
-    nodes = f"SELECT node FROM members WHERE memory IN ({listed})"
-    above = (
-        f"SELECT origin FROM edges WHERE target IN ({nodes}) UNION SELECT target FROM edges WHERE origin IN ({nodes})"
+    found: Mapping[int, int | None] = dict(
+        connection.execute(
+            "SELECT n.id, n.topic FROM nodes n JOIN members p ON p.node = n.id"
+            f" WHERE p.memory IN ({join(numbers)}) OR substr(n.name, -32) IN ({', '.join('?' * len(ids))})",
+            tuple(ids),
+        )
     )
-    sql = f"SELECT id, topic FROM nodes WHERE id IN ({nodes}) OR (kind <> 'cluster' AND id IN ({above}))"
-    found: Any = connection.execute(sql).fetchall()
-    topics = ", ".join({str(topic) for _, topic in found if topic})
-    for node, _ in found:
-        connection.execute("DELETE FROM names WHERE node = ?", (node,))
-        delete_node(connection, node)
-    connection.execute(f"UPDATE nodes SET topic = NULL WHERE topic IN ({topics})")
+    above = f"SELECT origin FROM edges WHERE kind = {ABSTRACTED_FROM!r} AND target IN ({join(found)})"
+    topics = join({topic for topic in found.values() if topic})
+    connection.execute(f"DELETE FROM nodes WHERE id IN ({above})")
+    connection.execute(f"DELETE FROM nodes WHERE id IN ({join(found)})")
     connection.execute(f"DELETE FROM topics WHERE id IN ({topics})")
 
 
-def _encode(mean: Vector) -> bytes:
-    return mean.astype(np.float32, copy=False).tobytes()
+def clear(connection: apsw.Connection) -> None:
+    """Delete the graph; the next run of the job makes it anew."""
+    for table in ("edges", "members", "nodes", "topics"):
+        connection.execute(f"DELETE FROM {table}")
+
+
+def find_problems(connection: apsw.Connection) -> list[str]:
+    """Return how many rows of the graph lead nowhere."""
+    count: Any = connection.execute(
+        "SELECT count(*) FROM pragma_foreign_key_check WHERE \"table\" IN ('edges', 'members', 'nodes', 'topics')"
+    ).get
+    return [f"graph: {count} nodes, members, edges or topics lead nowhere"] if count else []

@@ -4,6 +4,7 @@ import shutil
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -14,7 +15,6 @@ from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.client.protocol import Consolidate, NewTurn, Share
 from memoryd.daemon.config import Config, LifetimeConfig, TiersConfig
 from memoryd.daemon.conversations import consolidating
-from memoryd.daemon.conversations.consolidating import Tools
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.caps import CAPS
@@ -112,13 +112,10 @@ class Walk(RuleBasedStateMachine):
     @rule(namespace=st.sampled_from(NAMESPACES), dry_run=st.booleans())
     def consolidate(self, namespace: str, dry_run: bool) -> None:
         call = Consolidate(namespace=namespace, reach="exact", dry_run=dry_run)
-        tools = Tools(lambda event: None, lambda: None)
         judge(self.core)
         wait_until(lambda: self.core.embedding.count_pending() == 0)
-        foreseen = consolidating.consolidate(
-            self.core, Consolidate(namespace=namespace, reach="exact", dry_run=True), tools
-        )
-        done = consolidating.consolidate(self.core, call, tools)
+        foreseen = consolidating.consolidate(self.core, print, msgspec.structs.replace(call, dry_run=True))
+        done = consolidating.consolidate(self.core, print, call)
         for name in ("promoted", "dropped", "moved"):
             assert getattr(done, name) == getattr(foreseen, name), name
 

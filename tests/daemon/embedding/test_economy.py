@@ -85,7 +85,7 @@ def test_a_turn_takes_two_embeddings_with_all_that_is_made_of_it(folder: Path, j
             ask(core, EndSession(session=name))
             while judging.step(core) or thinking.step(core):
                 pass
-        consolidating.consolidate(core, Consolidate(), consolidating.Tools(lambda progress: None, lambda: None))
+        consolidating.consolidate(core, lambda progress: None, Consolidate())
         wait_until(lambda: core.embedding.count_pending() == 0)
         made = embedder.texts
         assert len(made) == len(set(made))

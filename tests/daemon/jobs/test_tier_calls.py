@@ -132,7 +132,7 @@ def test_consolidation_empties_L0_alone_and_can_be_undone(client: Any, core: Cor
 
     done = client.call(Consolidate(), events.append)
     assert (done.promoted, done.dropped, done.moved) == (3, 0, 0)
-    assert {"judge", "promote", "cluster"} <= {event.stage for event in events}
+    assert {"judge", "promote"} <= {event.stage for event in events}
     assert sorted(row.tier for row in memories(core)) == ["L1", "L1", "L1", "L1", "L2"]
     assert client.turns().total == 0
     assert problems(core) == []

@@ -75,8 +75,7 @@ def test_consolidation_does_not_wait_for_the_model(core: Core, server: ModelServ
         while not server.requests:
             time.sleep(0.005)
         began = time.monotonic()
-        tools = consolidating.Tools(lambda event: None, lambda: None)
-        done = consolidating.consolidate(core, Consolidate(), tools)
+        done = consolidating.consolidate(core, lambda event: None, Consolidate())
         assert done.promoted == 1
         assert time.monotonic() - began < 10.0
     finally:

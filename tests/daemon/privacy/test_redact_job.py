@@ -30,7 +30,7 @@ def holding(folder: Path, secret: str = TOKEN) -> list[str]:
 
 
 def consolidate(core: Core) -> None:
-    consolidating.consolidate(core, Consolidate(), consolidating.Tools(lambda progress: None, lambda: None))
+    consolidating.consolidate(core, lambda progress: None, Consolidate())
 
 
 def test_kept_turns_are_redacted_where_they_are_and_nothing_of_the_credential_is_left(
@@ -92,7 +92,8 @@ def test_of_no_kind_of_credential_is_anything_left_in_conversations_history_and_
 
 
 def test_labels_of_the_graph_that_have_the_credential_go_with_it(core: Core, jobs: Runner, folder: Path) -> None:
-    observe(core, SAID, f"{TOKEN} is what the mirror takes, and nothing else.", session="s")
+    said = [f"{TOKEN} is what the mirror takes, and nothing {word}." for word in ("else", "more")]
+    observe(core, SAID, *said, session="s")
     consolidate(core)
     wait_until(lambda: core.embedding.count_pending() == 0)
     core.store.write(lambda transaction: transaction.connection.execute("UPDATE memories SET tier = 'L2'")).result(30)

@@ -23,7 +23,7 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn
-from memoryd.client.protocol.topics import GraphAbstract, GraphDedupe, GraphEdges, GraphNode, GraphNodes
+from memoryd.client.protocol.topics import GraphNodes, GraphRebuild
 
 IDS = [
     *SECRET_IDS,
@@ -187,17 +187,10 @@ def _nodes(world: World) -> Iterator[Call[Any]]:
     yield from _placed(GraphNodes)
     for word in (*SECRET_WORDS, "deploy"):
         yield GraphNodes(query=word)
-
-
-def _edges(world: World) -> Iterator[Call[Any]]:
-    yield from _placed(GraphEdges, limit=1000)
-    for node in range(1, 40):
-        yield GraphEdges(node=node)
-
-
-def _node(world: World) -> Iterator[Call[Any]]:
-    for node in range(1, 40):
-        yield GraphNode(node=node)
+    for id in IDS:
+        yield GraphNodes(node=id)
+        yield GraphNodes(node=f"concept-{id}")
+        yield GraphNodes(topic=id)
 
 
 def _observe(world: World) -> Iterator[Call[Any]]:
@@ -287,10 +280,7 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
     protocol.Observe: _observe,
     GraphNodes: _nodes,
-    GraphEdges: _edges,
-    GraphNode: _node,
-    GraphDedupe: _once(GraphDedupe(), GraphDedupe(dry_run=True)),
-    GraphAbstract: _once(GraphAbstract(dry_run=True)),
+    GraphRebuild: _once(GraphRebuild(), GraphRebuild(dry_run=True)),
     protocol.Remember: lambda world: _placed(protocol.Remember, text="A note", workspace=BETA),
     protocol.Flush: lambda world: _placed(
         protocol.Flush, turns=[NewTurn(role="user", content="We decided on port 80")], workspace=BETA

@@ -110,8 +110,9 @@ def _cluster(world: World) -> None:
 
     def relate(transaction: Any, known: set[int]) -> None:
         nodes = [node for (node,) in transaction.connection.execute("SELECT id FROM nodes ORDER BY id")]
-        new = [(node, other) for node in nodes[:2] for other in nodes if other not in known and other != node]
-        graph.strengthen(transaction.connection, new, 9.0 if known else 5.0)  # the secret ones would come first
+        new = [(min(a, b), max(a, b)) for a in nodes[:2] for b in nodes if b not in known and b != a]
+        weight = 9.0 if known else 5.0  # the secret ones would come first
+        graph.put_edges(transaction.connection, [((*pair, graph.CO_OCCURS), weight) for pair in new])
         known.update(nodes)
 
     core = world.daemon.core

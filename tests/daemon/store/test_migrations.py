@@ -9,6 +9,7 @@ import apsw
 import msgspec
 import pytest
 
+import graphs
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Get, History, ImportMemories, List, Record
 from memoryd.daemon.dreams.tables import dreams
@@ -17,7 +18,7 @@ from memoryd.daemon.store import migrations
 from memoryd.daemon.store.schema import FORMER_VERSION, VERSION
 from memoryd.daemon.store.schema import main as print_schema
 from memoryd.daemon.store.store import FILE_NAME, Store
-from workbench import CountingEmbedder, add, ask, delete, found, running, search, undo, update
+from workbench import CountingEmbedder, add, ask, delete, found, running, search, undo, update, wait_until
 
 RELEASES = sorted(
     (Path(__file__).parents[2] / "data" / "databases").glob("schema_*.sqlite"),
@@ -107,6 +108,25 @@ def test_there_is_a_database_of_this_schema_and_of_the_one_that_it_brings_along(
     """Who raises the version runs tests/data/databases/make.py."""
     assert [path.name for path in RELEASES] == [f"schema_{number}.sqlite" for number in (FORMER_VERSION, VERSION)]
     assert [schema(path)[-1][1] for path in RELEASES] == [str(FORMER_VERSION), str(VERSION)]
+
+
+def test_an_old_graph_is_dropped_and_made_anew_by_the_next_run_of_its_job(folder: Path) -> None:
+    (folder / "data").mkdir(mode=0o700)
+    shutil.copy(FORMER, folder / "data" / FILE_NAME)
+    connection = apsw.Connection(str(folder / "data" / FILE_NAME))
+    connection.execute(
+        "UPDATE memories SET tier = 'L2';"
+        "INSERT INTO nodes (namespace, model, kind, label, size, created_at, updated_at,"
+        " centroid) SELECT namespace, 1, 'cluster', 'of old', 1, 1, 1, x'' FROM memories LIMIT 1;"
+        "INSERT INTO members SELECT row, 1 FROM memories LIMIT 1"
+    )
+    connection.close()
+    with running(folder, CountingEmbedder()) as core:
+        wait_until(lambda: core.embedding.count_pending() == 0)
+        assert graphs.groups(core) == []
+        graphs.make_graph(core)
+        graphs.check(core)
+        assert graphs.groups(core) != []
 
 
 def test_the_schema_of_a_version_is_not_edited_without_another_version(folder: Path) -> None:

@@ -1,161 +1,106 @@
-"""The arithmetic of clusters by hand and by properties."""
+"""The arithmetic of clusters, and labels by terms."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graphs import near
-from memoryd.daemon.topics.clusters import (
-    MAX_MEMBERS,
-    Clusters,
-    cut_equal_parts,
-    find_mergeable,
-    gather,
-    group_by_cosines,
-    group_to_size,
-    group_vectors,
-    split,
-    unit,
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import tokenizer
+from memoryd.daemon.topics import clusters
+from memoryd.daemon.topics.clusters import Pairs, agglomerate, find_communities, find_pairs, scale_to_unit
+from memoryd.daemon.topics.names import Namer
+
+
+def pause() -> None:
+    """Wait for nothing."""
+
+
+def made_up(count: int, around: int = 40) -> np.ndarray:
+    """Return vectors around some directions."""
+    drawn = np.random.default_rng(3)
+    centres = scale_to_unit(drawn.normal(size=(around, 64)).astype(np.float32))
+    noise = 0.7 / 8 * drawn.normal(size=(count, 64))
+    return scale_to_unit((centres[drawn.integers(0, around, count)] + noise).astype(np.float32))
+
+
+def as_set(pairs: Pairs) -> set[tuple[int, int]]:
+    return set(zip(pairs.lower.tolist(), pairs.upper.tolist(), strict=True))
+
+
+def test_pairs_are_those_among_the_nearest_above_the_floor_the_closest_first() -> None:
+    units = np.stack([near(0), near(0, 0.9, 1), near(0, 0.5, 2), near(7)])
+    assert as_set(find_pairs(units, 0.6, 5, pause)) == {(0, 1)}
+    found = find_pairs(units, 0.4, 1, pause)
+    assert list(zip(found.lower.tolist(), found.upper.tolist(), strict=True)) == [(0, 1), (0, 2)]
+    assert found.cosines == pytest.approx([0.9, 0.5])
+    assert as_set(find_pairs(units[:1], -1.0, 5, pause)) == as_set(find_pairs(units[:0], -1.0, 5, pause)) == set()
+
+
+def test_among_many_vectors_nearly_all_pairs_are_found_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    units = made_up(3000, 300)
+    exact = as_set(find_pairs(units, 0.6, 8, pause))
+    monkeypatch.setattr(clusters, "_WHOLE", 0)
+    monkeypatch.setattr(clusters, "_CELL", 30)
+    found = as_set(find_pairs(units, 0.6, 8, pause))
+    assert len(exact) > 3000
+    assert len(found & exact) > 0.95 * len(exact)
+
+
+def test_groups_hold_what_is_close_to_their_middle_and_no_more_than_fits() -> None:
+    units = made_up(600)
+    groups = agglomerate(units, [1] * 600, find_pairs(units, 0.5, 8, pause), 0.6, 20, pause)
+    assert sorted(place for group in groups for place in group) == list(range(600))
+    assert max(map(len, groups)) == 20
+    for group in groups:
+        middle = scale_to_unit(units[group].sum(axis=0)[None, :])[0]
+        assert (units[group] @ middle).mean() > 0.7
+
+
+def test_the_closest_pair_is_joined_first_and_sizes_count() -> None:
+    units = np.stack([near(0), near(0, 0.8, 1), near(0, 0.9, 2)])
+    pairs = find_pairs(units, 0.5, 5, pause)
+    assert agglomerate(units, [1, 1, 1], pairs, 0.7, 2, pause) == [[0, 2], [1]]
+    assert agglomerate(units, [1, 1, 1], pairs, 0.7, 3, pause) == [[0, 1, 2]]
+    assert agglomerate(units, [19, 1, 2], pairs, 0.7, 20, pause) == [[0, 1], [2]]
+    assert agglomerate(units, [1, 1, 1], pairs, 0.95, 3, pause) == [[0], [1], [2]]
+
+
+def test_communities_are_found_alike_every_time_and_single_nodes_are_none() -> None:
+    edges = [(a, b, 1.0) for group in (range(5), range(5, 10)) for a in group for b in group if a < b]
+    edges.append((4, 5, 0.1))
+    assert find_communities(edges) == find_communities(edges) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert find_communities([]) == []
+
+
+def label(core: Core, texts: Sequence[str], sample: Sequence[str] = ()) -> str:
+    with core.store.reading() as connection:
+        stemmer = tokenizer.build_stemmer(connection)
+        return Namer(sample, stemmer).label(texts, stemmer)
+
+
+def test_a_label_is_the_most_distinctive_words_of_half_of_the_texts_as_they_are_written(core: Core) -> None:
+    texts = ["Deploying billing: the service", "we deployed Billing, a service", "deploys of billing by the service"]
+    found = label(core, texts, [f"the service number {number} has a cache" for number in range(20)]).split(", ")
+    assert found[0] in ("billing", "Billing")
+    assert {"deploy", "deploying", "deployed", "deploys"} & {word.casefold() for word in found}
+    assert found[-1] == "service"
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([], ""),
+        (["the only text"], ""),
+        (["and or the", "of the and"], ""),
+        (["herons fly", "herons fish", "egrets swim", "otters dive", "frogs jump"], ""),
+        (["herons fly", "herons fish", "otters dive", "frogs jump"], "herons"),
+        (["Die Rechnung wird nicht geschickt", "Die Rechnung wird gemahnt und nicht bezahlt"], "Rechnung"),
+        (["La factura que no se paga tiene un aviso", "La factura tiene un número que no cambia"], "factura"),
+    ],
 )
-
-
-def clusters(*means, sizes=None):
-    made = Clusters(len(means[0]) if means else 2)
-    for mean, size in zip(means, sizes or [1] * len(means), strict=True):
-        made.add(np.array(mean, np.float32) * size, size)
-    return made
-
-
-def axes(*vectors):
-    return np.array(vectors, np.float32)
-
-
-def random_vectors(seed: int, count: int, centres: int, noise: float) -> np.ndarray:
-    dice = np.random.default_rng(seed)
-    middle = dice.standard_normal((centres, 16)).astype(np.float32)
-    made = middle[dice.integers(0, centres, count)] + noise * dice.standard_normal((count, 16)).astype(np.float32)
-    return unit(made)
-
-
-def test_a_vector_at_the_threshold_joins_and_one_below_founds() -> None:
-    there = clusters([1.0, 0.0])
-    assert list(there.join(axes([0.6, 0.8]), 0.6)) == [0]
-    there = clusters([1.0, 0.0])
-    assert list(there.join(axes([0.6, 0.8]), 0.61)) == [1]
-
-
-def test_the_centroid_is_the_mean_of_unit_vectors_and_is_compared_at_unit_length() -> None:
-    there = clusters([1.0, 0.0])
-    list(there.join(axes([0.6, 0.8]), 0.5))
-    assert there.mean(0).tolist() == pytest.approx([0.8, 0.4])
-    assert there.units[0].tolist() == pytest.approx([0.8 / 0.8**0.5, 0.4 / 0.8**0.5])
-    list(there.join(axes([0.0, 1.0]), 0.4))  # cosine 0.447
-    assert there.mean(0).tolist() == pytest.approx([1.6 / 3, 1.8 / 3])
-    assert there.sizes[0] == 3
-
-
-def test_the_mean_of_a_stored_cluster_weighs_as_many_as_its_members() -> None:
-    there = clusters([0.8, 0.4], sizes=[9])
-    list(there.join(axes([0.0, 1.0]), 0.1))
-    assert there.mean(0).tolist() == pytest.approx([0.72, 0.46])
-
-
-def test_the_nearest_cluster_is_joined_also_when_it_was_founded_or_moved_just_before() -> None:
-    there = Clusters(2)
-    order = axes([1, 0], [0, 1], [0.9, 0.436], [0.6, 0.8], [0.7, 0.714])
-    # By hand: the fourth has 0.76 to the first, which moved, and 0.80 to the second; the last 0.84 and, as the second
-    # moved as well, 0.90.
-    assert list(there.join(order, 0.75)) == [0, 1, 0, 1, 1]
-
-
-def test_blocks_give_what_one_by_one_gives() -> None:
-    vectors = random_vectors(1, 900, 40, 0.5)
-    at_once = list(Clusters(16).join(vectors, 0.7))
-    single = Clusters(16)
-    assert at_once == [place for vector in vectors for place in single.join(vector[None, :], 0.7)]
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 300])
-def test_any_number_of_vectors_joins(count: int) -> None:
-    vectors = random_vectors(2, count, 5, 0.1)
-    there = Clusters(16)
-    places = list(there.join(vectors, 0.6))
-    assert len(places) == count
-    assert there.sizes.sum() == count
-    assert set(places) == set(range(there.count))
-
-
-def test_alike_clusters_merge_the_larger_takes_in_the_smaller() -> None:
-    there = clusters([1.0, 0.0], [0.999, 0.04], [0.0, 1.0], sizes=[2, 3, 4])
-    assert find_mergeable(there, [0], 0.93) == [(1, 0)]
-    there.merge(1, 0)
-    assert there.sizes[:3].tolist() == [0, 5, 4]
-    assert there.mean(1).tolist() == pytest.approx([(2 * 1.0 + 3 * 0.999) / 5, 3 * 0.04 / 5])
-
-
-def test_clusters_that_would_be_too_large_together_stay_apart() -> None:
-    assert find_mergeable(clusters([1.0, 0.0], [1.0, 0.0], sizes=[10, 10]), [0, 1], 0.9) == [(0, 1)]
-    assert find_mergeable(clusters([1.0, 0.0], [1.0, 0.0], sizes=[10, 11]), [0, 1], 0.9) == []
-
-
-def test_only_what_changed_is_compared_and_each_pair_once() -> None:
-    there = clusters([1.0, 0.0], [1.0, 0.0], [1.0, 0.0])
-    assert [pair[1:] for pair in there.find_similar([1], 0.9)] == [(1, 0), (1, 2)]
-    assert [pair[1:] for pair in there.find_similar([1, 2], 0.9)] == [(1, 0), (1, 2), (2, 0)]
-
-
-def test_an_emptied_cluster_is_never_found() -> None:
-    there = clusters([1.0, 0.0], [0.0, 1.0])
-    there.merge(1, 0)
-    assert list(there.join(axes([1.0, 0.0]), 0.9)) == [2]
-
-
-@pytest.mark.parametrize(("count", "sizes"), [(21, [10, 11]), (40, [20, 20]), (41, [13, 14, 14])])
-def test_identical_vectors_are_cut_into_equal_parts(count: int, sizes: list[int]) -> None:
-    parts = split(np.tile(near(0), (count, 1)), 0.7)
-    assert sorted(map(len, parts)) == sizes
-    assert sorted(i for part in parts for i in part) == list(range(count))
-
-
-def test_no_two_equal_parts_fit_into_one_node() -> None:
-    for count in range(MAX_MEMBERS + 1, 200):
-        smallest = sorted(map(len, cut_equal_parts(range(count), MAX_MEMBERS)))[:2]
-        assert sum(smallest) > MAX_MEMBERS
-
-
-def test_two_subjects_in_one_node_come_apart() -> None:
-    vectors = np.stack([near(0, 0.95, 1 + i % 2) for i in range(30)])
-    assert split(vectors, 0.8) == [list(range(0, 30, 2)), list(range(1, 30, 2))]
-
-
-def test_what_a_split_leaves_over_is_put_together_again() -> None:
-    tight, loose = [near(0)] * 20, [near(0, 0.9, turn) for turn in range(2, 7)]
-    parts = split(np.stack([*tight, *loose]), 0.7)
-    assert sorted(map(len, parts)) == [5, 20]
-    vectors = np.stack([*tight, *loose])
-    assert sorted(map(len, group_to_size(vectors @ vectors.T, 0.85, 20))) == [1] * 5 + [20]
-
-
-def test_gathering_stops_at_the_floor() -> None:
-    vectors = np.stack([near(0), near(0, 0.9, 1), near(5)])
-    cosines = vectors @ vectors.T
-    assert gather(cosines, [[0], [1], [2]], 0.8, 20) == [[0, 1], [2]]
-    assert gather(cosines, [[0], [1], [2]], 0.95, 20) == [[0], [1], [2]]
-    assert gather(cosines, [[0], [1], [2]], 0.8, 1) == [[0], [1], [2]]
-
-
-@pytest.mark.parametrize("threshold", [0.3, 0.6, 0.9])
-def test_clustering_by_cosines_alone_gives_what_clustering_by_vectors_does(threshold: float) -> None:
-    vectors = random_vectors(5, 300, 12, 0.6)
-    assert group_by_cosines(vectors @ vectors.T, threshold) == group_vectors(vectors, threshold)
-
-
-@settings(max_examples=40)
-@given(st.integers(0, 10**6), st.integers(1, 120), st.integers(1, 6), st.floats(0, 2), st.floats(0.2, 0.95))
-def test_a_split_keeps_every_vector_once_and_no_part_is_too_large(seed, count, centres, noise, threshold) -> None:
-    vectors = random_vectors(seed, count, centres, noise)
-    parts = split(vectors, threshold)
-    assert sorted(i for part in parts for i in part) == list(range(count))
-    assert max(map(len, parts)) <= MAX_MEMBERS
-    assert parts == split(vectors, threshold)
+def test_a_label_has_no_words_of_fewer_than_half_of_the_texts_and_no_stop_words(
+    core: Core, texts: list[str], said: str
+) -> None:
+    assert label(core, texts) == said

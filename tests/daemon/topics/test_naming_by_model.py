@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from graphs import make_graph
 from memoryd.client.protocol import Delete, GetStats, List
 from memoryd.client.protocol.topics import GraphNodes
 from memoryd.daemon.config import Config, LlmConfig
@@ -14,13 +15,11 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store import history
-from memoryd.daemon.topics import clustering
 from memoryd.daemon.topics.labels import ask_labels
 from memoryd.daemon.topics.naming import BATCH, Naming
 from model_server import Behaviour, ModelServer, Request, fails, says
 from waiting import wait_until
-from workbench import LIMIT_S, CountingEmbedder, add, ask, move_to_l2, running
+from workbench import CountingEmbedder, add, ask, move_to_l2, running
 
 SUBJECTS = ("harbour crane", "tax ledger", "garden hose")
 
@@ -41,15 +40,10 @@ def fill(core: Core, words: tuple[str, ...] = ("north", "south", "east"), dedup:
 
 
 def cluster(core: Core) -> None:
-    """Bring all to L2 and let the job run."""
-
-    def job(transaction: Any) -> None:
-        operation = history.begin(transaction.connection, "job:cluster", "", core.clock())
-        clustering.apply(core, transaction, list(clustering.plan(core, core.clock())), operation)
-
+    """Bring all to L2 and make the graph."""
     wait_until(lambda: core.embedding.count_pending() == 0)
     move_to_l2(core)
-    core.store.write(job).result(LIMIT_S)
+    make_graph(core)
 
 
 def labels(core: Core) -> dict[str, str]:
@@ -74,24 +68,18 @@ def test_the_rules_name_at_once_and_the_model_later(core: Core, server: ModelSer
     assert len(server.requests) == 1
 
 
-def test_the_same_members_are_named_once_also_when_their_nodes_are_made_anew(core: Core, server: ModelServer) -> None:
+def test_the_same_members_are_named_once_though_the_graph_is_made_anew(core: Core, server: ModelServer) -> None:
     server.will(numbered())
     fill(core)
     naming = Naming(core)
     while naming.step():
         pass
     before = labels(core)
-    core.store.write(_forget_graph).result(LIMIT_S)
+    add(core, "a lonely lighthouse")
     cluster(core)
-    assert set(labels(core).values()) == {"rules"}
-    while Naming(core).step():
-        pass
-    assert labels(core) == before
+    assert not naming.step()
+    assert labels(core) == before | {"": "rules"}
     assert len(server.requests) == 1
-
-
-def _forget_graph(transaction: Any) -> None:
-    transaction.connection.execute("DELETE FROM nodes")
 
 
 def test_a_node_that_changed_is_named_again_and_the_others_are_left(core: Core, server: ModelServer) -> None:
@@ -107,12 +95,12 @@ def test_a_node_that_changed_is_named_again_and_the_others_are_left(core: Core, 
     assert not naming.step()
 
 
-def test_a_node_of_one_memory_keeps_its_first_words(core: Core, server: ModelServer) -> None:
+def test_a_node_of_one_memory_has_no_label(core: Core, server: ModelServer) -> None:
     server.will(numbered())
     add(core, "a lonely lighthouse")
     cluster(core)
     assert not Naming(core).step()
-    assert labels(core) == {"a lonely lighthouse": "rules"}
+    assert labels(core) == {"": "rules"}
 
 
 @pytest.fixture
@@ -178,14 +166,13 @@ def test_large_graphs_are_named_in_small_batches(core: Core, server: ModelServer
     assert not naming.step()
 
 
-def test_what_a_deleted_memory_was_called_goes_with_it(core: Core, server: ModelServer) -> None:
+def test_what_a_deleted_memory_was_called_goes_with_the_next_graph(core: Core, server: ModelServer) -> None:
     server.will(numbered())
     fill(core)
     Naming(core).step()
-    gone = next(iter(ask(core, List())))
-    ask(core, Delete(ids=[gone.id]))
-    with core.store.reading() as connection:
-        assert connection.execute("SELECT count(*) FROM names").get == 2
+    ask(core, Delete(ids=[next(iter(ask(core, List()))).id]))
+    cluster(core)
+    assert sorted(labels(core).values()) == ["rules", "tiny", "tiny"]
 
 
 def test_without_a_model_only_the_rules_name(folder: Path) -> None:

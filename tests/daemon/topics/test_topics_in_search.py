@@ -4,13 +4,16 @@ from typing import Any
 
 import pytest
 
+from graphs import make_graph, query
 from memoryd.client.protocol import Share
+from memoryd.client.protocol.topics import GraphNodes
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.topics.expand import LEAST_WEIGHT
 from memoryd.daemon.topics.tables import graph as stored
-from workbench import LIMIT_S, add, add_many, ask, delete, search, trace, update
+from memoryd.daemon.topics.tables.graph import NewNode
+from workbench import LIMIT_S, add, add_many, ask, delete, move_to_l2, search, trace, update
 
 
 def row_of(core: Core, id: str) -> Row:
@@ -22,28 +25,22 @@ def origins(core: Core, hits: Any) -> dict[str, list[str]]:
     return {candidate.id: candidate.origins for candidate in trace(core, hits.trace).candidates}
 
 
-def topic(core: Core, *members: Row) -> int:
-    """Make a node of L2 rows; its centroid is not needed here."""
+def node(core: Core, *members: Row) -> int:
+    """Make a node of rows, in L2; return its number."""
 
     def job(transaction: Any) -> int:
-        connection = transaction.connection
-        generation = core.embedding.active
-        assert generation is not None
-        number = connection.execute(
-            "INSERT INTO nodes (namespace, model, kind, label, size, centroid, created_at, updated_at)"
-            " VALUES (?, ?, 'cluster', 'l', ?, x'', 0, 0) RETURNING id",
-            (members[0].namespace, generation.model, len(members)),
-        ).get
         for member in members:
-            rows.change(connection, member.row, {"tier": "L2"})
-            connection.execute("INSERT INTO members VALUES (?, ?)", (member.row, number))
-        return int(number)
+            rows.change(transaction.connection, member.row, {"tier": "L2"})
+        new = NewNode(members[0].id, "cluster", tuple(member.row for member in members), b"")
+        stored.put_node(transaction.connection, members[0].namespace, new)
+        return stored.read_numbers(transaction.connection, members[0].namespace)[new.name]
 
     return core.store.write(job).result(LIMIT_S)
 
 
 def met(core: Core, one: int, other: int, weight: float) -> None:
-    core.store.write(lambda t: stored.strengthen(t.connection, [(one, other)], weight)).result(LIMIT_S)
+    edge = (min(one, other), max(one, other), stored.CO_OCCURS)
+    core.store.write(lambda t: stored.put_edges(t.connection, [(edge, weight)])).result(LIMIT_S)
 
 
 def planted(core: Core, weight: float) -> Row:
@@ -51,7 +48,7 @@ def planted(core: Core, weight: float) -> Row:
     add_many(core, [f"the grey heron stands in the reeds at place {number}" for number in range(60)])
     anchor = row_of(core, add(core, "grey heron reeds").id)
     other = row_of(core, add(core, "bring the blue thermos").id)
-    nodes = topic(core, anchor), topic(core, other)
+    nodes = node(core, anchor), node(core, other)
     met(core, *nodes, weight)
     return other
 
@@ -86,34 +83,37 @@ def test_the_graph_brings_nothing_that_a_filter_leaves_out(core: Core) -> None:
     assert other.id not in brought(core)
 
 
-def test_topics_that_a_search_brings_up_together_have_met(core: Core) -> None:
-    one = row_of(core, add(core, "heron reeds").id)
-    other = row_of(core, add(core, "heron egret").id)
-    far = row_of(core, add(core, "otter stream").id)
-    first, second, third = topic(core, one), topic(core, other), topic(core, far)
+def test_memories_that_a_search_returns_together_are_counted_in_any_tier(core: Core) -> None:
+    one, other, far = (row_of(core, add(core, text).id) for text in ("heron reeds", "heron egret", "otter stream"))
     for _ in range(3):
         search(core, "heron reeds egret")
     core.effects.flush()
+    assert query(core, "SELECT * FROM pairs") == [(one.row, other.row, 3)]
+    move_to_l2(core)
+    make_graph(core)
     with core.store.reading() as connection:
-        assert stored.neighbours(connection, [first, second, third], 9) == {
-            first: [(second, 3.0)],
-            second: [(first, 3.0)],
+        nodes = stored.find_nodes(connection, [one.row, other.row, far.row])
+        assert stored.neighbours(connection, nodes.values(), 9) == {
+            nodes[one.row]: [(nodes[other.row], 3.0)],
+            nodes[other.row]: [(nodes[one.row], 3.0)],
         }
+    delete(core, other.id)
+    assert query(core, "SELECT * FROM pairs") == []
 
 
-def test_a_moved_memory_leaves_its_node(core: Core) -> None:
+def test_a_memory_that_is_newer_than_the_graph_is_found_and_brings_nothing(core: Core) -> None:
+    other = planted(core, LEAST_WEIGHT)
+    new = add(core, "grey heron reeds, seen today").id
+    move_to_l2(core)
+    found = brought(core)
+    assert new in found
+    assert found[other.id] == ["graph"]
+
+
+def test_a_moved_memory_is_not_shown_in_its_former_place(core: Core) -> None:
     id = add(core, "Deploys are on Tuesday", "acme/api/alpha").id
-
-    def put(transaction: Any) -> None:
-        run = transaction.connection.execute
-        model = run("SELECT id FROM models").get
-        node = "INSERT INTO nodes (namespace, model, kind, label, size, centroid, created_at, updated_at)"
-        run(f"{node} VALUES (1, ?, 'cluster', 'x', 1, x'00', 0, 0)", (model,))
-        run("UPDATE memories SET tier = 'L2' WHERE id = ?", (id,))
-        run("INSERT INTO members SELECT row, (SELECT id FROM nodes) FROM memories WHERE id = ?", (id,))
-
-    core.store.write(put).result(LIMIT_S)
-    call = Share(ids=[id], to="acme", move=True, namespace="acme/api/alpha")
-    ask(core, call)
-    with core.store.reading() as connection:
-        assert connection.execute("SELECT count(*) FROM members").get == 0
+    node(core, row_of(core, id))
+    ask(core, Share(ids=[id], to="acme", move=True, namespace="acme/api/alpha"))
+    [shown] = ask(core, GraphNodes(namespace="acme/api/alpha", reach="exact"))
+    assert shown.about == ""
+    assert ask(core, GraphNodes(node=shown.id)).members == []

@@ -45,13 +45,12 @@ VIEWS = {
     "one": "m/{id}",
     "tiers": "tiers",
     "topics": "topics",
-    "map": "topics",
     "jobs": "jobs",
     "health": "health",
 }
 
 # Of docs, with their heights.
-PICTURES = {"web": ("beside", 620), "web-given": ("given", 460), "web-topics": ("map", 560)}
+PICTURES = {"web": ("beside", 620), "web-given": ("given", 460)}
 
 ADDED = 300  # memories that come as an agent's do
 PART = 2_000  # rows of one transaction
@@ -135,7 +134,7 @@ def serve(many: int) -> Iterator[tuple[Served, str]]:
     shutil.rmtree(folder)
 
 
-def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800, *, is_map: bool = False) -> None:
+def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800) -> None:
     """Write the screenshot of one view."""
     from playwright.sync_api import expect
 
@@ -144,9 +143,6 @@ def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800, *, i
         page.evaluate("path => { location.hash = '/' + path; }", path)
         expect(page.locator("main h1")).to_be_visible()
         expect(page.locator(".loading")).to_have_count(0, timeout=60_000)
-        button = page.get_by_role("button", name="Map" if is_map else "List", exact=True)
-        if path == "topics" and button.count():
-            button.click()
         page.wait_for_timeout(250)
         expect(page.locator(".loading")).to_have_count(0, timeout=60_000)
         page.screenshot(path=str(target))
@@ -160,13 +156,7 @@ def shoot_all(browser: Browser, folder: Path, many: int, names: list[str]) -> No
         tab = Tab(browser, served)
         for theme, width, name in itertools.product(("light", "dark"), (1280, 400), names):
             tab.look(lambda page, theme=theme: page.emulate_media(color_scheme=theme))
-            shoot(
-                tab,
-                VIEWS[name].format(id=id),
-                folder / f"{name}-{many}-{width}-{theme}.png",
-                width,
-                is_map=name == "map",
-            )
+            shoot(tab, VIEWS[name].format(id=id), folder / f"{name}-{many}-{width}-{theme}.png", width)
         tab.close()
 
 
@@ -184,7 +174,7 @@ def main() -> None:
             tab = Tab(browser, served, color_scheme="light")
             for name, (view, height) in PICTURES.items():
                 target = CHECKOUT / "docs" / f"{name}.png"
-                shoot(tab, VIEWS[view].format(id=id), target, 1100, height, is_map=view == "map")
+                shoot(tab, VIEWS[view].format(id=id), target, 1100, height)
             tab.close()
     else:
         args.folder.mkdir(parents=True, exist_ok=True)

@@ -269,7 +269,7 @@ def test_without_the_code_a_tab_says_what_to_do(browser: Browser, served: Served
     assert "memctl web" in browser.do(steps)
 
 
-def test_the_map_is_drawn_in_the_page_and_a_node_shows_its_memories(tab: Tab, morning: Any) -> None:
+def test_a_topic_shows_its_nodes_and_a_node_its_memories(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 
     from memoryd.client.protocol import RunJob
@@ -280,9 +280,6 @@ def test_the_map_is_drawn_in_the_page_and_a_node_shows_its_memories(tab: Tab, mo
 
     def steps(page: Any) -> None:
         show(page, "topics")
-        page.get_by_role("button", name="Map", exact=True).click()
-        expect(page.locator("canvas[data-drawn]")).to_be_visible()
-        page.get_by_role("button", name="List").click()
         page.locator(".list .topic").first.click()
         page.locator(".side .topic", has_not_text="concept").first.click()
         expect(page.locator(".side a[href^='#/m/']").first).to_be_visible()

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from memoryd.client.programs.topics.page import read_map, read_node, read_topics
+from memoryd.client.programs.topics.page import read_node, read_topics
 from memoryd.client.programs.web.reports.given import read_given, read_never
 from memoryd.client.programs.web.reports.health import read_health, read_progress
 from memoryd.client.programs.web.reports.jobs import read_jobs, read_plan
@@ -19,7 +19,6 @@ REPORTS: dict[str, ReportBuilder] = {
     "given": read_given,
     "health": read_health,
     "jobs": read_jobs,
-    "map": read_map,
     "memory": read_memory,
     "never": read_never,
     "node": read_node,
