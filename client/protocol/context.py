@@ -215,7 +215,7 @@ class UsefulnessMonth(Struct, kw_only=True):
     said_again: int
     """those that the person said later in the session all the same"""
     corrected: int
-    """those that were replaced, changed or deleted before an hour had passed since the session's last turn"""
+    """those that a turn of the session changes, or that were replaced, changed or deleted until an hour after it"""
 
 
 class UsefulnessReport(Listed[UsefulnessMonth], kw_only=True):

@@ -70,6 +70,15 @@ def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: flo
     return {memory: statement for memory, (_, statement) in best.items()}
 
 
+def list_statements(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, set[str]]:
+    """Return by id the ids of what changes some memories, unless somebody decided that both hold."""
+    found: dict[str, set[str]] = {}
+    sql = "SELECT memory, later FROM later WHERE memory IN (SELECT value FROM json_each(?)) AND verdict <> ?"
+    for memory, statement in connection.execute(sql, (msgspec.json.encode(list(ids)).decode(), BOTH)):
+        found.setdefault(memory, set()).add(statement)
+    return found
+
+
 def list_changed(connection: apsw.Connection, reached: str, now: float) -> list[str]:
     """Return the ids of the memories within reach, alive at `now`, that have a pair without a verdict."""
     sql = (

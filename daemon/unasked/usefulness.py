@@ -6,7 +6,8 @@ of a start with each answer of the session. Of a line count its rare words, whic
 
 - *used*: an answer has rare words of it that nobody had said in the session before.
 - *said again*: the person states what has half of its rare words later in the session all the same.
-- *corrected*: it was replaced, changed or deleted while the session went on, or shortly after.
+- *corrected*: a turn of the session changes it (`later`), also the prompt that it was told beside, or it was replaced,
+  changed or deleted while the session went on, or shortly after.
 
 The last two are misses that nobody had to judge. Lines after which nothing was said are left out.
 """
@@ -25,7 +26,7 @@ from memoryd.daemon.context.tables import given
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import Parts, handles
-from memoryd.daemon.store import history, rows
+from memoryd.daemon.store import history, later, rows
 from memoryd.daemon.store.namespaces import check
 
 _AFTER_S = 3600.0  # from the last turn on: what is corrected then was corrected because of the session
@@ -39,8 +40,8 @@ _PERSON, _AGENT = "user", "assistant"
 class SaidTurn:
     """A turn of a session: who said it, and when (UTC seconds)."""
 
-    def __init__(self, role: str, at: float, text: str) -> None:
-        self.role, self.at, self._text = role, at, text[: claims.READ_CHARS]
+    def __init__(self, id: str, role: str, at: float, text: str) -> None:
+        self.id, self.role, self.at, self._text = id, role, at, text[: claims.READ_CHARS]
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -54,12 +55,13 @@ class SaidTurn:
 
 
 class ToldLine(NamedTuple):
-    """What a session was told, when, and when somebody changed or replaced it for the last time (0: never)."""
+    """What a session was told, when, when somebody last changed or replaced it (0: never), and what turns change it."""
 
     id: str
     at: float
     text: str = ""  # it was deleted since
     changed_at: float = 0.0
+    changed_by: frozenset[str] = frozenset()
 
 
 class Verdict(NamedTuple):
@@ -100,11 +102,11 @@ def _read_said(core: Core, place: str, named: Iterable[str]) -> dict[str, list[S
     if number is None:
         return said
     with core.store.reading() as connection:
-        for session, role, at, text in sessions.find_said_in(connection, number, list(said), claims.READ_CHARS):
-            said[session].append(SaidTurn(role, at, text))
+        for id, session, role, at, text in sessions.find_said_in(connection, number, list(said), claims.READ_CHARS):
+            said[session].append(SaidTurn(id, role, at, text))
     for turn in reversed(core.active.list_turns(frozenset([number]))):
         if turn.session in said:
-            said[turn.session].append(SaidTurn(turn.role, turn.created_at, turn.content))
+            said[turn.session].append(SaidTurn(turn.key, turn.role, turn.created_at, turn.content))
     return {session: sorted(turns, key=lambda turn: turn.at) for session, turns in said.items()}
 
 
@@ -116,10 +118,15 @@ def _read_texts(
     with core.store.reading() as connection:
         known = rows.read_ids(connection, ids)
         changed = history.find_changes(connection, ids)
+        statements = later.list_statements(connection, ids)
     texts = {id: row.content for id, row in known.items() if reached is None or row.namespace in reached}
     return {
         session: [
-            line._replace(text=texts.get(line.id, ""), changed_at=changed.get(line.id, 0.0))
+            line._replace(
+                text=texts.get(line.id, ""),
+                changed_at=changed.get(line.id, 0.0),
+                changed_by=frozenset(statements.get(line.id, ())),
+            )
             for line in lines
             if line.id in texts or line.id in changed
         ]
@@ -174,7 +181,8 @@ def judge(line: ToldLine, turns: Sequence[SaidTurn], common: frozenset[str]) -> 
     return Verdict(
         used=_is_used(words, before, following),
         said_again=_is_said_again(words, following),
-        corrected=line.at < line.changed_at <= following[-1].at + _AFTER_S,
+        corrected=line.at < line.changed_at <= following[-1].at + _AFTER_S
+        or any(turn.id in line.changed_by for turn in (*before[-1:], *following)),
     )
 
 

@@ -32,9 +32,9 @@ _LAST = (
     " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
 )
 _SAID_IN = (
-    "SELECT m.metadata ->> '$.session', m.metadata ->> '$.role', m.created_at, substr(m.content, 1, ?3) FROM memories m"
-    " WHERE m.namespace = ?1 AND m.turns = 1 AND m.metadata ->> '$.session' IN (SELECT value FROM json_each(?2))"
-    " ORDER BY m.created_at, m.row"
+    "SELECT m.id, m.metadata ->> '$.session', m.metadata ->> '$.role', m.created_at, substr(m.content, 1, ?3)"
+    " FROM memories m WHERE m.namespace = ?1 AND m.turns = 1"
+    " AND m.metadata ->> '$.session' IN (SELECT value FROM json_each(?2)) ORDER BY m.created_at, m.row"
 )
 _SAID = (
     "SELECT t.key, t.importance, t.files FROM turns t WHERE t.key IN (SELECT value FROM json_each(?1))"
@@ -97,8 +97,8 @@ def find_last_turns(connection: apsw.Connection, namespace: int, now: float, lim
 
 def find_said_in(
     connection: apsw.Connection, namespace: int, sessions: Sequence[str], chars: int
-) -> Iterator[tuple[str, str, float, str]]:
-    """Yield session, role, time (UTC seconds) and beginning of the turns of some sessions that have left L0."""
+) -> Iterator[tuple[str, str, str, float, str]]:
+    """Yield id, session, role, time (UTC seconds) and beginning of the turns of some sessions that have left L0."""
     yield from connection.execute(_SAID_IN, (namespace, json.dumps(sessions), chars))
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.protocol import GetUnasked, ListGiven, MeasureUsefulness, NewTurn, Observe, UsefulnessMonth
+from memoryd.client.protocol import GetUnasked, ListGiven, MeasureUsefulness, NewTurn, Observe, Turns, UsefulnessMonth
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import finish
+from memoryd.daemon.store import later
 from memoryd.daemon.unasked import usefulness
 from memoryd.daemon.unasked.usefulness import SaidTurn, ToldLine, Verdict, find_common, judge
 from workbench import add, ask, delete
@@ -17,11 +18,11 @@ PROMPT, ANSWER = "write the migration", "It fills the column in batches of 5000 
 
 def said(*texts: str, began: float = 10.0) -> list[SaidTurn]:
     """The person and the agent in turn, a second after each other."""
-    return [SaidTurn(("user", "assistant")[at % 2], began + at, text) for at, text in enumerate(texts)]
+    return [SaidTurn(f"t{at}", ("user", "assistant")[at % 2], began + at, text) for at, text in enumerate(texts)]
 
 
-def verdict(told_at: float, *texts: str, text: str = RULE, changed_at: float = 0.0) -> Verdict | None:
-    return judge(ToldLine("m1", told_at, text, changed_at), said(*texts), frozenset())
+def verdict(told_at: float, *texts: str, **changes: Any) -> Verdict | None:
+    return judge(ToldLine("m1", told_at, RULE, **changes), said(*texts), frozenset())
 
 
 @pytest.mark.parametrize(
@@ -58,10 +59,17 @@ def test_a_line_is_corrected_if_its_memory_is_changed_while_the_session_goes_on(
     assert verdict(0.0, PROMPT, ANSWER, changed_at=11.5 + 3600.0) == Verdict(True, False, False)
 
 
+def test_a_line_is_corrected_by_what_is_said_after_it_or_in_the_prompt_that_it_was_told_beside() -> None:
+    for told_at, id, corrected in ((0.0, "t2", True), (12.0, "t2", True), (12.0, "t0", False), (0.0, "t9", False)):
+        found = verdict(told_at, "hello", "Hello.", PROMPT, ANSWER, changed_by=frozenset([id]))
+        assert found is not None
+        assert found.corrected is corrected, (told_at, id)
+
+
 def test_words_that_many_answers_of_a_project_have_say_nothing() -> None:
-    answers = [SaidTurn("assistant", float(at), f"The column is filled, {at}.") for at in range(10, 14)]
-    common = find_common([*answers, SaidTurn("user", 20.0, "orders " * 9)])
-    assert common == SaidTurn("assistant", 0.0, "the column is filled").words
+    answers = [SaidTurn("t", "assistant", float(at), f"The column is filled, {at}.") for at in range(10, 14)]
+    common = find_common([*answers, SaidTurn("t", "user", 20.0, "orders " * 9)])
+    assert common == SaidTurn("t", "assistant", 0.0, "the column is filled").words
     assert judge(ToldLine("m1", 0.0, "Each column is filled."), answers, common) == Verdict(False, False, False)
 
 
@@ -103,3 +111,14 @@ def test_a_memory_that_was_deleted_or_replaced_in_the_session_was_corrected(told
     assert measure(told) == [row(month=month, corrected=1)]
     delete(told, session.lines[0].id)
     assert measure(told) == [row(month=month, used=0, corrected=1)]  # nobody knows its words any more
+
+
+def test_what_a_turn_changes_was_corrected_unless_both_hold(told: Core) -> None:
+    [month] = {one.month for one in measure(told)}
+    [session] = [one for one in ask(told, ListGiven()).sessions if one.namespace == "acme/api"]
+    memory, turn = session.lines[0].id, ask(told, Turns(namespace="acme/api")).turns[0].id
+    pair = later.Pair(memory, turn, 0, 10, 1.0)
+    told.store.write(lambda transaction: later.add(transaction.connection, [pair])).result()
+    assert measure(told) == [row(month=month, corrected=1)]
+    told.store.write(lambda transaction: later.settle(transaction.connection, memory, later.BOTH)).result()
+    assert measure(told) == [row(month=month)]
