@@ -47,6 +47,7 @@ class _Sentence(NamedTuple):
     clauses: tuple[_Clause, ...]
     stems: frozenset[str]
     names: frozenset[str]
+    short: frozenset[str]  # names of capitals alone
     values: tuple["_Value", ...]
 
 
@@ -98,7 +99,11 @@ _UNITS = {
 }
 _UNIT = {word: kind for kind, unit in _UNITS.items() for word in unit.split()}
 _UNIT_STEMS = frozenset(map(stem, _UNIT))
-_MEASURED = frozenset((*_UNITS, "weekday", "often", "date", "clock", "language"))
+# Half an hour and 20 minutes are of one kind, two weeks and 30 days of another.
+_SPANS = dict.fromkeys(("second", "minute", "hour"), "clock time") | dict.fromkeys(
+    ("day", "week", "month", "year"), "calendar time"
+)
+_MEASURED = frozenset((*_UNITS, *_SPANS.values(), "weekday", "often", "date", "clock", "language"))
 _DAYS = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag"
     " sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles jueves viernes sábado"
@@ -141,6 +146,7 @@ def _read_sentence(sentence: str, start: int = 0) -> _Sentence:
     clauses: list[_Clause] = []
     tokens: list[str] = []
     names: set[str] = set()
+    short: set[str] = set()
     previous, is_german = ".", bool(_GERMAN.search(sentence))  # which writes all nouns large
     for match in _TOKEN.finditer(sentence):
         token = match[0]
@@ -151,11 +157,14 @@ def _read_sentence(sentence: str, start: int = 0) -> _Sentence:
             tokens.append(token)
             if _is_name(token, previous, is_german):
                 names.add(stem(token.casefold()))
-        previous = token
+                short |= {stem(token.casefold())} if token.isupper() else set()
+        previous = " " if token == "." and previous.casefold() in _TITLES else token
     clauses.append(_clause(tokens))
     stems = frozenset(one for clause in clauses for part in clause.stems for one in part.split())
     values = tuple(_find_values([token for clause in clauses for token in (*clause.tokens, "")]))
-    return _Sentence(sentence, start, tuple(one for one in clauses if one.tokens), stems, frozenset(names), values)
+    return _Sentence(
+        sentence, start, tuple(one for one in clauses if one.tokens), stems, frozenset(names), frozenset(short), values
+    )
 
 
 def _clause(tokens: Sequence[str]) -> _Clause:
@@ -211,6 +220,7 @@ def _find_values(tokens: Sequence[str]) -> list[_Value]:
         elif number[:1].isdigit() and (match := _NUMBER_UNIT.match(number)):
             unit = _UNIT.get(match[2] or after, "")
             nouns = [word for word in tokens[at + 1 : at + 3] if word and _stems_of(word)]
+            unit = _SPANS.get(unit, unit)
             kinds = [unit] if unit else [*(f"of {stem(word)}" for word in nouns), ""]
             if before.isalpha() and not unit and _stems_of(before):
                 kinds.append(f"after {stem(before)}")
@@ -233,16 +243,15 @@ _FEW = (
 )
 _VERBS = (
     r"(?:drop(?:s|ped|ping)?|remov(?:e|es|ed|ing)|delet(?:e|es|ed|ing)|kill(?:s|ed|ing)?|ditch(?:ed|ing)?"
-    r"|retir(?:e|ed|ing)"
-    r"|scrap(?:ped|ping)?|abandon(?:ed|ing)?|cancel(?:l?ed|l?ing)?|uninstall(?:ed|ing)?|replac(?:e|es|ed|ing)"
-    r"|swap(?:ped|ping)?|leaving|(?:has|have|we|i) left|quit|stop(?:ped|s|ping)?|ended|decommission(?:ed)?"
-    r"|disabl(?:e|ed)"
-    r"|ripp?(?:ed|ing)? out|g[eo]t(?:ting)? rid of|thr[oe]wn?(?: out| away)?|turn(?:ed|ing)? off"
-    r"|shut(?:ting)? (?:off|down)|switch(?:ed|ing)? (?:off|from|away from)|g[ai]v(?:e|en|ing) up(?: on)?"
-    r"|t[ao]o?k(?:e|en)? out|goodbye(?: to)?|farewell(?: to)?|done with|through with|finished with|instead of"
-    r"|rather than|away from|moved (?:off|on from)|migrated (?:off|from)|no more|no need for|lift(?:ed)?"
-    r"|ersetz(?:t|en)|statt|anstelle von|anstatt|remplac\w+|au lieu d[eu]|à la place d[eu]|en lugar de|en vez de"
-    r"|reemplaz\w+|quit(?:amos|é|ar)|supprim\w+|abandonn\w+|arrêt\w+|dej(?:amos|é|ar) de|kündig\w+|abgeschafft)"
+    r"|retir(?:e|ed|ing)|scrap(?:ped|ping)?|abandon(?:ed|ing)?|cancel(?:l?ed|l?ing)?|uninstall(?:ed|ing)?"
+    r"|replac(?:e|es|ed|ing)|swap(?:ped|ping)?|leaving|sold|sell(?:ing)?|quitt(?:é|e|er|ons)|laiss(?:é|e)|(?:has"
+    r"|have|we|i) left|quit|stop(?:ped|s|ping)?|ended|decommission(?:ed)?|disabl(?:e|ed)|ripp?(?:ed|ing)? out"
+    r"|g[eo]t(?:ting)? rid of|thr[oe]wn?(?: out| away)?|turn(?:ed|ing)? off|shut(?:ting)? (?:off|down)"
+    r"|switch(?:ed|ing)? (?:off|from|away from)|g[ai]v(?:e|en|ing) up(?: on)?|t[ao]o?k(?:e|en)? out"
+    r"|goodbye(?: to)?|farewell(?: to)?|done with|through with|finished with|instead of|rather than|away from"
+    r"|moved (?:off|on from)|migrated (?:off|from)|no more|no need for|lift(?:ed)?|ersetz(?:t|en)|statt"
+    r"|anstelle von|anstatt|remplac\w+|au lieu d[eu]|à la place d[eu]|en lugar de|en vez de|reemplaz\w+"
+    r"|quit(?:amos|é|ar)|supprim\w+|abandonn\w+|arrêt\w+|dej(?:amos|é|ar) de|kündig\w+|abgeschafft)"
 )
 _GONE = (
     r"(?:gone|dead|over|history|removed|dropped|deleted|replaced|retired|cancell?ed|wiped|scrapped|killed"
@@ -251,46 +260,52 @@ _GONE = (
 )
 # Said of nearly nothing else, wherever in a clause it is.
 _CEASED = (
-    r"\b(?:abolish\w*|abandon\w*|ditch\w*|scrap(?:ped|ping)|retired|unplugged|forget(?: about)?|supersed\w*"
-    r"|swapp(?:ed|ing)|obsolete|deprecated"
-    r"|decommission\w*|discontinu\w*|phas(?:ed|ing) out|sunset|sold out|shut down|closed down|gets? closed"
-    r"|goodbye|farewell|off the (?:menu|table|list)"
+    r"\b(?:abolish\w*|axed|nixed|binned|chucked|tossed|dumped|shelved|mothballed|outgrew|outgrown|terminated"
+    r"|withdrawn|rip|so long|bye|moved on from|in (?:place|lieu) of|in favou?r of|replacement for|successor (?:of"
+    r"|to)|tak(?:es|en) over from|took over from|tak(?:es|en) the place of|took the place of|stepp?(?:ed"
+    r"|ing) down|fliegt raus|raus mit|schluss mit|ausgedient|adieu|adiós|se acabó|abandon\w*|ditch\w*|scrap(?:ped"
+    r"|ping)|retired|unplugged|forget(?: about)?|supersed\w*"
+    r"|swapp(?:ed|ing)|obsolete|deprecated|decommission\w*|discontinu\w*|phas(?:ed|ing) out|sunset|sold out"
+    r"|pulled the plug|shut down|closed down|gets? closed|goodbye|farewell|off the (?:menu|table|list)"
     r"|out of the (?:question|picture|game)|(?:ported|convert(?:ed|ing)|migrat(?:ed|ing)) (?:all|the|every|our"
-    r"|everything)|(?:switch|mov|migrat|chang)(?:ed|ing|e)? (?:away )?from"
-    r"|abgeschafft|abgelöst|ersetzt|gekündigt|umgestellt|eingestellt|gilt nicht|passé|vorbei|remplacée?s?"
-    r"|abandonnée?s?|supprimée?s?|terminée?s?|fini|plus d[e']"
-    r"|reemplaza\w+|eliminad\w+|quitad\w+|dejamos|ya no|cambiad\w+)\b"
+    r"|everything)|(?:switch|mov|migrat|chang)(?:ed|ing|e)? (?:away )?from|abgeschafft|abgelöst|ersetzt|gekündigt"
+    r"|umgestellt|eingestellt|gilt nicht|passé|vorbei|remplacée?s?|abandonnée?s?|supprimée?s?|terminée?s?|fini"
+    r"|plus d[e']|reemplaza\w+|eliminad\w+|quitad\w+|dejamos|ya no|cambiad\w+)\b"
 )
 _CARRIES = (
-    r"\b(?:transfer|cop(?:y|ied)|sen[dt]|import|export|download|deploy|read|fetch|pull|push|forward|link|ride|drive"
-    r"|travel|train|translat|runs?)"
+    r"\b(?:transfer|cop(?:y|ied)|sen[dt]|import|export|download|deploy|read|fetch|pull|push|forward|link|ride"
+    r"|drive|travel|train|translat|runs?)"
 )
 _OVER = compile_late(
     rf"\b{_VERBS}{_FEW}{{0,3}} §"
     rf"|§(?:{_FEW}| and| of){{0,6}} (?:is|are|isn't|was|were|gets?|got|been|be|being|'s|s)(?: \w+){{0,2}} {_GONE}\b"
-    rf"|§{_FEW}{{0,2}} (?:is|are|was|were) out\b"
+    rf"|§{_FEW}{{0,2}} (?:is|are|was|were) out\b|\b(?:bump|upgrad|downgrad|updat|renam|convert"
+    rf"|chang)\w{{0,3}}{_FEW}{{0,2}}(?: §)?"
+    rf" § (?:to|auf|zu) \S{{0,9}}[0-9]|§{_FEW}{{0,3}} ist (?:in rente|weg|raus|tot|zu|geschlossen)\b"
     rf"|§{_FEW}{{0,2}} (?:goes|leaves|left the|retires|becomes?|became|ends (?:with|in|on|at|today|now)|ended|died"
     rf"|turned into|stops|stopped|out$)\b"
     rf"|§{_FEW}{{0,3}} only (?:stays?|remains?|until|till)\b|§ (?:→|->)"
     rf"|^(?!.*{_CARRIES}).*\bfrom{_FEW}{{0,3}} §.{{0,40}}? (?:to|→)\b"
     rf"|§.{{0,60}}{_CEASED}|{_CEASED}.{{0,60}}§"
     r"|\b(?:no longer|not|don't|dont|doesn't|isn't|aren't|won't|never|we're not|nothing|nobody|nicht|kein\w*|ne"
-    r"|plus|ya no)"
-    r"\b.{0,40}?§.{0,30}? (?:any ?more|any longer|after all|mehr|plus)\b"
+    r"|plus|ya no)\b.{0,40}?§.{0,30}? (?:any ?more|any longer|after all|mehr|plus)\b"
     rf"|\bno longer\b{_FEW}{{0,3}} §|§{_FEW}{{0,4}} no longer\b|§.{{0,30}}\bnicht mehr\b|§.{{0,30}} (?:any ?more"
     rf"|any longer)$"
     rf"|\bno(?:thing)?\b{_FEW}{{0,3}} §.{{0,30}} (?:any ?more|after all|left)\b|\bnothing left{_FEW}{{0,1}} (?:in"
     rf"|on|of|at) §"
-    rf"|\b(?:do not|don't|dont|not|never) (?:use|do|need|want|have|run|support|going for|going with|doing"
+    rf"|\b(?:do not|don't|dont|not|never) (?:use|do|need|want|have|run|support|going for|(?:imported|exported"
+    rf"|transferred|copied) (?:in)?to|going with|doing"
     rf"|using){_FEW}{{0,2}} §"
     rf"|\b(?:nothing|nobody|none|no one){_FEW}{{0,3}} (?:uses?|imports?|needs?|reads?|writes?|runs?"
     rf"|depends on){_FEW}{{0,2}} §"
     r"|^not §|\b(?:mov|migrat|port|switch|convert|chang)(?:ed|ing) .{0,40}(?:off|out of|away from"
-    r"|over from) (?:the )?§"
-    r"|§.{0,40}\bwas (?:an? (?:guess|mistake|bad|pain|disaster|nightmare|experiment|dead|stopgap)|wrong|too)\b"
-    r"|\b(?:t[ao]o?ken?|took|moved|pulled|cut|ripped|threw|thrown)(?: \S+){0,2} §(?: \S+){0,3} out\b|\b\w+(?:ed"
-    r"|ing)\b.{0,30} out of (?:the |our )?§|\b(?:turn|switch|shut|pull)\w* (?:the |our )?§(?: \w+){0,2} (?:off"
-    r"|down|out)\b|\bya no\b.{0,40}§|\bn'est plus\b|§.{0,20}やめ|§.{0,20}(?:から|ではなく)"
+    r"|over from) (?:the )?§|§.{0,40}\bwas (?:an? (?:guess|mistake|bad|pain|disaster|nightmare|experiment|dead"
+    r"|stopgap)|wrong|too)\b|\b(?:t[ao]o?ken?|took|moved|pulled|cut|ripped|threw"
+    r"|thrown)(?: \S+){0,2} §(?: \S+){0,3} out\b|\b\w+(?:ed|ing)\b.{0,30} out of (?:the |our )?§|\b(?:turn|switch"
+    r"|shut|pull)\w* (?:the |our )?§(?: \w+){0,2} (?:off|down|out)\b|\b(?:was|were|used to be|formerly|previously"
+    r"|until now) §(?:.{0,30}\b(?:now|these days)\b| (?:until|till|before)\b)|\bya no\b.{0,40}§|\bn'est plus\b"
+    r"|§.{0,20}やめ"
+    r"|§.{0,20}(?:から|ではなく)"
 )
 # Said without what was before.
 _TOO = compile_late(
@@ -299,21 +314,18 @@ _TOO = compile_late(
 )
 _FROM_NOW = compile_late(
     r"\b(?:from (?:now|here|today|tomorrow|monday|tuesday|wednesday|thursday|friday|next \w+|this \w+"
-    r"|the \w+) on(?:wards?)?"
-    r"|from today|from monday|starting (?:today|tomorrow|monday|next \w+|with)|as of (?:now|today|\w+day)"
-    r"|new (?:rule|policy|plan|limit)"
-    r"|no longer|going forward|for good|after all|ab (?:sofort|heute|jetzt|morgen|montag)|künftig|in zukunft|nur noch"
-    r"|désormais|dorénavant|à partir d|maintenant|a partir de|ahora|de ahora en adelante|ya no|今後|今日から|これから)"
+    r"|the \w+) on(?:wards?)?|from today|from monday|starting (?:today|tomorrow|monday|next \w+|with)"
+    r"|as of (?:now|today|\w+day)|new (?:rule|policy|plan|limit)|no longer|going forward|for good|after all"
+    r"|ab (?:sofort|heute|jetzt|morgen|montag)|künftig|in zukunft|nur noch|désormais|dorénavant|à partir d"
+    r"|maintenant|a partir de|ahora|de ahora en adelante|ya no|今後|今日から|これから)"
 )
 _NOW = compile_late(
     r"\b(?:now|switched|moved|moves?|mov(?:e|ing)|migrated|chang(?:ed|ing)|becomes?|became|instead|converted"
-    r"|rewrote|rewritten|replaced"
-    r"|ported|going to|goes? to|(?:raise|raised|lower|lowered|cut|bump|bumped|increase|increased|reduce|reduced"
-    r"|shorten|shortened|extend"
-    r"|extended|set|reset|turn|turned|push|pushed|pull|pulled|postponed?|delayed) (?:\S+ ){1,6}to"
-    r"|since (?:yesterday|last|monday|today|we|the)"
-    r"|went (?:back )?to|going with|it is|(?:will|shall) be|then$|jetzt|nun|seit|passe|passons|on va|pasamos"
-    r"|cambi\w+|umgestellt|gewechselt)\b|変え|変更|切り替え|に替え|移行"
+    r"|rewrote|rewritten|replaced|ported|going to|goes? to|(?:raise|raised|lower|lowered|cut|bump|bumped|increase"
+    r"|increased|reduce|reduced|shorten|shortened|extend|extended|set|reset|turn|turned|push|pushed|pull|pulled"
+    r"|postponed?|delayed) (?:\S+ ){1,6}to|since (?:yesterday|last|monday|today|we|the)|went (?:back )?to"
+    r"|going with|it is|(?:will|shall) be|then$|jetzt|nun|seit|passe|passons|on va|pasamos|cambi\w+|umgestellt"
+    r"|gewechselt)\b|変え|変更|切り替え|に替え|移行"
 )
 _ASKS = compile_late(
     r"[?？]\W{0,5}$|^¿|^(?:is|are|do|does|did|was|have|has|wo)n't (?:it|they|we|you|he|she|that|there)\b", re.I
@@ -321,12 +333,10 @@ _ASKS = compile_late(
 _DO = compile_late(r"^(?:do|did) (?:it|that|this|not|n't)\b|^what (?:i|we)\b", re.I)
 _SUPPOSED = compile_late(
     r"\b(?:would|could|might|(?:i|we|you|they)'d(?! (?:like|rather|better))|what if|maybe|perhaps|propos\w+"
-    r"|suggest\w*|options?|consider\w*"
-    r"|thinking (?:about|of)|thought about|wondering|wish|imagine|suppose|pros and cons|wants? (?:us|me|graphql"
-    r"|the team|everyone)"
-    r"|asked (?:us|for|whether|if)|idea|shall (?:i|we)|should (?:i|we)|for instance|e\.g|könnte\w*|würde\w*"
-    r"|vielleicht|vorschl\w+"
-    r"|sollen wir|pourrait|pourrions|peut-être|propos\w+|podría\w*|quizás?|si (?:on|nous))\b",
+    r"|suggest\w*|options?|consider\w*|thinking (?:about|of)|thought about|wondering|wish|imagine|suppose"
+    r"|pros and cons|wants? (?:us|me|graphql|the team|everyone)|asked (?:us|for|whether|if)|idea|shall (?:i|we)"
+    r"|should (?:i|we)|for instance|e\.g|könnte\w*|würde\w*|vielleicht|vorschl\w+|sollen wir|pourrait|pourrions"
+    r"|peut-être|propos\w+|podría\w*|quizás?|si (?:on|nous))\b",
     re.I,
 )
 _IF = compile_late(r"\bif (?:we|i|you|it|they|someone|that)\b|\bwenn (?:wir|ich)\b", re.I)
@@ -338,38 +348,33 @@ _WANTED = compile_late(
 _ONCE = compile_late(
     r"\b(?:this|that) (?:one|once|time|single)\b|\b(?:just|only|except) (?:this|that|here|once|today|tonight)\b"
     r"|(?<!from )(?<!with )(?<!of )(?<!since )(?<!in )(?<!by )(?<!after )\bthis (?!(?:project|repo|app|product"
-    r"|rule|is|was|morning|afternoon|week|month"
-    r"|year|and|means|way|evening|weekend|summer|spring|autumn|winter|quarter|to|we|i|from|in|on|now|codebase"
-    r"|team|company)\b)\w+"
-    r"|\bone-?off\b|\bfor once\b|\bexception\w*|\beven though\b|\bthough it'?s\b|\b(?:till|until"
-    r"|for)(?: \w+)? tonight\b|\bas an? (?:favou?r|special)"
+    r"|rule|is|was|morning|afternoon|week|month|year|and|means|way|evening|weekend|summer|spring|autumn|winter"
+    r"|quarter|to|we|i|from|in|on|now|codebase|team|company)\b)\w+|\bone-?off\b|\bfor once\b|\bexception\w*"
+    r"|\beven though\b|\bthough it'?s\b|\b(?:till|until|for)(?: \w+)? tonight\b|\bas an? (?:favou?r|special)"
     r"|\b(?:skip|leave out)\b.{0,40}\b(?:this|that|today|tomorrow|the next)|\bthat (?:file|page|commit|mail|email"
-    r"|letter|report|drawing|pr)\b"
-    r"|\bjust (?:the|that|this)\b|\bonly the\b|\bausnahmsweise\b|\bnur (?:dieses?|diese[rsmn]?|hier|einmal"
-    r"|heute)\b|\bdieses? (?:eine|mal)\b|\bhier (?:eine?|mal)\b"
-    r"|\b(?:cette|une) fois\b|\bexceptionnellement\b|\b(?:esta|una) vez\b|今回|今日だけ|一回だけ",
+    r"|letter|report|drawing|pr)\b|\bjust (?:the|that|this)\b|\bonly the\b|\bausnahmsweise\b|\bnur (?:dieses?"
+    r"|diese[rsmn]?|hier|einmal|heute)\b|\bdieses? (?:eine|mal)\b|\bhier (?:eine?|mal)\b|\b(?:cette|une) fois\b"
+    r"|\bexceptionnellement\b|\b(?:esta|una) vez\b|今回|今日だけ|一回だけ",
     re.I,
 )
 _THEN = compile_late(
-    r"\bused to\b|\b(?:someone|somebody|no idea who)\b|\bback (?:then|in|when)\b|\bat first\b|\boriginally\b"
+    r"\bused to\b(?!.*\b(?:now|these days|no longer)\b)|\b(?:someone|somebody|no idea who)\b|\bback (?:then|in"
+    r"|when)\b|\bat first\b|\boriginally\b"
     r"|\binitially\b|\b(?:at|in|with|for) (?:my|his|her|their) (?:last|previous|old|former|earlier) \w+"
-    r"|\bin the \w+ties\b|\b(?:my|our|his|her|their|the|an?) (?:last|previous|old|former|earlier)"
-    r" (?:job|company|project|game|team|employer|supplier|agency|client|school|lab|boss|firm|office|house|place"
-    r"|group)\b|\bfor a while\b"
-    r"|\b(?:in|until|since before) (?:19|20)[0-9][0-9]\b(?!-)|\byears? ago\b|(?<!is )(?<!are )\bhistory\b"
-    r"|\bthose days\b|\bin the (?:past|beginning|early)\b"
-    r"|\bwe started (?:with|out)\b|\bbefore (?:we|i|that) (?:had|were|was|moved|used)\b|\bdamals\b|\bfrüher\b"
-    r"|\bursprünglich\b|\bà l'époque\b"
-    r"|\bau début\b|\bantes\b|\bal principio\b|昔|当時",
+    r"|\bin the \w+ties\b|\b(?:my|our|his|her|their|the|an?) (?:last|previous|old|former|earlier) (?:job|company"
+    r"|project|game|team|employer|supplier|agency|client|school|lab|boss|firm|office|house|place|group)\b"
+    r"|\bfor a while\b|\b(?:in|until|since before) (?:19|20)[0-9][0-9]\b(?!-)|\byears? ago\b"
+    r"|(?<!is )(?<!are )\bhistory\b|\bthose days\b|\bin the (?:past|beginning|early)\b|\bwe started (?:with"
+    r"|out)\b|\bbefore (?:we|i|that) (?:had|were|was|moved|used)\b|\bdamals\b|\bfrüher\b|\bursprünglich\b"
+    r"|\bà l'époque\b|\bau début\b|\bantes\b|\bal principio\b|昔|当時",
     re.I,
 )
 _TOLD = compile_late(
     r"\b(?:article|page|guidelines?|supplier|vendor|competitors?|book|paper|mail|email|letter|post|changelog"
-    r"|press|flyer|blog|they|he|she|it|author|others?"
-    r"|newspaper|magazine|ad|review|wiki|manual|standard|rfc|readme of \w+)(?:'s \w+)? (?:says?|said|writes?"
-    r"|wrote|claims?|claimed|reads?|states?|stated|"
-    r"announced?|reports?|reported|recommends?)\b|\bsteht (?:da|dort|in)\b|\bin ihren \w+|\btranslate (?:this"
-    r"|that|it)\b|\bquot(?:e|es|ing)\b|\baccording to\b",
+    r"|press|flyer|blog|they|he|she|it|author|others?|newspaper|magazine|ad|review|wiki|manual|standard|rfc"
+    r"|readme of \w+)(?:'s \w+)? (?:says?|said|writes?|wrote|claims?|claimed|reads?|states?|stated|announced?"
+    r"|reports?|reported|recommends?)\b|\bsteht (?:da|dort|in)\b|\bin ihren \w+|\btranslate (?:this|that|it)\b"
+    r"|\bquot(?:e|es|ing)\b|\baccording to\b",
     re.I,
 )
 _MAY_I = compile_late(
@@ -379,37 +384,38 @@ _MAY_I = compile_late(
 )
 _REFUSES = compile_late(
     r"(?:(?:ok(?:ay)?|hm+|yeah|yes|well|ah|oh|lol|haha)[,.!]* )*(?:no\b(?! (?:problem|worries|need|longer|more))"
-    r"|nope|nah|never mind|not (?:now|this|yet|going)"
-    r"|forget (?:it|that)|leave (?:it|that)|keep (?:it|ours|that|the)|we(?:'ll)? (?:stay|keep)|i(?:'d)? (?:told"
-    r"|rather not)|told (?:her|him|them) no|(?:costs?|too) \w+"
+    r"|nope|nah|never mind|not (?:now|this|yet|going)|forget (?:it|that)|leave (?:it|that)|keep (?:it|ours|that"
+    r"|the)|we(?:'ll)? (?:stay|keep)|i(?:'d)? (?:told|rather not)|told (?:her|him|them) no|(?:costs?|too) \w+"
     r"|voted down|rejected|declined|closing it|nein|nee|lieber nicht|doch nicht|lass (?:das|mal)|bleibt|non\b"
     r"|laisse|no,|déjalo|mejor no)",
     re.I,
 )
 _STAYS = compile_late(
     r"\b(?:still|(?<!only )stays?|(?<!only )remains?|unchanged|as (?:before|always|usual|ever|is)|keep(?:s"
-    r"|ing)? (?:it|ours|using|the)|(?:has|have)(?:n't| not) (?:been )?changed?"
-    r"|nothing (?:has )?(?:moved|changed)|bleibt|bleiben|weiterhin|reste(?:nt)?|sigue|queda)\b",
+    r"|ing)? (?:it|ours|using|the)|(?:has|have)(?:n't| not) (?:been )?changed?|nothing (?:has )?(?:moved|changed)"
+    r"|bleibt|bleiben|weiterhin|reste(?:nt)?|sigue|queda)\b",
     re.I,
 )
 _ANOTHERS = compile_late(r"\bthe (\w+) ones?\b|\b(?:for|on|at) (?:the|our|their) (\w+(?: \w+)?)|^(\w+):")
 # How a sentence begins that does not name what it is about: it was named before.
 _OPEN = compile_late(
     r"^(?:(?:yes|yep|yeah|ok|okay|right|no|so|then|and|ja|oui|sí)[,.]? )*(?:it|its|it's|they|they're|both|that"
-    r"|that's|thats|these|those|at|on|to|with|in"
-    r"|the [0-9]\S* one|set|raise|lower|make|put|use|cut|bump|change|move|needs?|[0-9#]|every|each|nightly|daily"
-    r"|weekly|monthly|hourly"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|auf|mach|setz|pon|mets)\b",
+    r"|that's|thats|these|those|at|on|to|with|in|the [0-9]\S* one|set|raise|lower|make|put|use|cut|bump|change"
+    r"|move|needs?|[0-9#]|every|each|nightly|daily|weekly|monthly|hourly|(?:mon|tues|wednes|thurs|fri|satur"
+    r"|sun)days?|auf|mach|setz|pon|mets)\b",
     re.I,
 )
 _FILE = compile_late(r"/|\.(?:py|js|ts|md|ya?ml|json|toml|html|css|txt|pdf|csv|sh|sql)$|^_?[a-z_]+\(\)$")
 _THIS_TIME = compile_late(
     r"(?<!from )(?<!starting )(?<!of )\b(?:(?:this|next) (?:week|month|time|\w+day)|tomorrow|because of (?:the|a"
-    r"|an))\b|\bdiese woche\b",
+    r"|an)|on (?:mon|tues|wednes|thurs|fri|satur|sun)day(?! on\b))\b|\bdiese woche\b",
     re.I,
 )
 _CASE = compile_late(
     r"\bago\b|^there (?:is|are|was|were)\b|\bso far\b|\b(?:last|latest|previous) \w+ (?:was|ran|took)\b", re.I
+)
+_LIMITS = compile_late(
+    r"\b(?:up to|at (?:most|least)|max(?:imum)?|min(?:imum)?|limit(?:ed|s)?|no more than|within|below|above)\b", re.I
 )
 _RESTRICTS = compile_late(
     r"\b(?:not|never|only|don't|no|must|always|before|ask|by hand|frozen|forbidden|nobody|without|manual(?:ly)?"
@@ -418,9 +424,9 @@ _RESTRICTS = compile_late(
 )
 _PERMITS = compile_late(
     r"\b(?:feel free|(?-i:may)(?! not| i\b| we\b)|you can|can be|allowed|fine (?:for|to|again|with)|okay? to"
-    r"|no need to|nobody (?:has|needs) to|no one (?:has|needs) to|welcome"
-    r"|(?:is|are|was|were) (?:now )?(?:accepted|allowed|permitted|lifted|open|automatic)|on your own"
-    r"|automatically|darfst|dürfen|peux|pouvez|puedes)\b",
+    r"|no need to|nobody (?:has|needs) to|no one (?:has|needs) to|welcome|(?:is|are|was"
+    r"|were) (?:now )?(?:accepted|allowed|permitted|lifted|open|automatic)|on your own|automatically|darfst"
+    r"|dürfen|peux|pouvez|puedes)\b",
     re.I,
 )
 _IT = compile_late(
@@ -446,7 +452,14 @@ _SAME_SITE = (
     {"ios", "iphone", "ipad"},
     {"mobile", "phone"},
 )
+_NEW_ONE, _OLD_ONE = (
+    compile_late(r"^(?:in |for |at )?(?:the )?new \w+(?: |:)", re.I),
+    compile_late(r"^(?:the |our )?old \w", re.I),
+)
 _FROM_TO = compile_late(r"\bfrom ([0-9][0-9.,:]{0,15})\S{0,8}(?: \w{1,20})? to\b")
+_LEAST_STEMS = 2
+_IS = compile_late(r"\b(?:is|are|ist|sind|est|sont|es|son)\b")
+_TITLES = frozenset("mr mrs ms dr prof st herr frau".split())
 _SHORT = 5  # words of an answer that is a value
 _HEADS = 4  # words of content that may say what a memory is about, from its beginning
 
@@ -530,6 +543,8 @@ def _rate(saved: str, memory: _Sentence, sentence: _Sentence, talk: _Talk) -> fl
     if (
         not talk.is_agents
         and near >= _CLEARLY_NEAR
+        and (len(sentence.stems) > _LEAST_STEMS or _IS.search(low))
+        and not _THIS_TIME.search(text)
         and len(saved) <= statements.MAX_CHARS
         and not {value for _, value in memory.values} & {value for _, value in sentence.values}
         and statements.find_contradiction(saved, text) in ("value", "polarity")
@@ -542,10 +557,10 @@ def _rate(saved: str, memory: _Sentence, sentence: _Sentence, talk: _Talk) -> fl
     tells = bool(_NOW.search(low))
     if tells and near >= NEAR and _names_both(memory, sentence, shared):
         return 0.7
-    if _CHANGED.search(low) and (about or near >= _CLEARLY_NEAR) and (sentence.names or sentence.values):
+    if not talk.is_agents and near >= _CLEARLY_NEAR and _puts_in_place(memory, sentence):
         return 0.6
     solid = {one for one in shared if not one.isdigit() and one not in _UNIT_STEMS}
-    return 0.6 if _is_other(memory, sentence, talk, len(solid), tells) else 0.0
+    return 0.6 if _is_other(saved, memory, sentence, talk, len(solid), tells) else 0.0
 
 
 def _names_both(memory: _Sentence, sentence: _Sentence, shared: frozenset[str]) -> bool:
@@ -559,6 +574,14 @@ def _names_both(memory: _Sentence, sentence: _Sentence, shared: frozenset[str]) 
     return False
 
 
+def _puts_in_place(memory: _Sentence, sentence: _Sentence) -> bool:
+    """Return whether a sentence has a name of the memory in one clause, and a new name, no abbreviation, in another."""
+    others = {name for name in _list_other_names(memory, sentence) if name.isalpha() and name not in sentence.short}
+    clauses = [{one for part in clause.stems for one in part.split()} for clause in sentence.clauses]
+    former = [at for at, stems in enumerate(clauses) if not memory.names.isdisjoint(stems)]
+    return bool(former) and any(at not in former and not others.isdisjoint(stems) for at, stems in enumerate(clauses))
+
+
 def _list_other_names(memory: _Sentence, sentence: _Sentence) -> set[str]:
     return {
         name
@@ -567,7 +590,7 @@ def _list_other_names(memory: _Sentence, sentence: _Sentence) -> set[str]:
     }
 
 
-def _is_other(memory: _Sentence, sentence: _Sentence, talk: _Talk, shared: int, tells: bool) -> bool:
+def _is_other(saved: str, memory: _Sentence, sentence: _Sentence, talk: _Talk, shared: int, tells: bool) -> bool:
     """Return whether a sentence gives another value of what the memory gives a value of."""
     is_open = bool(_OPEN.search(sentence.text))
     if _THIS_TIME.search(sentence.text) or (talk.is_agents and _CASE.search(sentence.text)):
@@ -584,7 +607,10 @@ def _is_other(memory: _Sentence, sentence: _Sentence, talk: _Talk, shared: int, 
             or _names_subject(memory, sentence, kind)
         ):
             least = 2 if talk.is_agents or not kind or kind.startswith("of ") else 1
-            is_exact = shared >= 2 if kind.startswith("after ") else talk.near >= _SURELY_NEAR and kind in _MEASURED
+            least_shared = {"after": 2, "of": 3}.get(kind.partition(" ")[0])
+            is_exact = shared >= least_shared if least_shared else talk.near >= _SURELY_NEAR and kind in _MEASURED
+            if talk.is_agents and _LIMITS.search(saved) and not (tells or _LIMITS.search(sentence.text)):
+                return False  # what is within a limit
             if talk.is_agents and not (tells or is_exact or (kind.startswith("shape ") and is_near)):
                 return False  # it tells what it was told
             return weight + _starts_with_value(sentence, kind) >= least
@@ -628,6 +654,8 @@ def _is_elsewhere(memory: _Sentence, sentence: _Sentence) -> bool:
     keys, others = ({token for clause in one.clauses for token in clause.tokens} for one in (memory, sentence))
     places, theirs = keys & _SITES, others & _SITES
     if places and theirs and not _overlap(places, theirs):
+        return True
+    if _NEW_ONE.search(sentence.text) and _OLD_ONE.search(" ".join(memory.clauses[0].tokens if memory.clauses else ())):
         return True
     numbers = {value.value for value in memory.values}
     if numbers and (match := _FROM_TO.search(sentence.text)) and match[1] not in numbers:
@@ -676,16 +704,21 @@ def _list_heads(memory: _Sentence) -> dict[str, str]:
         for at, part in enumerate(clause.stems):
             after = clause.tokens[at + 1] if at + 1 < len(clause.tokens) else ""
             for one in part.split():
-                heads.setdefault(one, after if at < 2 and after.isdigit() else "")
+                heads.setdefault(one, after if at < 2 and _is_number(after) else "")
             if len(heads) >= _HEADS:
                 return heads
     return heads
 
 
+def _is_number(token: str) -> bool:
+    """Return whether a word is the number or the letter of a thing."""
+    return token.isdigit() or (len(token) == 1 and token.isalpha() and token not in words.STOP)
+
+
 def _number_of(sentence: _Sentence, head: str) -> str:
     for clause in sentence.clauses:
         for at, part in enumerate(clause.stems[:-1]):
-            if head in part.split() and clause.tokens[at + 1].isdigit():
+            if head in part.split() and _is_number(clause.tokens[at + 1]):
                 return clause.tokens[at + 1]
     return ""
 
