@@ -51,7 +51,8 @@ const run = async (text, parentAgentId) => {
   const started = await plugin.hooks.beforeRun({ snapshot: { messages, parentAgentId } })
   for (const toolName of ["read_files", "editor"])
     await plugin.hooks.afterTool({ snapshot: { parentAgentId }, toolCall: { toolName }, input: { path: "/api/a.py" } })
-  await plugin.hooks.afterRun({ snapshot: { parentAgentId }, result: { outputText: `Did: ${text}` } })
+  messages.push({ role: "assistant", content: [{ type: "text", text: `Did: ${text}` }] })
+  await plugin.hooks.afterRun({ snapshot: { messages, parentAgentId } })
   return started?.appendContext ?? ""
 }
 console.log(JSON.stringify([await run("One"), await run("Two"), await run("Look for it", "main agent")]))
