@@ -88,9 +88,9 @@ def test_what_a_session_was_given_long_ago_is_forgotten(core: Core, jobs: Runner
     add(core, "a heron")
     for session in ("one", "two"):
         preparing.context(core, core.sources, GetContext(task="a heron", session=session)).result(30)
-    clock.advance(20 * DAY_S)
+    clock.advance(300 * DAY_S)
     preparing.context(core, core.sources, GetContext(task="a heron", session="two", fresh=True)).result(30)
-    clock.advance(20 * DAY_S)
+    clock.advance(200 * DAY_S)
     assert run(jobs, "trim").counts["notes of what a session was given"] == 1
     assert count(core, "given") == 1
 

@@ -233,7 +233,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
 
 
 AS_NOBODY = """
-import os, sys
+import fcntl, os, sys  # who cannot read the libraries any more imports nothing
 from pathlib import Path
 from memoryd.client.errors import MemorydError
 from memoryd.daemon.workspaces.replacing import change_file
