@@ -402,8 +402,8 @@ class _Hearing:
         return observing.PAUSED if is_session_paused or pauses.silences(place, at) else ""
 
     def _find_gone(self) -> dict[str, str]:
-        """Return the turns of entries that the host deleted: they were taken back."""
-        if (there := self._session.there) is None:
+        """Return the turns of entries that the host deleted: they were taken back. A host that lost all took none."""
+        if not (there := self._session.there):
             return {}
         with self._core.store.reading() as connection:
             heard = transcripts.find_heard(connection, self._row.session)

@@ -123,7 +123,7 @@ def _list_messages(session: Session, rows: Iterable[Any]) -> Iterator[_Message]:
         parts = [(str(row[3]), _decode(session, row[4])) for row in group if row[3] is not None]
         if info:
             said_at = parse_time(get_object(info, "time").get("created")) or parse_time(at)
-            yield _Message(str(id), said_at, int(at), info, parts)
+            yield _Message(str(id), said_at, at if isinstance(at, int) else 0, info, parts)
 
 
 def _name(message: str, part: str | None = None) -> str:

@@ -405,9 +405,9 @@ def test_sessions_of_one_database_are_heard_each_for_itself(told: Any, core: Cor
     other.listen("start", at=core.clock() - 5)
     other.listen("end")
     assert heard(core) == [("user", PROMPT), ("user", "The other session speaks of the billing service")]
-    told.connection.execute("DELETE FROM session WHERE id = ?", (told.session,))
-    told.connection.execute("DELETE FROM message WHERE session_id = ?", (told.session,))
-    told.listen("end")
+    for table, name in (("part", "session_id"), ("message", "session_id"), ("session", "id")):
+        told.connection.execute(f"DELETE FROM {table} WHERE {name} = ?", (told.session,))
+        told.listen("end")
     assert len(heard(core)) == 2  # a session that was deleted as a whole took nothing back
 
 
