@@ -8,7 +8,7 @@ let starting = Promise.resolve("")
 const tell = (event, fields) => run(event, { session_id: session, cwd: process.cwd(), ...fields })
 
 const readLast = (messages, who) => {
-  const said = messages.findLast(({ role, metadata }) => role === who && metadata?.displayRole !== "system")
+  const said = messages?.findLast(({ role, metadata }) => role === who && metadata?.displayRole !== "system")
   const texts = (said?.content ?? []).filter((part) => part.type === "text").map((part) => part.text)
   return texts.join("\n")
 }
