@@ -119,7 +119,7 @@ def _together(daemon: Daemon, seconds: float) -> dict[str, float]:
 
 def _adds(deadline: float, path: Path, first: int) -> list[float]:
     times: list[float] = []
-    with Client(socket=path, autostart=False) as client:
+    with Client("", socket=path, autostart=False) as client:
         for number in count(first):
             if time.monotonic() > deadline:
                 break

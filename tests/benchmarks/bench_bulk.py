@@ -110,7 +110,7 @@ def _run(client: Client, job: str) -> None:
 
     def stop() -> None:
         if not done.wait(_JOB_S):
-            with Client(socket=client.socket_path, autostart=False) as other:
+            with Client("", socket=client.socket_path, autostart=False) as other:
                 other.pause_job(job)
 
     stopping = threading.Thread(target=stop)
@@ -191,7 +191,7 @@ def _row(name: str, daemon: Daemon, work: Work) -> dict[str, Any]:
 def _ask(path: Path, stop: Any, found: Any, kind: str) -> None:
     first = _OTHERS + secrets.randbelow(_KNOWN // 2)  # texts of another round have other numbers
     times: list[float] = []
-    with Client(socket=path, autostart=False, timeout_s=600) as client:
+    with Client("", socket=path, autostart=False, timeout_s=600) as client:
         ask: dict[str, Callable[[int], Any]] = {
             "add": lambda n: client.add(corpus.memory(n)),
             "search": lambda n: client.search(corpus.question(n, 1000)),

@@ -114,7 +114,7 @@ def _import_from(path: Path, stop: Any, done: Any, first: int, namespace: str = 
 
 
 def _add(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
-    with Client(socket=path, autostart=False) as client:
+    with Client("", socket=path, autostart=False) as client:
         for text in count(2 * _NEW * (number + 1)):
             if stop.is_set():
                 break
@@ -124,7 +124,7 @@ def _add(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
 
 def _observe(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
     """Observe questions and answers: the judge rates, compares and condenses them meanwhile."""
-    with Client(socket=path, autostart=False) as client:
+    with Client("", socket=path, autostart=False) as client:
         for text in count(3 * _NEW):
             if stop.is_set():
                 break
@@ -134,7 +134,7 @@ def _observe(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
 
 
 def _search(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
-    with Client(socket=path, autostart=False) as client:
+    with Client("", socket=path, autostart=False) as client:
         for question in count(_NEW * (number + 1)):
             if stop.is_set():
                 break
@@ -155,7 +155,7 @@ def _assign(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
 async def _pipeline(path: Path, stop: Any, done: Any, call: Callable[[int], Any]) -> None:
     """Keep eight calls under way on one connection; leave without waiting for them."""
     numbers = count()
-    async with AsyncClient(socket=path, autostart=False, timeout_s=300) as client:
+    async with AsyncClient("", socket=path, autostart=False, timeout_s=300) as client:
         waiting: set[asyncio.Task[Any]] = set()
         while not stop.is_set():
             while len(waiting) < _AT_ONCE:

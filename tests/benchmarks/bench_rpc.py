@@ -61,7 +61,7 @@ def _row(
     seconds: float,
     pid: int,
 ) -> dict[str, Any]:
-    with Client(socket=path, autostart=False) as client:
+    with Client("", socket=path, autostart=False) as client:
         times = repeated(lambda _: call(client), range(rounds), warm_up=100)
     began_cpu = _cpu_s(pid)
     done = in_processes(_many, [(path, call)] * CLIENTS, seconds)
@@ -78,7 +78,7 @@ def _row(
 
 def _many(deadline: float, path: Path, call: Callable[[Client], Any]) -> int:
     done = 0
-    with Client(socket=path, autostart=False) as client:
+    with Client("", socket=path, autostart=False) as client:
         while time.monotonic() < deadline:
             call(client)
             done += 1

@@ -235,7 +235,7 @@ def _embed(deadline: float, size: int) -> float:
 
 
 def _ask(deadline: float, path: Path, size: int, first: int) -> int:
-    with Client(socket=path, autostart=False) as client:
+    with Client("", socket=path, autostart=False) as client:
         for number in numbers_from(first):
             if time.monotonic() > deadline:
                 return number - first
