@@ -1,6 +1,6 @@
 """What topics bring to the kernel: tables, a job, a stage of searches, calls on the graph."""
 
-from memoryd.daemon.jobs.table import DAY, HOUR, JobRow
+from memoryd.daemon.jobs.table import DAY, MIN, JobRow
 from memoryd.daemon.rooms import Room
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.topics import reading, rebuild
@@ -24,6 +24,6 @@ ROOM = Room(
     note_searches=graph.note_searches,
     report_tiers=_report_tiers,
     idle=lambda core: [Naming(core)],
-    jobs={"cluster": JobRow(DAY, HOUR, _CLUSTER, rebuild.CLUSTER_WORK)},
+    jobs={"cluster": JobRow(DAY, 10 * MIN, _CLUSTER, rebuild.CLUSTER_WORK)},
     stages={"cues": expand},
 )
