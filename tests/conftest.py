@@ -227,7 +227,7 @@ class Daemon:
         with listen(self.socket) as listener:
             self.jobs = Runner(self.core)  # by hand only: no scheduler
             self.server = Server(self.core, self._config.server, listener, self._stop.set, self.jobs)
-            judge = Worker(self.core, thinks=False)
+            judge = Worker(self.core, extracts=False)
             judge.start()
             await self.server.start()
             self._ready.set()

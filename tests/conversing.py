@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.protocol import NewTurn, Observe, Observed
+from memoryd.client.protocol import NewTurn, Observe, Observed, TierReport
 from memoryd.daemon.conversations import judging, promoting
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
@@ -125,3 +125,8 @@ def everything(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
             turns.read_all(connection),
             connection.execute("SELECT * FROM links ORDER BY 1, 2, 3").fetchall(),
         )
+
+
+def resting(report: TierReport) -> dict[str, int]:
+    """Return how many turns wait for their conversation to rest, by task."""
+    return {task: number for task, number in report.waiting.items() if task in ("extract", "summary")}

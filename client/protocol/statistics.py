@@ -96,7 +96,7 @@ class Connected(Struct, kw_only=True):
 
 class Runtime(Struct, kw_only=True):
     """How the daemon is at this moment. `queues` counts what waits: calls by lane, writes, texts without a vector,
-    turns to be judged, turns of conversations that are still to be thought about."""
+    turns by task of the extraction queue."""
 
     version: str
     """of the daemon"""

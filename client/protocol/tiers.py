@@ -159,10 +159,10 @@ class NamespaceTiers(Struct, kw_only=True):
 
 
 class TierReport(Struct, kw_only=True):
-    """All tiers within reach. `waiting` counts turns that are still to be rated, embedded or condensed.
+    """All tiers within reach. `waiting` is the extraction queue.
 
-    `heard` counts those that wait for their conversation to rest or end: for its summary and, with a language model,
-    its facts.
+    Turns are rated, embedded or condensed at once; for the summary of their conversation and, with a language model,
+    for its facts they wait until it rests or ends.
     """
 
     tiers: list[TierState]
@@ -172,9 +172,7 @@ class TierReport(Struct, kw_only=True):
     flows: dict[str, int]
     """turns that went each way, over all namespaces: `observed`, `skipped: …`, `dropped: …`, `gone: …`"""
     waiting: dict[str, int] = {}
-    """turns and memories that wait for a judgement, by job: rate, embed, condense"""
-    heard: dict[str, int] = {}
-    """turns that wait for their conversation to rest, by what is made of it: `summary`, `extract` (facts)"""
+    """turns and memories that wait, by task: `rate`, `embed`, `compare`, `condense`, `summary`, `extract` (facts)"""
     nodes: int = 0
     """nodes of the graph of L2"""
 

@@ -57,7 +57,7 @@ from memoryd.daemon.language.rating import SMALL_TALK
 from memoryd.daemon.memories.changing import delete_found
 from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import history, rows, turns
+from memoryd.daemon.store import extraction, history, rows, turns
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
@@ -463,7 +463,7 @@ class _Hearing:
             row.unmatched.remove(told)
             turn = told.turn
             if turn and one.utterance.to_program and turns.rate(connection, turn, SMALL_TALK):
-                turns.remove_jobs(connection, [turn], "rate")
+                extraction.remove(connection, "rate", [turn])
                 self._core.active.follow(
                     transaction, {one.namespace for one in turns.read_keys(connection, [turn]).values()}
                 )

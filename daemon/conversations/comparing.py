@@ -15,14 +15,14 @@ import numpy as np
 
 from memoryd.daemon.agreement import changes
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import later, links, queries, rows, turns, vectors
+from memoryd.daemon.store import extraction, later, links, queries, rows, turns, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.later import Pair
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
-JOB = "compare"
+TASK = "compare"
 _BATCH = 4
 _MOST_SAVED = 500  # the latest
 _NEAREST = 24  # memories whose words are compared
@@ -55,7 +55,7 @@ def step(core: Core) -> bool:
     if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
         return False
     with core.store.reading() as connection:
-        keys = turns.read_asked(connection, JOB, _BATCH)
+        keys = extraction.read_keys(connection, TASK, _BATCH)
         if not keys:
             return False
         statements = _read(core, connection, keys)
@@ -67,7 +67,7 @@ def step(core: Core) -> bool:
     def write(transaction: Transaction) -> None:
         later.add(transaction.connection, pairs)
         later.remove_said(transaction.connection, refused)
-        turns.remove_jobs(transaction.connection, keys, JOB)
+        extraction.remove(transaction.connection, TASK, keys)
 
     core.store.write(write).result()
     return True

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from memoryd.client.protocol import Consolidate, Consolidated, Progress
-from memoryd.daemon.conversations import judging, promoting, thinking
+from memoryd.daemon.conversations import extracting, judging, promoting
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.registry import ReportProgress, handles
@@ -38,7 +38,7 @@ def consolidate(core: Core, report: ReportProgress, call: Consolidate) -> Consol
         operation, counts = _promote(core, call.namespace, steps, report)
         counts["judged"] = judged
         _embed_all(core, report)
-        thinking.hurry(core, reached)
+        extracting.make_facts_due(core, reached)
     return Consolidated(
         dry_run=call.dry_run,
         judged=counts["judged"],

@@ -1,8 +1,8 @@
 """Judging: turns are rated, those in L0 get vectors, what was promoted is condensed. In the background.
 
-What is to be done is a queue on disk (`cognition`), so it survives a crash and waits for a model where it needs one. A
-judgement is applied wherever the turn is by then: in L0, or in the memory that it has become. Ratings and summaries are
-derived, so they are no operations.
+What is to be done is in the extraction queue on disk (`store/extraction.py`), so it survives a crash and waits for a
+model where it needs one. A judgement is applied wherever the turn is by then: in L0, or in the memory that it has
+become. Ratings and summaries are derived, so they are no operations.
 
 Threads: the extraction worker's. `step` may be called by others; it does one small batch at a time.
 """
@@ -18,7 +18,7 @@ from memoryd.daemon.conversations import citing, comparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.llm.provider import RULES, Provider, ask
-from memoryd.daemon.store import rows, turns, vectors
+from memoryd.daemon.store import extraction, rows, turns, vectors
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -40,13 +40,17 @@ class RatedItem(NamedTuple):
 
 def step(core: Core) -> bool:
     """Process one batch of queued turns; return whether there were any."""
-    return (
-        _rate(core, core.cognition.provider)
-        or _embed(core)
-        or comparing.step(core)
-        or citing.step(core)
-        or _condense(core)
-    )
+    return _rate(core, core.cognition.provider) or step_without_model(core) or _condense(core)
+
+
+def step_with_model(core: Core) -> bool:
+    """Process one batch of what asks the provider, which may be a language model; return whether there was any."""
+    return _rate(core, core.cognition.provider) or _condense(core)
+
+
+def step_without_model(core: Core) -> bool:
+    """Process one batch of what asks no language model; return whether there was any."""
+    return _embed(core) or comparing.step(core) or citing.step(core)
 
 
 def step_at_once(core: Core) -> bool:
@@ -66,9 +70,9 @@ def count_batches(core: Core) -> int:
 
 
 def count_waiting(core: Core) -> dict[str, int]:
-    """Return how many turns and memories wait for which job."""
+    """Return how many turns and memories wait for which task."""
     with core.store.reading() as connection:
-        return turns.count_asked(connection)
+        return extraction.count(connection)
 
 
 # Rating --------------------------------------------------------------------------------------------------------------
@@ -81,13 +85,13 @@ def _rate(core: Core, provider: Provider) -> bool:
     def write(transaction: Transaction) -> None:
         connection = transaction.connection
         concerned = set()
-        asked = turns.select_unjudged(connection, keys)  # others may have been rated meanwhile
+        asked = extraction.select_waiting(connection, "rate", keys)  # others may have been rated meanwhile
         for thing in (one for one in things if one.key in asked):
             if turns.rate(connection, thing.key, rated[thing.key]):
                 concerned.add(thing.namespace)
             else:  # it may have become a memory since
                 rows.rate_promoted(connection, thing.key, rated[thing.key])
-        turns.remove_jobs(connection, keys, "rate")
+        extraction.remove(connection, "rate", keys)
         core.active.follow(transaction, concerned)
 
     if keys:
@@ -127,7 +131,7 @@ def _store_vectors(core: Core, generation: Generation) -> bool:
         for thing, vector in known:
             key = vectors.text_hash(thing.content)
             vectors.put(transaction.connection, generation.model, key, np.asarray(vector, np.float32))
-        turns.remove_jobs(transaction.connection, keys, "embed")
+        extraction.remove(transaction.connection, "embed", keys)
 
     core.store.write(write).result()
     return True
@@ -143,7 +147,7 @@ def _condense(core: Core) -> bool:
 
     def write(transaction: Transaction) -> None:
         rows.put_summaries(transaction.connection, [(row, summary) for row, summary in made if summary])
-        turns.remove_jobs(transaction.connection, keys, "condense")
+        extraction.remove(transaction.connection, "condense", keys)
 
     if keys:
         core.store.write(write).result()
@@ -157,12 +161,12 @@ def _summarise(provider: Provider, content: str) -> str:
 # The queue -----------------------------------------------------------------------------------------------------------
 
 
-def _read_asked(core: Core, job: str, limit: int) -> tuple[list[str], list[RatedItem]]:
-    """Return the next keys of a job, and what they stand for; some may stand for nothing any more."""
+def _read_asked(core: Core, task: str, limit: int) -> tuple[list[str], list[RatedItem]]:
+    """Return the next keys of a task, and what they stand for; some may stand for nothing any more."""
     with core.store.reading() as connection:
-        keys = turns.read_asked(connection, job, limit)
+        keys = extraction.read_keys(connection, task, limit)
         active = turns.read_keys(connection, keys) if keys else {}
         present = rows.read_ids(connection, [key for key in keys if key not in active]) if keys else {}
     things = [RatedItem(key, turn.namespace, turn.role, turn.content, None) for key, turn in active.items()]
-    memories = [(key, row) for key, row in present.items() if row.turns or job == "condense"]
+    memories = [(key, row) for key, row in present.items() if row.turns or task == "condense"]
     return keys, things + [RatedItem(key, row.namespace, "", row.content, row) for key, row in memories]

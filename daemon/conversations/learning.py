@@ -21,9 +21,9 @@ from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import AddTarget, Embedded, Verdict
 from memoryd.daemon.store import history, queries, rows, turns
 from memoryd.daemon.store.caller import USER
+from memoryd.daemon.store.extraction import Conversation, QueuedTurn
 from memoryd.daemon.store.filters import Filter, select_living
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.thoughts import Heard, ThoughtKey
 from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.writer import Transaction
 
@@ -32,7 +32,7 @@ SOURCE = queries.EXTRACTION
 _NEIGHBOURS = 8
 _LONGEST = 1_000  # characters; what is longer is no fact
 
-Finish = Callable[[Transaction, Sequence[Heard]], None]
+Finish = Callable[[Transaction, Sequence[QueuedTurn]], None]
 
 
 class News(NamedTuple):
@@ -44,18 +44,18 @@ class News(NamedTuple):
     against: list[str]
 
 
-def think(core: Core, key: ThoughtKey, heard: Sequence[Heard]) -> Finish:
+def extract(core: Core, key: Conversation, said: Sequence[QueuedTurn]) -> Finish:
     """Draw the facts out of turns; return what writes them. Raises what the language model does where it fails."""
     provider = core.cognition.provider
-    facts = provider.extract([(one.role, one.content) for one in heard])
+    facts = provider.extract([(one.role, one.content) for one in said])
     place = core.store.namespaces.name(key.namespace)
     worth = [fact for fact in facts if is_worth_keeping(core, fact)]
     origins = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
     made = core.embedding.embed_texts([fact.text for fact in worth])
     news = [_compare(core, key, fact, vector, origins[fact.text]) for fact, vector in zip(worth, made, strict=True)]
 
-    def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
-        _Run(core, transaction, key, provider.name).write(news, heard, there)
+    def finish(transaction: Transaction, there: Sequence[QueuedTurn]) -> None:
+        _Run(core, transaction, key, provider.name).write(news, said, there)
 
     return finish
 
@@ -69,7 +69,7 @@ def is_worth_keeping(core: Core, fact: Fact) -> bool:
     return len(fact.text) <= _LONGEST and fact.confidence >= core.config.cognition.min_confidence
 
 
-def _compare(core: Core, key: ThoughtKey, fact: Fact, embedded: Embedded, origins: Sequence[str]) -> News:
+def _compare(core: Core, key: Conversation, fact: Fact, embedded: Embedded, origins: Sequence[str]) -> News:
     """Look for what a fact repeats and what it disagrees with."""
     if origins or embedded is None:
         return News(fact, embedded, list(origins), [])
@@ -95,18 +95,18 @@ def _compare(core: Core, key: ThoughtKey, fact: Fact, embedded: Embedded, origin
 class _Run:
     """One run in the writer's transaction. The operation begins with the first thing that changes."""
 
-    def __init__(self, core: Core, transaction: Transaction, key: ThoughtKey, by: str) -> None:
+    def __init__(self, core: Core, transaction: Transaction, key: Conversation, by: str) -> None:
         self._core, self._transaction, self._key, self._by = core, transaction, key, by
         self._place = AddTarget(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
         self._operation: str | None = None
         self._kept: list[tuple[Row, News]] = []
 
-    def write(self, news: Sequence[News], heard: Sequence[Heard], there: Sequence[Heard]) -> None:
+    def write(self, news: Sequence[News], said: Sequence[QueuedTurn], there: Sequence[QueuedTurn]) -> None:
         """Write what is new; of turns that were deleted meanwhile nothing is kept."""
         left = {one.id for one in there}
         known = 0
         for one in news:
-            sources = [heard[index] for index in one.fact.turns]
+            sources = [said[index] for index in one.fact.turns]
             if not sources or any(source.id not in left for source in sources):
                 continue
             if self._is_known(one):
@@ -126,7 +126,7 @@ class _Run:
         rows.count_accesses(connection, [(row.row, 1, self._core.clock()) for row in same])
         return bool(same) or any(_is_same(one, news) for _, one in self._kept)
 
-    def _insert(self, news: News, sources: Sequence[Heard]) -> None:
+    def _insert(self, news: News, sources: Sequence[QueuedTurn]) -> None:
         fact, connection = news.fact, self._transaction.connection
         about: Metadata = {"turns": [source.key for source in sources], "confidence": fact.confidence, "by": self._by}
         memory = NewMemory(

@@ -8,7 +8,7 @@ from memoryd.daemon.conversations import promoting
 from memoryd.daemon.conversations.observing import choose_leaving
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import known_projects, namespaces, thoughts, turns
+from memoryd.daemon.store import extraction, known_projects, namespaces, turns
 from memoryd.daemon.store.writer import Transaction
 
 
@@ -35,7 +35,7 @@ def _move_turns(core: Core, transaction: Transaction, call: MoveNamespace) -> in
         return 0
     new = numbers.ensure(transaction, call.to)
     moved = turns.move(connection, old, new)
-    thoughts.move(connection, old, new)
+    extraction.move(connection, old, new)
     ring = turns.read_ring(connection, new)
     leaving = choose_leaving(ring, len(ring) - core.config.tiers.ring, core.active.writers)
     promoting.leave(core, transaction, leaving)

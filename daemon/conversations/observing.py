@@ -13,17 +13,16 @@ import msgspec
 from memoryd.client.credentials.private import WHOLE
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
-from memoryd.daemon.conversations import citing, comparing, gate, pairing, promoting, thinking
+from memoryd.daemon.conversations import citing, comparing, extracting, gate, pairing, promoting
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import asking
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import namespaces, pauses, rows, thoughts, turns
+from memoryd.daemon.store import extraction, namespaces, pauses, rows, turns
 from memoryd.daemon.store.actor import PRESENT
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import select_living
-from memoryd.daemon.store.thoughts import Heard
 from memoryd.daemon.store.turns import RecentTurn, Skip, StoredTurn
 from memoryd.daemon.store.writer import Transaction
 
@@ -152,13 +151,13 @@ def write(core: Core, transaction: Transaction, namespace: str, session: str, ta
 
 def _queue_accepted(place: TurnTarget, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
     """Queue the accepted turns for extraction and summaries; seeded turns belong to no open conversation."""
-    said = [
-        Heard(0, result.id, one.turn.role, _time_of(place, one.turn), one.turn.content)
+    keys = [
+        result.id
         for one, result in zip(taken, results, strict=True)
         if result.outcome == "accepted" and result.id and result.id not in place.repeated and one.importance is None
     ]
-    rests = thinking.list_rests(place.core, place.session)
-    thoughts.queue_turns(place.connection, (place.number, place.session), said, rests, place.now)
+    delays = extracting.list_delays(place.core, place.session)
+    extraction.queue_conversation(place.connection, (place.number, place.session), keys, delays, place.now)
 
 
 def _take_turn(place: TurnTarget, taken: Taken) -> ObservedTurn:
@@ -248,8 +247,8 @@ def _accept(place: TurnTarget, taken: Taken, key: bytes, answers: str | None) ->
         files="\n".join(turn.files),
     )
     turns.insert(connection, made)
-    jobs = ["embed"] if taken.importance is not None else ["rate", "embed"]
-    turns.ask(connection, [made.key], *jobs, *([] if turn.role == "tool" else [comparing.JOB]))
+    tasks = ["embed"] if taken.importance is not None else ["rate", "embed"]
+    extraction.queue(connection, [made.key], *tasks, *([] if turn.role == "tool" else [comparing.TASK]))
     return ObservedTurn(outcome="accepted", id=made.key)
 
 

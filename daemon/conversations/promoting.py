@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.store import history, rows, turns
+from memoryd.daemon.store import extraction, history, rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.turns import Skip, StoredTurn
@@ -65,7 +65,7 @@ def leave(
         row.row = rows.insert(connection, row)
         promoted.append(row)
     turns.remove(connection, leaving)
-    turns.remove_jobs(connection, (turn.key for turn in leaving), "embed")  # a memory without a vector waits by itself
+    extraction.remove(connection, "embed", (turn.key for turn in leaving))  # a memory without a vector waits by itself
     _keep_account(core, transaction, promoted, dropped)
     core.active.follow(transaction, {turn.namespace for turn in leaving})
     return Counter(promoted=len(promoted), dropped=len(dropped))
@@ -75,7 +75,7 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
     connection = transaction.connection
     for row in promoted:
         turns.count(connection, row.namespace, f"gone: {history.JOB}promote")  # balanced by the memory that came
-    turns.ask(
+    extraction.queue(
         connection, (row.id for row in promoted if row.tier == L1 and len(row.content) > CONDENSE_CHARS), "condense"
     )
     skips = []

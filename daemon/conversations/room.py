@@ -2,6 +2,7 @@
 
 from memoryd.daemon.conversations import (
     consolidating,
+    extracting,
     log,
     moving,
     observing,
@@ -10,7 +11,6 @@ from memoryd.daemon.conversations import (
     running_summary,
     seeding,
     tasks,
-    thinking,
 )
 from memoryd.daemon.jobs.table import HOUR, MIN, JobRow
 from memoryd.daemon.rooms import Room
@@ -18,6 +18,6 @@ from memoryd.daemon.rooms import Room
 _PROMOTE = "Empty L0 of the namespaces that have been quiet for long."
 
 ROOM = Room(
-    handlers=(consolidating, log, moving, observing, pausing, running_summary, seeding, tasks, thinking),
+    handlers=(consolidating, extracting, log, moving, observing, pausing, running_summary, seeding, tasks),
     jobs={"promote": JobRow(HOUR, 2 * MIN, _PROMOTE, promoting.PROMOTE)},
 )

@@ -22,8 +22,8 @@ from memoryd.daemon.memories.duplicates import AddTarget, Verdict
 from memoryd.daemon.store import history, queries, rows
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.extraction import Conversation, QueuedTurn
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.thoughts import Heard, ThoughtKey
 from memoryd.daemon.store.writer import Transaction
 
 KIND = "summary"
@@ -37,34 +37,36 @@ _MOST_FILES = 10
 log = logging.getLogger(__name__)
 
 
-def think(core: Core, key: ThoughtKey, heard: Sequence[Heard]) -> Finish:
+def summarise(core: Core, key: Conversation, said: Sequence[QueuedTurn]) -> Finish:
     """Summarise turns together with the former summary of the session; return a function that writes the note."""
     with core.store.reading() as connection:
         before = _read_latest(core, connection, key)
-        known = sessions.find_said(connection, [one.key for one in heard])
-    if not before and len(heard) < MIN_TURNS:
+        known = sessions.find_said(connection, [one.key for one in said])
+    if not before and len(said) < MIN_TURNS:
         return lambda transaction, there: None
-    by, text = _digest(core, heard, before.content.splitlines()[1:] if before else [], known)
+    by, text = _digest(core, said, before.content.splitlines()[1:] if before else [], known)
 
-    def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
-        if text and len(there) == len(heard):
-            _write(core, transaction, key, _note(core, key, text, by, heard))
+    def finish(transaction: Transaction, there: Sequence[QueuedTurn]) -> None:
+        if text and len(there) == len(said):
+            _write(core, transaction, key, _note(core, key, text, by, said))
         elif text:  # a turn was deleted meanwhile: the rest is summed up again
             raise Conflict("Turns of the session were deleted meanwhile.")
 
     return finish
 
 
-def _read_latest(core: Core, connection: Connection, key: ThoughtKey) -> Row | None:
+def _read_latest(core: Core, connection: Connection, key: Conversation) -> Row | None:
     """Return the note on a session."""
     return queries.find_latest_of_session(connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock())
 
 
-def _digest(core: Core, heard: Sequence[Heard], before: Sequence[str], known: Mapping[str, Said]) -> tuple[str, str]:
+def _digest(
+    core: Core, said: Sequence[QueuedTurn], before: Sequence[str], known: Mapping[str, Said]
+) -> tuple[str, str]:
     """Return who made the text of a note, and the text. An answer to a program is rated as small talk, and left out."""
     spoken = [
         (one.role, one.content)
-        for one in heard
+        for one in said
         if one.role != "assistant" or one.key not in known or known[one.key].importance > rating.SMALL_TALK
     ]
     previous = "\n".join(line for line in before if not line.startswith(digesting.FILES))
@@ -85,8 +87,8 @@ def _cut(text: str, chars: int) -> str:
     return text if len(text) <= chars else text[: chars + 1].rpartition("\n")[0] or text[:chars]
 
 
-def _note(core: Core, key: ThoughtKey, text: str, by: str, heard: Sequence[Heard]) -> NewMemory:
-    said_at = max(one.created_at for one in heard)
+def _note(core: Core, key: Conversation, text: str, by: str, said: Sequence[QueuedTurn]) -> NewMemory:
+    said_at = max(one.created_at for one in said)
     date = datetime.fromtimestamp(said_at, UTC).date().isoformat()
     return NewMemory(
         content=f"Session {key.session}, {date}:\n{text}",
@@ -96,11 +98,11 @@ def _note(core: Core, key: ThoughtKey, text: str, by: str, heard: Sequence[Heard
         importance=IMPORTANCE,
         created_at=said_at,
         expires_at=rows.compute_expiry(core.config.lifetime.days, SOURCE, said_at),
-        metadata={"session": key.session, "by": by, "turns": len(heard)},
+        metadata={"session": key.session, "by": by, "turns": len(said)},
     )
 
 
-def _write(core: Core, transaction: Transaction, key: ThoughtKey, memory: NewMemory) -> None:
+def _write(core: Core, transaction: Transaction, key: Conversation, memory: NewMemory) -> None:
     connection, now = transaction.connection, core.clock()
     place = AddTarget(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
     operation = history.begin(connection, f"{history.JOB}{KIND}", place.name, now)

@@ -9,7 +9,7 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import turns
+from memoryd.daemon.store import extraction
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.writer import Transaction
 
@@ -19,7 +19,7 @@ _DONE, _FAILED = ("note", 0.6), ("mistake-pattern", 0.8)  # type and importance
 
 @handles(CompleteTask)
 def complete(core: Core, call: CompleteTask, caller: Caller = USER) -> "Future[Added]":
-    """Keep what came of a task; the future is done when it is on disk."""
+    """Record the result of a task; the future is done when it is on disk."""
     if not call.output.strip():
         raise Invalid("The output is empty; say what came of the task, or what failed and why.")
     checks.check_text("task", call.task)
@@ -41,7 +41,7 @@ def _condense(core: Core, added: "Future[Added]") -> None:
         return
 
     def write(transaction: Transaction) -> None:
-        turns.ask(transaction.connection, [added.result().id], "condense")
+        extraction.queue(transaction.connection, [added.result().id], "condense")
         transaction.after_commit(core.cognition.wake.set)
 
     core.store.write(write)

@@ -1,9 +1,10 @@
-"""The extraction worker: one thread at low priority for all that is made of conversations.
+"""The extraction worker: a thread at low priority for all that is made of conversations.
 
 It judges turns first, since a search may look for what was just said, then draws facts and summaries out of
-conversations that rest (`thinking`), then does what rooms leave for such times. Each step is
-one small batch, after which the thread rests. While turns come without end, facts still have their turn. What is to be
-done is on disk, so neither a crash nor a stop loses any.
+conversations that rest (`extracting`), then does what rooms leave for such times. Each step is one small batch, after
+which the thread rests. While turns come without end, facts still have their turn. What is to be done is on disk, so
+neither a crash nor a stop loses any. Where a language model is asked, a second thread does what needs none, so that a
+model that is away or slow delays nothing else.
 """
 
 import threading
@@ -11,58 +12,73 @@ import time
 from collections.abc import Callable
 
 from memoryd.client.errors import Unavailable
-from memoryd.daemon.conversations import judging, thinking
+from memoryd.daemon.conversations import extracting, judging
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.rooms import list_rooms
 
-_JUDGED_FIRST = 4  # batches of judging before one of thinking
+_JUDGED_FIRST = 4  # batches of judging before one task of a conversation
 
 
 class Worker:
-    """The thread; without `thinks` it judges alone."""
+    """The thread; without `extracts` it judges alone."""
 
-    def __init__(self, core: Core, thinks: bool = True) -> None:
-        self._core, self._thinks = core, thinks
+    def __init__(self, core: Core, extracts: bool = True) -> None:
+        self._core, self._extracts = core, extracts
         self._idle = [work for room in list_rooms() for work in room.idle(core)]
+        self._judge = judging.step
         self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
         """Begin; what an earlier run of the daemon left is done first."""
-        wake = self._core.cognition.wake
-        self._thread = self._core.supervisor.start("conversations", self._work, self._closing, wake, nice=True)
+        if self._core.cognition.provider is not RULES:
+            self._judge = judging.step_with_model
+            self._start("conversations-2", self._work_without_model)
+        self._start("conversations", self._work)
+
+    def _start(self, name: str, work: Callable[[], float | None]) -> None:
+        wake = self._core.cognition.wake.add()
+        self._threads.append(self._core.supervisor.start(name, work, self._closing, wake, nice=True))
 
     def close(self) -> None:
-        """End the thread; what waits is there after the next start."""
+        """End the threads; what waits is there after the next start."""
         self._closing.set()
         self._core.cognition.provider.close()
         self._core.cognition.wake.set()
-        if self._thread:
-            self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def _work(self) -> float | None:
+        self._repeat(self._run_steps)
+        if self._is_ending():
+            return None
+        waits = [judging.wait_s(self._core)]
+        if self._extracts:
+            waits += [extracting.wait_s(self._core), *(work.wait_s() for work in self._idle)]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def _work_without_model(self) -> float | None:
+        self._repeat(lambda: self._run(judging.step_without_model))
+        return judging.wait_s(self._core)
+
+    def _repeat(self, run: Callable[[], bool]) -> None:
         try:
-            while not self._is_ending() and self._run_steps():
+            while not self._is_ending() and run():
                 pass
         except Unavailable:
             if not self._is_ending():
                 raise
-        if self._is_ending():
-            return None
-        waits = [judging.wait_s(self._core)]
-        if self._thinks:
-            waits += [thinking.wait_s(self._core), *(work.wait_s() for work in self._idle)]
-        return min((wait for wait in waits if wait is not None), default=None)
 
     def _is_ending(self) -> bool:
         return self._closing.is_set() or self._core.ending.is_set()
 
     def _run_steps(self) -> bool:
-        """Do some batches of judging and one of thinking, however many wait; say whether there was any."""
+        """Do some batches of judging and one task of a conversation, however many wait; say whether there was any."""
         judged = 0
-        while judged < _JUDGED_FIRST and self._run(judging.step):
+        while judged < _JUDGED_FIRST and self._run(self._judge):
             judged += 1
-        return (self._thinks and self._run(self._think)) or judged > 0
+        return (self._extracts and self._run(self._extract)) or judged > 0
 
     def _run(self, step: Callable[[Core], bool]) -> bool:
         """Do a batch and rest; say whether there was one."""
@@ -72,7 +88,7 @@ class Worker:
             self._core.rest(time.perf_counter() - began)
         return done
 
-    def _think(self, core: Core) -> bool:
+    def _extract(self, core: Core) -> bool:
         if core.store.is_full():  # what comes of a conversation would be added
             return False
-        return thinking.step(core) or any(work.step() for work in self._idle)
+        return extracting.step(core) or any(work.step() for work in self._idle)

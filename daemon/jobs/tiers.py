@@ -10,7 +10,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.rooms import list_rooms
-from memoryd.daemon.store import thoughts, turns
+from memoryd.daemon.store import extraction, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.present import convert_to
@@ -28,7 +28,7 @@ def list_turns(core: Core, call: protocol.Turns) -> protocol.ActiveTurns:
         active_turns = [turn for turn in active_turns if turn.session == call.session]
     part = active_turns[: call.limit]
     with core.store.reading() as connection:
-        unjudged = turns.select_unjudged(connection, [turn.key for turn in part])
+        unjudged = extraction.select_waiting(connection, "rate", [turn.key for turn in part])
     return protocol.ActiveTurns(
         turns=[_turn(core, turn, turn.key not in unjudged) for turn in part],
         total=len(active_turns),
@@ -67,8 +67,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
     counts = core.arrays.columns.count_standing(reached)
     with core.store.reading() as connection:
         account = turns.read_flows(connection, condition)
-        waiting = turns.count_waiting(connection, condition)
-        queued = thoughts.count_waiting(connection, condition)
+        waiting = extraction.count_within(connection, condition)
         reported = {
             name: count for room in list_rooms() for name, count in room.report_tiers(connection, condition).items()
         }
@@ -84,7 +83,6 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         namespaces=_build_namespaces(core, counts, active, account),
         flows=_sum(account),
         waiting=waiting,
-        heard=queued,
         **reported,
     )
 

@@ -99,12 +99,30 @@ def ask(log: logging.Logger, provider: Provider, task: str, question: Callable[[
         return RULES.name, question(RULES)
 
 
+class Wake:
+    """The events on which threads wait for work of the extraction queue."""
+
+    def __init__(self) -> None:
+        self._events: list[threading.Event] = []
+
+    def add(self) -> threading.Event:
+        """Return an event for one more thread."""
+        event = threading.Event()
+        self._events.append(event)
+        return event
+
+    def set(self) -> None:
+        """Wake all threads: there may be work."""
+        for event in self._events:
+            event.set()
+
+
 class Cognition:
-    """The provider in use. `wake` is set when there may be something to think about."""
+    """The provider in use. `wake` is set when there may be work in the extraction queue."""
 
     def __init__(self, provider: Provider | None = None) -> None:
         self.provider: Provider = provider or RULES
-        self.wake = threading.Event()
+        self.wake = Wake()
         self.embedding = threading.Lock()  # held while turns are embedded, so that each is once
 
     def report_usage(self) -> LlmUsage | None:

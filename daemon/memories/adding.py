@@ -19,7 +19,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, origins
 from memoryd.daemon.memories.duplicates import AddTarget, Batch, Embedded, New, Verdict
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import history, links, namespaces, present, queries, rows, turns, vectors
+from memoryd.daemon.store import extraction, history, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.contexts import SHORT_CHARS
@@ -53,7 +53,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
             )
         [added] = write(core, transaction, place, batch, operation)
         if added.outcome == "created":  # what it changes is looked for afterwards
-            turns.ask(transaction.connection, [added.id], "compare")
+            extraction.queue(transaction.connection, [added.id], "compare")
             transaction.after_commit(core.cognition.wake.set)
         return added
 

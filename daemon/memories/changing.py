@@ -29,7 +29,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, keyed, origins
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import history, links, namespaces, present, rows, sessions, thoughts, turns, vectors
+from memoryd.daemon.store import extraction, history, links, namespaces, present, rows, sessions, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -145,7 +145,7 @@ def delete_found(
             history.record(connection, operation, row.id, namespace, row)
     numbers = [row.row for row in rows_to_delete if row.tier != L0]
     rows.delete(connection, numbers)
-    thoughts.forget(connection, [key for row in rows_to_delete for key in _turn_keys(row)])
+    extraction.forget(connection, [key for row in rows_to_delete for key in _turn_keys(row)])
     _delete_turns(core, transaction, [row.id for row in rows_to_delete if row.tier == L0], operation)
     transaction.after_commit(lambda: core.embedding.remove_rows(numbers))
 

@@ -16,7 +16,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, NotFound
-from memoryd.daemon.store import links, namespaces, rows, turns, vectors
+from memoryd.daemon.store import extraction, links, namespaces, rows, turns, vectors
 from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.links import StoredLink
@@ -270,6 +270,7 @@ def undo(
     rows.replace(connection, list(present.values()), back)
     coming = [image.turn for image in decoded.values() if image.turn]
     turns.exchange(connection, active.values(), coming)
+    extraction.queue(connection, [turn.key for turn in coming], "embed")
     _restore_links(connection, former)
     connection.execute(f"UPDATE operations SET undone_by = {NUMBER} WHERE id = ?", (mine, id))
     return id, mine, list(present.values()), back, [*active.values(), *coming]

@@ -21,7 +21,9 @@ from memoryd.daemon.store.schema import DERIVED, FORMER_VERSION, VERSION, build_
 # From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now. Dreams
 # could be of a namespace, and had a table for the notes that they had seen; vectors that nothing used had one, too.
 # Files of sessions were not listened to. Whose words a memory is was not kept: it follows from how it came in.
-# The graph of L2 was kept in step with each memory; now the job `cluster` makes it anew.
+# The graph of L2 was kept in step with each memory; now the job `cluster` makes it anew. What was to be made of turns
+# was in three tables, one of them with copies of their texts; a task that waited for the end of its session was due in
+# ten years.
 _ORIGIN = (
     "CASE WHEN {0} = 'documents' THEN 'file'"
     " WHEN {1} > 0 OR {2} IN ('extraction', 'session_summary', 'task_completion') THEN 'heard'"
@@ -147,6 +149,27 @@ CREATE TABLE edges (
   PRIMARY KEY (origin, target, kind)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX edges_target ON edges (target);
+CREATE TABLE extraction (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  turn TEXT NOT NULL,
+  task TEXT NOT NULL,
+  namespace INTEGER REFERENCES namespaces (id),
+  session TEXT,
+  queued_at REAL,
+  due_at REAL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (turn, task)
+) STRICT;
+CREATE INDEX extraction_task ON extraction (task, namespace, session, due_at, attempts, queued_at);
+INSERT INTO extraction (turn, task) SELECT id, job FROM cognition WHERE job IN ('rate', 'embed', 'condense');
+INSERT OR IGNORE INTO extraction (turn, task, namespace, session, queued_at, due_at, attempts)
+  SELECT h.key, kind, namespace, h.session, t.first_at,
+    iif(t.due_at > t.first_at + 157680000, 9e999, t.due_at), t.attempts
+  FROM heard h JOIN thoughts t USING (namespace, session, kind) ORDER BY h.id;
+DROP TABLE heard;
+DROP TABLE thoughts;
+DROP TABLE cognition;
+UPDATE flows SET kind = replace(kind, ': not thought about', ': given up') WHERE kind LIKE '%: not thought about';
 """
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"

@@ -8,7 +8,7 @@ from functools import cache
 
 from memoryd.daemon.rooms import list_rooms
 
-VERSION = 20
+VERSION = 21
 FORMER_VERSION = 12  # which `STEP` brings along
 # Tables that can be made again from the others: a rescue does not copy them.
 DERIVED = ("edges", "members", "nodes", "topics")
@@ -243,37 +243,20 @@ CREATE TABLE turns (
   files TEXT NOT NULL DEFAULT ''  -- that it is about: paths, one a line
 ) STRICT;
 CREATE INDEX turns_ring ON turns (namespace, id);
--- What is still to be thought about a turn, wherever it is by now: rate, compare (needs a model), condense.
-CREATE TABLE cognition (
-  id TEXT NOT NULL,
-  job TEXT NOT NULL,
-  PRIMARY KEY (job, id)
-) STRICT, WITHOUT ROWID;
--- Conversations that are to be thought about as a whole once they rest: one row for each kind of thought, so that a
--- conversation is thought about once however often it was touched.
-CREATE TABLE thoughts (
-  namespace INTEGER NOT NULL REFERENCES namespaces (id),
-  session TEXT NOT NULL,
-  kind TEXT NOT NULL,          -- extract, summary
-  first_at REAL NOT NULL,      -- when the first turn came that it is about
-  due_at REAL NOT NULL,
+-- The extraction queue: what is still to be made of turns. A turn is named by its key, wherever it is by then: in L0,
+-- or the memory that it has become.
+CREATE TABLE extraction (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order in which they came
+  turn TEXT NOT NULL,
+  task TEXT NOT NULL,          -- of the turn: rate, embed, compare, condense; of its conversation: extract, summary
+  namespace INTEGER REFERENCES namespaces (id),  -- the conversation; NULL: the task is of the turn alone
+  session TEXT,
+  queued_at REAL,
+  due_at REAL,                 -- the latest of a conversation counts: it is processed as a whole
   attempts INTEGER NOT NULL DEFAULT 0,  -- failures in a row
-  PRIMARY KEY (namespace, session, kind)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX thoughts_due ON thoughts (due_at);
--- The turns that they are about: L0 may have dropped them by then. Bounded, the oldest go first.
-CREATE TABLE heard (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  namespace INTEGER NOT NULL REFERENCES namespaces (id),
-  session TEXT NOT NULL,
-  kind TEXT NOT NULL,          -- the thought that it is for
-  key TEXT NOT NULL,           -- of the turn
-  role TEXT NOT NULL,
-  created_at REAL NOT NULL,
-  content TEXT NOT NULL        -- its beginning
+  UNIQUE (turn, task)
 ) STRICT;
-CREATE INDEX heard_order ON heard (namespace, session, kind, id);
-CREATE INDEX heard_key ON heard (key);  -- a turn that is deleted is not thought about
+CREATE INDEX extraction_task ON extraction (task, namespace, session, due_at, attempts, queued_at);
 -- Observed turns that were not kept, with the reason; bounded, the oldest go first.
 CREATE TABLE skipped (
   id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import codes, damage, fulltext, hashes, reserve, settings, turns, vectors
+from memoryd.daemon.store import codes, damage, extraction, fulltext, hashes, reserve, settings, vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import (
     CHECKING_CACHE,
@@ -190,7 +190,7 @@ class Store:
         if self.used_bytes < reserve.PLENTY_SHARE * self.limit_bytes:
             return 0
         with self.reading() as connection:
-            number = turns.count_asked(connection)
+            number = extraction.count(connection)
             if not vectors.has_model(connection):  # there may never be one
                 number.pop("embed", None)
         return reserve.COMING_BYTES * max(number.values(), default=0)

@@ -205,7 +205,6 @@ def exchange(connection: apsw.Connection, removed: Iterable[StoredTurn], back: I
     for turn in coming:
         insert(connection, turn)
         count(connection, turn.namespace, "gone: undo", -1)
-    ask(connection, [turn.key for turn in coming], "embed")
     for turn in leaving:
         count(connection, turn.namespace, "gone: undo")
 
@@ -349,46 +348,6 @@ def settle(connection: apsw.Connection) -> None:
         f"INSERT INTO flows SELECT id, 'gone: recovery', came - here - kept - went FROM {_ACCOUNT}"
         " ON CONFLICT DO UPDATE SET count = count + excluded.count"
     )
-
-
-# What is still to be thought about -----------------------------------------------------------------------------------
-
-
-def ask(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
-    """Queue jobs for turns."""
-    sql = "INSERT OR IGNORE INTO cognition (id, job) VALUES (?, ?)"
-    connection.executemany(sql, ((key, job) for key in keys for job in jobs))
-
-
-def read_asked(connection: apsw.Connection, job: str, limit: int) -> list[str]:
-    """Return the keys among these for which a job is queued."""
-    return [str(key) for (key,) in connection.execute("SELECT id FROM cognition WHERE job = ? LIMIT ?", (job, limit))]
-
-
-def select_unjudged(connection: apsw.Connection, keys: Sequence[str]) -> set[str]:
-    """Return the turns among these that are not rated yet."""
-    sql = "SELECT id FROM cognition WHERE job = 'rate' AND id IN (SELECT value FROM json_each(?))"
-    return {str(key) for (key,) in connection.execute(sql, (msgspec.json.encode(keys).decode(),))}
-
-
-def count_waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
-    """Return for each job how many turns and memories in the namespaces of `condition` (alias `m`) wait for it."""
-    rows: Any = connection.execute(
-        "SELECT c.job, count(*) FROM cognition c WHERE EXISTS (SELECT 1 FROM turns m WHERE m.key = c.id AND "
-        f"{condition}) OR EXISTS (SELECT 1 FROM memories m WHERE m.id = c.id AND {condition}) GROUP BY 1 ORDER BY 1"
-    )
-    return dict(rows)
-
-
-def remove_jobs(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
-    """Take jobs of turns out of the queue."""
-    pairs = ((key, job) for key in keys for job in jobs)
-    connection.executemany("DELETE FROM cognition WHERE id = ? AND job = ?", pairs)
-
-
-def count_asked(connection: apsw.Connection) -> dict[str, int]:
-    """Return for each job how many turns and memories wait for it."""
-    return dict(connection.execute("SELECT job, count(*) FROM cognition GROUP BY job"))
 
 
 def read_session(record: Row | StoredTurn) -> str:

@@ -165,4 +165,4 @@ def adopt(connection: apsw.Connection, model: int, name: str) -> None:
     settings.put(connection, "model", name)
     connection.execute("DELETE FROM settings WHERE name = 'next_model'")
     if connection.execute("DELETE FROM models WHERE id <> ? RETURNING id", (model,)).fetchall():
-        connection.execute("INSERT OR IGNORE INTO cognition (id, job) SELECT key, 'embed' FROM turns")
+        connection.execute("INSERT OR IGNORE INTO extraction (turn, task) SELECT key, 'embed' FROM turns")

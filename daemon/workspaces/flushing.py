@@ -15,7 +15,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES, Provider, Spoken, ask
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.thoughts import KEPT_CHARS
+from memoryd.daemon.store.extraction import KEPT_CHARS
 from memoryd.daemon.workspaces import writing
 from memoryd.daemon.workspaces.placing import relative_path
 from memoryd.daemon.workspaces.replacing import read_file

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from conversations import read
 
+from conversing import resting
 from workbench import Process, wait_until
 
 TOKENS = 400
@@ -52,7 +53,7 @@ def hold(memory: Any, turns: Sequence[tuple[str, str]], session: str) -> None:
         pair = turns[start : start + 2]
         memory.observe([{"role": role, "content": text} for role, text in pair], session=session)
     assert memory.end_session(session).waiting == ["summary"]
-    wait_until(lambda: not memory.tiers().heard, limit_s=60)
+    wait_until(lambda: not resting(memory.tiers()), limit_s=60)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conversing import resting
 from memoryd.client import Client
 from memoryd.client.protocol import NewMemory, NewTurn
 from workbench import Process, wait_until
@@ -49,7 +50,7 @@ def client(real: Process) -> Iterator[Client]:
 def close_sessions(client: Client, sessions: set[str]) -> None:
     for session in sessions:
         client.end_session(session)
-    wait_until(lambda: not client.tiers().heard, limit_s=300)
+    wait_until(lambda: not resting(client.tiers()), limit_s=300)
     client.consolidate()
     wait_until(lambda: not client.tiers().waiting and client.status().pending_embeddings == 0, limit_s=600)
 

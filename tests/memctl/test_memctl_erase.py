@@ -12,7 +12,7 @@ import pytest
 from memoryd.client.programs.hooks import spool
 from memoryd.client.programs.hooks.answering import list_noted, note_files
 from memoryd.client.protocol import PauseObserving
-from memoryd.daemon.conversations import thinking
+from memoryd.daemon.conversations import extracting
 from waiting import wait_until
 
 Memctl = Any
@@ -341,7 +341,7 @@ def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) ->
     turns = [{"role": "user", "content": f"We decided on plan {number} {'of many' * 9}."} for number in range(3)]
     client.observe(turns, session="work-1")
     client.end_session("work-1")
-    assert thinking.step(daemon.core)
+    assert extracting.step(daemon.core)
     [summary] = client.list()
     assert spool.append({"method": "observe", "turns": SAID, "session": "work-1"})
     assert spool.append({"method": "end_session", "session": "work-1"})

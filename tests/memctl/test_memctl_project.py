@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from conversing import resting
 from each import each
 from memoryd.client import Client
 from memoryd.client.programs.memctl import project
@@ -38,7 +39,7 @@ def say(client: Client, namespace: str, *texts: str) -> int:
 
 def heard(client: Client, namespace: str) -> dict[str, int]:
     """Return how many turns wait to be learned from."""
-    return client.call(Tiers(namespace=namespace, reach="exact" if namespace else "all")).heard
+    return resting(client.call(Tiers(namespace=namespace, reach="exact" if namespace else "all")))
 
 
 def namespaces(memctl: Memctl) -> list[str]:

@@ -83,7 +83,7 @@ def settle(client: Client, conversations: bool = True) -> None:
         if least is None or left < least:
             least, give_up_at = left, time.monotonic() + STANDSTILL_S
         if time.monotonic() > give_up_at:
-            raise TimedOut(f"{left} turns still wait to be thought about; none was for {STANDSTILL_S:g} s.")
+            raise TimedOut(f"{left} turns still wait in the extraction queue; none was for {STANDSTILL_S:g} s.")
         time.sleep(POLL_S)
     if conversations:
         wait_until_ready(client, VECTORS_S)
@@ -91,4 +91,4 @@ def settle(client: Client, conversations: bool = True) -> None:
 
 def _count_waiting(client: Client, conversations: bool) -> int:
     report = client.tiers(reach="exact")
-    return sum(report.waiting.values()) + (sum(report.heard.values()) if conversations else 0)
+    return sum(many for task, many in report.waiting.items() if conversations or task not in ("extract", "summary"))

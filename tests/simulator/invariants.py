@@ -124,7 +124,7 @@ def rows_of(core: Core) -> list[tuple[Any, ...]]:
 
 _TABLES = (
     "memories", "links", "turns", "skipped", "flows", "pairs", "nodes", "members", "edges", "topics", "operations",
-    "history", "cognition", "namespaces",
+    "history", "extraction", "namespaces",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ LEAST_PREFIX = 4  # characters of a session's name
 _NAMED = 8  # sessions in a message
 _SESSIONS = (
     "SELECT session FROM turns UNION SELECT metadata ->> '$.session' FROM memories UNION SELECT session FROM skipped"
-    " UNION SELECT session FROM thoughts UNION SELECT session FROM heard UNION SELECT name FROM pauses"
+    " UNION SELECT session FROM extraction UNION SELECT name FROM pauses"
     " WHERE kind = 'session'"
     " UNION SELECT coalesce(before ->> '$.turn.session', (before ->> '$.row.metadata') ->> '$.session') FROM history"
     " WHERE before IS NOT NULL"

@@ -14,7 +14,7 @@ import msgspec
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.erasing.tables import around, trimming
 from memoryd.daemon.rooms import list_rooms
-from memoryd.daemon.store import erasures, fulltext, history, rows, thoughts, turns
+from memoryd.daemon.store import erasures, fulltext, history, rows, turns
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.queries import SUMMARY
 from memoryd.daemon.store.rows import Row
@@ -158,15 +158,8 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     turns.remove(connection, active.values())
     for turn in active.values():
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
-    for table, column in (
-        ("cognition", "id"),
-        ("given", "memory"),
-        ("heard", "key"),
-        ("later", "memory"),
-        ("later", "later"),
-    ):
+    for table, column in (("extraction", "turn"), ("given", "memory"), ("later", "memory"), ("later", "later")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
-    thoughts.drop_empty(connection)
     changed = around.cut(connection, around.leave_out(texts))
     connection.executemany("DELETE FROM skipped WHERE id = ?", ((number,) for number in skipped))
     rings = {turn.namespace for turn in active.values()}

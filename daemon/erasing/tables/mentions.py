@@ -1,7 +1,7 @@
 """What an erase is about beside ids: a text that is mentioned, and a session.
 
-Beside memories and turns a session has turns that were skipped, turns that wait to be thought about, and its name in
-the operation log. `Beside` finds and erases these, in the database and in copies of it. Names of all else, such as
+Beside memories and turns a session has turns that were skipped, rows of the extraction queue, and its name in the
+operation log. `Beside` finds and erases these, in the database and in copies of it. Names of all else, such as
 namespaces, tokens and folders, stay: they are not what somebody said.
 """
 
@@ -15,7 +15,7 @@ from memoryd.client.protocol import Mentioned
 from memoryd.client.wording import Wording
 from memoryd.daemon.erasing.tables import around, erasing
 from memoryd.daemon.erasing.tables.around import Around, ChangedAround
-from memoryd.daemon.store import erasures, feedback, rows, thoughts, turns
+from memoryd.daemon.store import erasures, feedback, rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import StoredTurn
@@ -23,7 +23,7 @@ from memoryd.daemon.store.turns import StoredTurn
 _AROUND = 60  # characters shown before and after a mention
 
 _GONE = "erased"  # is in the place of the session that made an operation
-_WAITING = ("heard", "thoughts", "skipped")
+_BESIDE = ("extraction", "skipped")
 
 
 class Mention:
@@ -107,18 +107,18 @@ class Beside(NamedTuple):
     before: float | None = None
 
     def sum_up(self, connection: apsw.Connection, ids: Iterable[str]) -> tuple[int, int]:
-        """Return how many turns that were skipped, and how many conversations that wait to be thought about.
+        """Return how many turns that were skipped, and how many conversations that wait for extraction.
 
         Skipped turns that go with memories of some ids are among them.
         """
-        skipped, waiting = (self._find(connection, table) for table in ("skipped", "thoughts"))
+        skipped, waiting = self._find(connection, "skipped"), self._find(connection, "extraction", "namespace, session")
         numbers = {number for (number,) in skipped} | erasing.find_skipped(connection, ids)
-        return len(numbers), len({(namespace, session) for namespace, session, _ in waiting})
+        return len(numbers), len(set(waiting))
 
     def is_in(self, connection: apsw.Connection) -> bool:
         """Return whether a database holds any of it."""
         return bool(
-            any(self._find(connection, table) for table in _WAITING)
+            any(self._find(connection, table) for table in _BESIDE)
             or self._find_makers(connection)
             or self.find_around(connection, (), ())
             or self.find_ids(connection)
@@ -146,10 +146,8 @@ class Beside(NamedTuple):
         """Erase it, but for memories and turns."""
         connection.pragma("secure_delete", True)
         erasures.note_sessions(connection, self._find_sessions(connection))
-        for table in _WAITING:
-            where = "id = ?" if table != "thoughts" else "(namespace, session, kind) = (?, ?, ?)"
-            connection.executemany(f"DELETE FROM {table} WHERE {where}", self._find(connection, table))
-        thoughts.drop_empty(connection)
+        for table in _BESIDE:
+            connection.executemany(f"DELETE FROM {table} WHERE id = ?", self._find(connection, table))
         makers = [(_GONE, name) for name in self._find_makers(connection)]
         connection.executemany("UPDATE operations SET session = ? WHERE session = ?", makers)
         given = connection.execute("SELECT id, session FROM given").fetchall()
@@ -180,18 +178,14 @@ class Beside(NamedTuple):
 
     def _find_sessions(self, connection: apsw.Connection) -> list[str]:
         """Return the sessions of which it is."""
-        said = [session for table in ("heard", "skipped") for (session,) in self._find(connection, table, "session")]
+        said = [session for table in _BESIDE for (session,) in self._find(connection, table, "session")]
         return [*said, *([self.session] if self.session and self == Beside(self.session) else [])]
 
-    def _find(self, connection: apsw.Connection, table: str, column: str | None = None) -> list[tuple[Any, ...]]:
-        """Return the keys, or a column, of the rows of a table that are meant."""
-        key, text, at = {
-            "heard": ("id", "content", "created_at"),
-            "thoughts": ("namespace, session, kind", "''", "first_at"),
-            "skipped": ("id", "content", "at"),
-        }[table]
+    def _find(self, connection: apsw.Connection, table: str, columns: str = "id") -> list[tuple[Any, ...]]:
+        """Return columns of the rows of a table that are meant."""
+        text, at = ("content", "at") if table == "skipped" else ("''", "queued_at")
         found: Iterable[Any] = connection.execute(
-            f"SELECT namespace, session, {text}, {at}, {column or key} FROM {table}"
+            f"SELECT namespace, session, {text}, {at}, {columns} FROM {table} WHERE namespace IS NOT NULL"
         )
         return [
             tuple(keys) for place, session, said, when, *keys in found if self._is_about(place, session, said, when)

@@ -17,7 +17,6 @@ _DERIVED = "turns > 0 OR source IN ('extraction', 'session_summary') OR tier = '
 TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "memories": ("row", ("content", "summary", "neighbours", "metadata"), "TRUE"),
     "turns": ("id", ("content", "previous"), "TRUE"),
-    "heard": ("id", ("content",), "TRUE"),
     "skipped": ("id", ("content",), "TRUE"),
     "history": ("id", ("before",), "before IS NOT NULL"),
 }
@@ -46,7 +45,7 @@ def read_one(connection: apsw.Connection, table: str, key: int) -> StoredText | 
 
 def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[StoredText]:
     key, columns, condition = TABLES[table]
-    name = {"memories": "id", "turns": "key", "heard": "key", "history": "memory"}.get(table, f"'{table} ' || id")
+    name = {"memories": "id", "turns": "key", "history": "memory"}.get(table, f"'{table} ' || id")
     conditions = {
         "memories": _DERIVED,
         "history": "before ->> '$.row' IS NULL OR before ->> '$.row.turns' > 0"

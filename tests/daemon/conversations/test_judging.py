@@ -170,7 +170,7 @@ def test_a_provider_can_rate_and_condense_by_the_same_interface(core: Core) -> N
 
 def test_the_thread_judges_soon_after_an_observe_and_what_an_earlier_run_left(core: Core) -> None:
     observe(core, FACTS[0])
-    judge_thread = Worker(core, thinks=False)
+    judge_thread = Worker(core, extracts=False)
     judge_thread.start()
     try:
         wait_until(lambda: judging.count_waiting(core) == {})
@@ -193,7 +193,7 @@ def test_the_thread_survives_an_error(core: Core, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(judging, "step", fails_once)
     observe(core, FACTS[0])
-    judge_thread = Worker(core, thinks=False)
+    judge_thread = Worker(core, extracts=False)
     judge_thread.start()
     try:
         wait_until(lambda: judging.count_waiting(core) == {})

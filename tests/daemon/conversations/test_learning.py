@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from conversing import Model
+from conversing import Model, resting
 from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Tiers
 from memoryd.daemon.config import CognitionConfig, Config
-from memoryd.daemon.conversations import judging, thinking
+from memoryd.daemon.conversations import extracting, judging
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import caps
 from memoryd.daemon.llm.provider import RULES, Fact
@@ -33,7 +33,7 @@ def talk(core: Core, *said: str, session: str = "s", namespace: str = "", role: 
     while judging.step(core):
         pass
     ask(core, EndSession(namespace=namespace, session=session))
-    while thinking.step(core):
+    while extracting.step(core):
         pass
     return ids
 
@@ -85,7 +85,7 @@ def test_a_promoted_turn_stays_beside_its_fact(core: Core) -> None:
     ask(core, Observe(session="t", turns=many))
     assert [one.type for one in ask(core, List(type=["turn"])) if one.content == DECIDED] == ["turn"]
     ask(core, EndSession(session="s"))
-    thinking.step(core)
+    extracting.step(core)
     kinds = [one.type for one in ask(core, List(limit=100)) if one.content == DECIDED]
     assert sorted(kinds) == ["decision", "turn"]
     with core.store.reading() as connection:
@@ -166,9 +166,9 @@ def test_turns_that_waited_for_a_language_model_that_is_gone_wait_no_longer(core
     ask(core, Observe(session="s", turns=[NewTurn(role="user", content=DECIDED)]))
     core.cognition.provider = RULES
     ask(core, EndSession(session="s"))
-    while thinking.step(core):
+    while extracting.step(core):
         pass
-    assert (facts(core), ask(core, Tiers()).heard) == ([], {})
+    assert (facts(core), resting(ask(core, Tiers()))) == ([], {})
 
 
 def test_facts_over_the_limit_go_the_weakest_first_and_corrections_last(folder: Path, clock: Any) -> None:

@@ -8,7 +8,7 @@ from conversing import FACTS, in_each_place, observe, settle
 from each import each
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CompleteTask, EndSession, GetAround, GetLog, NewTurn
-from memoryd.daemon.conversations import thinking
+from memoryd.daemon.conversations import extracting
 from memoryd.daemon.core.core import Core
 from workbench import Clock, add, ask
 
@@ -27,7 +27,7 @@ def work(core: Core, clock: Clock) -> None:
     done = CompleteTask(outcome="completed", output="It streams.", task="importer", session="a", namespace="acme")
     ask(core, done)
     ask(core, EndSession(session="a", namespace="acme"))
-    while thinking.step(core):
+    while extracting.step(core):
         pass
     clock.advance(86_400)
     observe(core, said("user", "Rename the ledger.", files=["/src/ledger.py"]), session="b", namespace="acme")

@@ -9,11 +9,11 @@ import pytest
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Operations
 from memoryd.daemon.config import CognitionConfig, Config
-from memoryd.daemon.conversations import summarising, thinking
+from memoryd.daemon.conversations import extracting, summarising
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import rating
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store import thoughts, turns
+from memoryd.daemon.store import extraction, turns
 from workbench import LIMIT_S, CountingEmbedder, ask, found, running, undo
 
 SAID = [
@@ -50,7 +50,7 @@ def answer(core: Core, text: str, *files: str, namespace: str = "") -> str:
 
 
 def think(core: Core) -> None:
-    while thinking.step(core):
+    while extracting.step(core):
         pass
 
 
@@ -168,11 +168,12 @@ def test_without_a_time_only_an_ended_session_is_summed_up(folder: Path, clock: 
 def test_what_was_deleted_while_it_was_summed_up_is_in_no_summary(core: Core, clock: Any) -> None:
     observe(core, *SAID)
     with core.store.reading() as connection:
-        [thought] = thoughts.read_all(connection, "summary")
-        heard = thoughts.read_turns(connection, thought.key, 10_000)
-    finish = summarising.think(core, thought.key, heard)
+        due = extraction.find_next(connection, core.clock(), 0.0)
+        assert due is not None
+        said = extraction.read_turns(connection, due.conversation, 10_000)
+    finish = summarising.summarise(core, due.conversation, said)
     with pytest.raises(Conflict):
-        core.store.write(lambda transaction: finish(transaction, heard[1:])).result(LIMIT_S)
+        core.store.write(lambda transaction: finish(transaction, said[1:])).result(LIMIT_S)
     assert notes(core) == []
 
 

@@ -12,7 +12,7 @@ import pytest
 from conversing import observe
 from memoryd.client.errors import MemorydError
 from memoryd.client.protocol import Consolidate, EndSession, List, NewTurn
-from memoryd.daemon.conversations import consolidating, judging, thinking
+from memoryd.daemon.conversations import consolidating, extracting, judging
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
 from workbench import (
@@ -83,7 +83,7 @@ def test_a_turn_takes_two_embeddings_with_all_that_is_made_of_it(folder: Path, j
                 while judging.step(core):
                     pass
             ask(core, EndSession(session=name))
-            while judging.step(core) or thinking.step(core):
+            while judging.step(core) or extracting.step(core):
                 pass
         consolidating.consolidate(core, lambda progress: None, Consolidate())
         wait_until(lambda: core.embedding.count_pending() == 0)

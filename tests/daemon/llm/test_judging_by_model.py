@@ -1,5 +1,6 @@
 """The judge with a language model: better answers, and the rules where it fails; nobody else waits for it."""
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,8 @@ from memoryd.daemon.conversations import consolidating, judging
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from model_server import ModelServer, after, fails, says
-from workbench import CountingEmbedder, ask, running
+from model_server import ModelServer, Request, after, fails, says
+from workbench import LIMIT_S, CountingEmbedder, ask, running, wait_until
 
 TURN = "We have decided to use Valkey on port 6380 for the cache"
 
@@ -68,7 +69,7 @@ def test_a_turn_is_asked_about_once(core: Core, server: ModelServer) -> None:
 
 def test_consolidation_does_not_wait_for_the_model(core: Core, server: ModelServer) -> None:
     server.will(after(15.0, says({"importances": [0.31]})))
-    judge = Worker(core, thinks=False)
+    judge = Worker(core, extracts=False)
     judge.start()
     try:
         observe(core)
@@ -82,9 +83,28 @@ def test_consolidation_does_not_wait_for_the_model(core: Core, server: ModelServ
         judge.close()
 
 
+def test_a_model_that_hangs_delays_no_vectors(core: Core, server: ModelServer) -> None:
+    answers = threading.Event()
+
+    def hang(request: Request) -> None:
+        answers.wait(LIMIT_S)
+        says({"importances": [0.31]})(request)
+
+    server.will(hang)
+    judge = Worker(core)
+    judge.start()
+    try:
+        observe(core)
+        wait_until(lambda: len(server.requests) == 1)
+        wait_until(lambda: judging.count_waiting(core) == {"rate": 1})
+    finally:
+        answers.set()
+        judge.close()
+
+
 def test_a_stop_does_not_wait_for_the_model(core: Core, server: ModelServer) -> None:
     server.will(after(15.0, says({"importances": [0.31]})))
-    judge = Worker(core, thinks=False)
+    judge = Worker(core, extracts=False)
     judge.start()
     observe(core)
     while not server.requests:

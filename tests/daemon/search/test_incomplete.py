@@ -107,7 +107,7 @@ def test_turns_of_l0_get_vectors_of_another_model_as_soon_as_it_is_in_use(
     models = {old: CountingEmbedder(old, "f-old"), "new": CountingEmbedder("new", "f-new", turn=7)}
     monkeypatch.setattr(embedding, "installed", lambda where: list(models))
     with running(folder, lambda name, where: models[name]) as core:
-        worker = Worker(core, thinks=False)
+        worker = Worker(core, extracts=False)
         worker.start()
         observe(core, "herons fish at dawn")
         wait_until(lambda: search(core, "egrets").degraded == [])

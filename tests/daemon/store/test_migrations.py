@@ -233,6 +233,36 @@ def test_what_dreams_of_a_workspace_have_seen_is_kept_and_dreams_of_a_namespace_
     store.close()
 
 
+def test_what_was_still_to_be_made_of_turns_is_carried_over(folder: Path) -> None:
+    path = folder / FILE_NAME
+    shutil.copy(FORMER, path)
+    ten_years = 10 * 365 * 86_400.0
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("INSERT INTO cognition VALUES ('a1', 'rate'), ('a1', 'embed'), ('b2', 'condense')")
+        connection.execute("INSERT INTO thoughts VALUES (1, 's', 'extract', 5.0, 35.0, 2)")
+        connection.execute("INSERT INTO thoughts VALUES (1, 's', 'summary', 5.0, ?, 0)", (5.0 + ten_years,))
+        heard = (
+            "INSERT INTO heard (namespace, session, kind, key, role, created_at, content)"
+            " VALUES (1, 's', ?, ?, '', 0, '')"
+        )
+        connection.executemany(heard, (("extract", "a1"), ("summary", "a1"), ("extract", "b2")))
+        connection.execute("INSERT INTO flows VALUES (1, 'extract: not thought about', 3)")
+    store = Store(folder)
+    with store.reading() as connection:
+        waiting = connection.execute("SELECT turn, task, session, due_at, attempts FROM extraction ORDER BY 2, 1")
+        assert waiting.fetchall() == [
+            ("b2", "condense", None, None, 0),
+            ("a1", "embed", None, None, 0),
+            ("a1", "extract", "s", 35.0, 2),
+            ("b2", "extract", "s", 35.0, 2),
+            ("a1", "rate", None, None, 0),
+            ("a1", "summary", "s", float("inf"), 0),
+        ]
+        assert connection.execute("SELECT count FROM flows WHERE kind = 'extract: given up'").get == 3
+    assert store.find_problems() == []
+    store.close()
+
+
 @pytest.mark.parametrize("release", RELEASES[:1], ids=lambda path: path.stem)
 def test_a_database_of_which_sharing_was_taken_out_is_brought_along(folder: Path, release: Path) -> None:
     path = folder / FILE_NAME

@@ -13,7 +13,7 @@ from memoryd.client import StorageFailed, StorageFull
 from memoryd.client.protocol import DECLARED, NewMemory, method_name
 from memoryd.daemon.config import Config, StorageConfig
 from memoryd.daemon.jobs.table import list_jobs
-from memoryd.daemon.store import reserve, turns, upkeep
+from memoryd.daemon.store import extraction, reserve, upkeep
 from memoryd.daemon.store.store import Store
 from workbench import CountingEmbedder, Daemon, add, delete, running, search, undo, wait_until
 
@@ -125,7 +125,7 @@ def test_turns_leave_room_for_what_is_still_to_be_made_of_earlier_ones(
 ) -> None:
     daemon = start_daemon(storage={"max_size_mb": 4})
     with daemon.client() as client:
-        monkeypatch.setattr(turns, "count_asked", lambda connection: {"rate": 400, "embed": 400})
+        monkeypatch.setattr(extraction, "count", lambda connection: {"rate": 400, "embed": 400})
         pretend_size(monkeypatch, daemon, 1_900_000)
         assert client.observe([{"role": "user", "content": "We decided that the cache is Valkey"}]).accepted == 1
         pretend_size(monkeypatch, daemon, 2_400_000)

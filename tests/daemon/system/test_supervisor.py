@@ -12,7 +12,7 @@ import pytest
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Job, JobList, Jobs, RunJob, ThreadState
 from memoryd.daemon.arrays.arrays import Arrays
-from memoryd.daemon.conversations import thinking
+from memoryd.daemon.conversations import extracting
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
@@ -190,7 +190,7 @@ def test_a_panic_while_thinking_ends_nothing(core: Core, monkeypatch: pytest.Mon
             raise errors.pop()
         return False
 
-    monkeypatch.setattr(thinking, "step", step)
+    monkeypatch.setattr(extracting, "step", step)
     worker = Worker(core)
     worker.start()
     wait_until(lambda: works_again(core.supervisor, "conversations"))

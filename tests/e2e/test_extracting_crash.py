@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from killing import Account, kill_amid, open_snapshot
 
+from conversing import resting
 from memoryd.client import MemorydError
 from memoryd.client.protocol import NewTurn, Verify
 from model_server import Request, model_server
@@ -68,7 +69,7 @@ def observe_until_killed(process: Any, account: Account, name: str, seed: str) -
 def check(process: Any, account: Account) -> tuple[int, int]:
     """Each acknowledged turn waits or is a fact, once; return how many there are of each."""
     with open_snapshot(process) as connection:
-        waiting = Counter(key for (key,) in connection.execute("SELECT key FROM heard WHERE kind = 'extract'"))
+        waiting = Counter(key for (key,) in connection.execute("SELECT turn FROM extraction WHERE task = 'extract'"))
         facts: Any = connection.execute(
             "SELECT v.value, m.content FROM memories m, json_each(m.metadata, '$.turns') v"
             " WHERE m.source = 'extraction'"
@@ -89,11 +90,11 @@ def count_facts(process: Any) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_queue_of_thoughts_loses_nothing_and_does_nothing_twice(make_process: Callable[..., Any]) -> None:
+def test_the_extraction_queue_loses_nothing_and_does_nothing_twice(make_process: Callable[..., Any]) -> None:
     with model_server() as server:
         server.will(answer)
         process = make_process(
-            CONFIG.format(url=server.url), constants={"daemon.conversations.thinking.LONGEST_S": 0.2}
+            CONFIG.format(url=server.url), constants={"daemon.conversations.extracting.LONGEST_S": 0.2}
         )
         dice, account = random.Random(11), Account()
         met = Counter[str]()
@@ -111,7 +112,7 @@ def test_the_queue_of_thoughts_loses_nothing_and_does_nothing_twice(make_process
             kill_amid(process, threads, lambda aim=aim: account.calls >= aim, dice, within_s=0.1)  # type: ignore[misc]
         process.start()
         with process.client() as client:
-            wait_until(lambda: not client.tiers().heard)
+            wait_until(lambda: not resting(client.tiers()))
             summaries = Counter(
                 (one.namespace, one.metadata["session"]) for one in client.list(source="session_summary", limit=500)
             )

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
+from conversing import resting
 from memoryd.client.protocol import EndSession, GetStats, List, NewTurn, Observe, Tiers
 from memoryd.daemon.config import Config, LlmConfig
-from memoryd.daemon.conversations import thinking
+from memoryd.daemon.conversations import extracting
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store import thoughts
+from memoryd.daemon.store import extraction
 from model_server import Behaviour, ModelServer, after, drips, fails, says
 from workbench import CountingEmbedder, ask, running, wait_until
 
@@ -45,7 +46,7 @@ def observe(core: Core, session: str = "s") -> None:
 
 def think(core: Core, *kinds: str) -> None:
     ask(core, EndSession(session="s"))
-    while thinking.step(core):
+    while extracting.step(core):
         pass
 
 
@@ -112,8 +113,9 @@ def test_where_the_model_fails_facts_are_put_off_and_the_rules_sum_up(
     assert [note.metadata["by"] for note in stored(core, "session_summary")] == ["rules"]
     assert usage(core).failures == 2
     with core.store.reading() as connection:
-        [thought] = thoughts.read_all(connection, "extract")
-        assert (thought.attempts, thoughts.count_waiting(connection, "TRUE")) == (1, {"extract": 3})
+        due = extraction.find_next(connection, core.clock(), 0.0)
+    assert due is not None
+    assert (due.attempts, resting(ask(core, Tiers()))) == (1, {"extract": 3})
 
 
 def test_a_dead_or_too_slow_model_is_counted_and_facts_wait(
@@ -128,7 +130,7 @@ def test_a_dead_or_too_slow_model_is_counted_and_facts_wait(
             observe(core)
             think(core)
             assert stored(core, "extraction") == []
-            assert ask(core, Tiers()).heard == {"extract": 3}
+            assert resting(ask(core, Tiers())) == {"extract": 3}
             assert usage(core).failures == 2
 
 
@@ -151,7 +153,7 @@ def test_a_stop_does_not_wait_for_a_model_that_hangs(core: Core, server: ModelSe
     wait_until(lambda: len(server.requests) > 0)
     worker.close()
     assert answered == []
-    assert ask(core, Tiers()).heard == {"extract": 3, "summary": 3}
+    assert resting(ask(core, Tiers())) == {"extract": 3, "summary": 3}
 
 
 def test_only_a_users_word_corrects_and_types_are_known_ones(server: ModelServer) -> None:

@@ -1,7 +1,7 @@
-"""Thinking about whole conversations once they rest: sessions are summed up, a language model draws facts out.
+"""Tasks of whole conversations that rest: sessions are summed up, a language model draws facts out.
 
-The queue is on disk (`store/thoughts.py`). A thought is finished by one transaction that writes its outcome and takes
-its turns out of the queue, so a crash loses nothing and repeats nothing; a failure puts it off, and after several it is
+The queue is on disk (`store/extraction.py`). A task is finished by one transaction that writes its result and takes its
+turns out of the queue, so a crash loses nothing and repeats nothing; a failure postpones it, and after several it is
 given up and counted.
 
 Threads: the extraction worker's. `step` may be called where that is not running.
@@ -19,8 +19,8 @@ from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.registry import ReportProgress, handles
-from memoryd.daemon.store import namespaces, thoughts
-from memoryd.daemon.store.thoughts import Heard, Thought, ThoughtDelay, ThoughtKey
+from memoryd.daemon.store import extraction, namespaces
+from memoryd.daemon.store.extraction import Conversation, Delay, Due, QueuedTurn
 from memoryd.daemon.store.writer import Transaction
 
 _ATTEMPTS = 5
@@ -29,34 +29,34 @@ _LONGEST_BACK_OFF_S = _BACK_OFF_S * 2**_ATTEMPTS
 _LOOK_EVERY_S = 5.0  # at most: the clock may be set
 _SOON_S = 0.1
 _POLL_S = 0.05
-_NEVER_S = 10 * 365 * 86_400.0
+_NEVER_S = float("inf")  # once its session has ended
 LONGEST_S = 600.0  # a conversation that never pauses is processed after this time
 LONGEST_SUMMARY_S = 3_600.0
 
 log = logging.getLogger(__name__)
 
 
-class ThoughtKind(NamedTuple):
-    """A kind of thought: what does it, and how many characters of turns it is given at once."""
+class Kind(NamedTuple):
+    """A task of conversations: what does it, and how many characters of turns it is given at once."""
 
-    think: Callable[[Core, ThoughtKey, Sequence[Heard]], Finish]
+    run: Callable[[Core, Conversation, Sequence[QueuedTurn]], Finish]
     max_chars: int
 
 
-KINDS: dict[str, ThoughtKind] = {
-    learning.KIND: ThoughtKind(learning.think, 12_000),
-    summarising.KIND: ThoughtKind(summarising.think, 48_000),
+KINDS: dict[str, Kind] = {
+    learning.KIND: Kind(learning.extract, 12_000),
+    summarising.KIND: Kind(summarising.summarise, 48_000),
 }
 
 
-def list_rests(core: Core, session: str) -> list[ThoughtDelay]:
-    """Return the kinds of tasks for a conversation with their delays; one without a session name is not summarised."""
+def list_delays(core: Core, session: str) -> list[Delay]:
+    """Return the tasks of a conversation with their delays; one without a session name is not summarised."""
     config, delays = core.config.cognition, []
     if config.extract and core.cognition.provider is not RULES:
-        delays.append(ThoughtDelay(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
+        delays.append(Delay(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
     if session:
         after = config.summary_after_s or _NEVER_S
-        delays.append(ThoughtDelay(summarising.KIND, after, max(LONGEST_SUMMARY_S, after)))
+        delays.append(Delay(summarising.KIND, after, max(LONGEST_SUMMARY_S, after)))
     return delays
 
 
@@ -70,7 +70,7 @@ def end(core: Core, call: EndSession, report: ReportProgress = lambda progress: 
         if number is None:
             return SessionEnded(waiting=[])
         transaction.after_commit(core.cognition.wake.set)
-        return SessionEnded(waiting=thoughts.hurry(transaction.connection, number, call.session, core.clock()))
+        return SessionEnded(waiting=extraction.make_due(transaction.connection, (number, call.session), core.clock()))
 
     begun = core.store.write(write)
     if not call.wait:
@@ -84,25 +84,22 @@ def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: ReportP
     most = 0
     while begun.waiting and number is not None:
         with core.store.reading() as connection:
-            due = thoughts.count_due(connection, number, call.session, core.clock())
+            due = extraction.count_due(connection, (number, call.session), core.clock())
         if not due or core.store.is_full():
             break
-        most = max(most, sum(due.values()))
-        report(Progress(stage="summary and facts", done=most - sum(due.values()), total=most))
+        most = max(most, due)
+        report(Progress(stage="summary and facts", done=most - due, total=most))
         core.apart.check_open()
         core.apart.stopping.wait(_POLL_S)
     with core.store.reading() as connection:
-        return SessionEnded(waiting=[] if number is None else thoughts.list_kinds(connection, number, call.session))
+        return SessionEnded(waiting=[] if number is None else extraction.list_tasks(connection, (number, call.session)))
 
 
-def hurry(core: Core, reached: frozenset[int] | None) -> None:
+def make_facts_due(core: Core, reached: frozenset[int] | None) -> None:
     """Make the facts of all conversations in some namespaces (None: all) due at once."""
 
     def write(transaction: Transaction) -> None:
-        now = core.clock()
-        for thought in thoughts.read_all(transaction.connection, learning.KIND):
-            if (reached is None or thought.key.namespace in reached) and thought.attempts == 0:
-                thoughts.hasten(transaction.connection, thought.key, now)
+        extraction.make_facts_due(transaction.connection, learning.KIND, reached, core.clock())
         transaction.after_commit(core.cognition.wake.set)
 
     core.store.write(write).result()
@@ -112,57 +109,56 @@ def step(core: Core) -> bool:
     """Run the next due task; return whether there was one."""
     if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
         return False  # it will be there soon, and repetitions are known by it
-    thought = _find_next(core)
-    if thought is None or thought.due_at > core.clock():
+    due = _find_next(core)
+    if due is None or due.due_at > core.clock():
         return False
-    think(core, thought)
+    _run(core, due)
     return True
 
 
 def wait_s(core: Core) -> float | None:
     """Return how long to wait for work, None for until something comes."""
-    thought = _find_next(core)
-    if thought is None:
+    due = _find_next(core)
+    if due is None:
         return None
     if core.store.is_full():
         return _LOOK_EVERY_S
-    return min(_LOOK_EVERY_S, max(_SOON_S, thought.due_at - core.clock()))
+    return min(_LOOK_EVERY_S, max(_SOON_S, due.due_at - core.clock()))
 
 
-def _find_next(core: Core) -> Thought | None:
-    now = core.clock()
-    longest_s = max((rest.longest_s for rest in list_rests(core, "any") if rest.longest_s < _NEVER_S), default=0.0)
+def _find_next(core: Core) -> Due | None:
+    longest_s = max((delay.longest_s for delay in list_delays(core, "any") if delay.longest_s < _NEVER_S), default=0.0)
     with core.store.reading() as connection:
-        return thoughts.find_next(connection, now, (now + longest_s + _LONGEST_BACK_OFF_S, now + _NEVER_S / 2))
+        return extraction.find_next(connection, core.clock(), longest_s + _LONGEST_BACK_OFF_S)
 
 
-def think(core: Core, thought: Thought) -> None:
-    """Think about the oldest turns of a conversation and write what comes of it."""
-    key, kind = thought.key, KINDS[thought.key.kind]
+def _run(core: Core, due: Due) -> None:
+    """Run one extraction task on the oldest turns of its conversation, and commit its result."""
+    one, kind = due.conversation, KINDS[due.conversation.task]
     with core.store.reading() as connection:
-        heard = thoughts.read_turns(connection, key, kind.max_chars)
+        said = extraction.read_turns(connection, one, kind.max_chars)
 
     def write(finish: Finish, transaction: Transaction) -> None:
-        finish(transaction, thoughts.select_queued(transaction.connection, heard))
-        thoughts.finish(transaction.connection, key, heard, core.clock())
+        finish(transaction, extraction.select_queued(transaction.connection, said))
+        extraction.finish(transaction.connection, one, said)
 
     try:
-        finish = kind.think(core, key, heard)
+        finish = kind.run(core, one, said) if said else lambda transaction, there: None
         core.store.write(partial(write, finish)).result()
     except Exception as error:
         if not core.ending.is_set():  # a stop ends the question to a language model
-            _put_off(core, thought, error)
+            _postpone(core, due, error)
 
 
-def _put_off(core: Core, thought: Thought, error: Exception) -> None:
-    attempts = thought.attempts + 1
-    log.warning("thinking (%s) failed, attempt %d of %d: %s", thought.key.kind, attempts, _ATTEMPTS, error)
-    not_before = core.clock() + _BACK_OFF_S * 2**thought.attempts
+def _postpone(core: Core, due: Due, error: Exception) -> None:
+    one, attempts = due.conversation, due.attempts + 1
+    log.warning("the task %s failed, attempt %d of %d: %s", one.task, attempts, _ATTEMPTS, error)
+    not_before = core.clock() + _BACK_OFF_S * 2**due.attempts
 
     def write(transaction: Transaction) -> None:
         if attempts >= _ATTEMPTS:
-            thoughts.give_up(transaction.connection, thought.key)
+            extraction.give_up(transaction.connection, one)
         else:
-            thoughts.put_off(transaction.connection, thought, not_before)
+            extraction.postpone(transaction.connection, one, not_before)
 
     core.store.write(write).result()

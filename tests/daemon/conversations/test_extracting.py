@@ -1,4 +1,4 @@
-"""The queue of thoughts: due after quiet, coalesced, bounded, finished by one transaction, kept at a stop."""
+"""The extraction queue: due after quiet, coalesced, bounded, finished by one transaction, kept at a stop."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from conversing import Model
-from memoryd.client.protocol import EndSession, List, NewTurn, Observe, Progress
+from conversing import Model, resting
+from memoryd.client.protocol import EndSession, List, NewTurn, Observe, Progress, Tiers
 from memoryd.daemon.config import Config
-from memoryd.daemon.conversations import judging, learning, thinking
+from memoryd.daemon.conversations import extracting, judging, learning
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import Fact, Spoken
-from memoryd.daemon.store import thoughts
-from memoryd.daemon.store.thoughts import Heard, ThoughtDelay, ThoughtKey
+from memoryd.daemon.store import extraction
+from memoryd.daemon.store.extraction import Conversation
 from workbench import LIMIT_S, CountingEmbedder, ask, delete, running, wait_until
 
 DECIDED = "We decided to use Postgres 16 for the ledger."
@@ -82,7 +82,7 @@ def observe(core: Core, *said: str, session: str = "", namespace: str = "", role
 
 def think(core: Core) -> int:
     steps = 0
-    while thinking.step(core):
+    while extracting.step(core):
         steps += 1
     return steps
 
@@ -92,8 +92,7 @@ def extracted(core: Core) -> list[str]:
 
 
 def waiting(core: Core) -> dict[str, int]:
-    with core.store.reading() as connection:
-        return thoughts.count_waiting(connection, "TRUE")
+    return resting(ask(core, Tiers()))
 
 
 def test_a_conversation_is_thought_about_once_after_it_rests(core: Core, clock: Any, recorder: Recorder) -> None:
@@ -173,7 +172,7 @@ def test_a_failure_puts_it_off_and_after_several_it_is_given_up_and_counted(
     def fails(*_: Any) -> Any:
         raise RuntimeError("no")
 
-    monkeypatch.setitem(thinking.KINDS, "extract", thinking.KINDS["extract"]._replace(think=fails))
+    monkeypatch.setitem(extracting.KINDS, "extract", extracting.KINDS["extract"]._replace(run=fails))
     observe(core, DECIDED)
     clock.advance(31)
     for attempt in range(4):
@@ -187,36 +186,31 @@ def test_a_failure_puts_it_off_and_after_several_it_is_given_up_and_counted(
     assert think(core) == 1
     assert waiting(core) == {}
     with core.store.reading() as connection:
-        [[gone]] = connection.execute("SELECT count FROM flows WHERE kind = 'extract: not thought about'").fetchall()
+        [[gone]] = connection.execute("SELECT count FROM flows WHERE kind = 'extract: given up'").fetchall()
     assert gone == 5
 
 
 def test_a_conversation_keeps_its_newest_turns_and_counts_the_others(core: Core, clock: Any) -> None:
-    many = [Heard(0, f"{number:032x}", "user", 0.0, f"turn {number}") for number in range(250)]
-    key = ThoughtKey(core.store.write(lambda t: core.store.namespaces.ensure(t, "")).result(), "s", "extract")
-
-    def job(transaction: Any) -> None:
-        for one in many:
-            thoughts.queue_turns(transaction.connection, key[:2], [one], [ThoughtDelay("extract", 30, 600)], clock())
-
-    core.store.write(job).result()
+    keys = [
+        key for number in range(250) for key in observe(core, f"We decided on the colour number {number}", session="s")
+    ]
     with core.store.reading() as connection:
-        left = thoughts.read_turns(connection, key, 10**9)
+        number = core.store.namespaces.find_number("")
+        assert number is not None
+        left = extraction.read_turns(connection, Conversation("extract", number, "s"), 10**9)
         flows = dict(connection.execute("SELECT kind, count FROM flows").fetchall())  # type: ignore[call-overload]
-    assert [one.content for one in left] == [f"turn {number}" for number in range(50, 250)]
-    assert flows == {"extract: not thought about": 50}
+    assert [one.key for one in left] == keys[50:]
+    assert (flows["extract: given up"], flows["summary: given up"]) == (50, 50)
 
 
 def test_all_conversations_together_are_bounded(core: Core, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thoughts, "MAX_HEARD", 10)
+    monkeypatch.setattr(extraction, "MAX_WAITING", 10)
     for number in range(25):
         observe(core, f"We decided on the colour number {number}", namespace=f"n{number}")
     assert waiting(core) == {"extract": 10}
     with core.store.reading() as connection:
-        [[rows]] = connection.execute("SELECT count(*) FROM thoughts").fetchall()
-        [[gone]] = connection.execute(
-            "SELECT sum(count) FROM flows WHERE kind = 'extract: not thought about'"
-        ).fetchall()
+        [[rows]] = connection.execute("SELECT count(*) FROM extraction WHERE namespace IS NOT NULL").fetchall()
+        [[gone]] = connection.execute("SELECT sum(count) FROM flows WHERE kind = 'extract: given up'").fetchall()
     assert (rows, gone) == (10, 15)
 
 
@@ -258,7 +252,9 @@ def test_a_stop_does_not_wait_for_a_provider_that_hangs_and_counts_no_failure(
     worker.close()
     assert (extracted(core), waiting(core)) == ([], {"extract": 2})
     with core.store.reading() as connection:
-        assert [one.attempts for one in thoughts.read_all(connection, "extract")] == [0]
+        due = extraction.find_next(connection, clock(), 1e9)
+    assert due is not None
+    assert due.attempts == 0
 
 
 def test_an_ended_session_is_thought_about_at_once(core: Core) -> None:
@@ -273,7 +269,7 @@ def test_an_ended_session_is_thought_about_at_once(core: Core) -> None:
 def test_who_waits_for_the_end_of_a_session_finds_its_facts(core: Core) -> None:
     observe(core, DECIDED, RULE, session="s")
     told = list[Progress]()
-    ended = thinking.end(core, EndSession(session="s", wait=True), told.append)
+    ended = extracting.end(core, EndSession(session="s", wait=True), told.append)
     wait_until(lambda: bool(told))
     assert not ended.done()
     assert think(core) == 2
@@ -286,10 +282,10 @@ def test_who_waits_hears_of_what_was_put_off(core: Core, monkeypatch: pytest.Mon
     def fail(*words: Any) -> Any:
         raise RuntimeError("no")
 
-    monkeypatch.setitem(thinking.KINDS, learning.KIND, thinking.KINDS[learning.KIND]._replace(think=fail))
+    monkeypatch.setitem(extracting.KINDS, learning.KIND, extracting.KINDS[learning.KIND]._replace(run=fail))
     observe(core, DECIDED, session="s")
     told = list[Progress]()
-    ended = thinking.end(core, EndSession(session="s", wait=True), told.append)
+    ended = extracting.end(core, EndSession(session="s", wait=True), told.append)
     wait_until(lambda: bool(told))
     assert think(core) == 2
     assert ended.result(LIMIT_S).waiting == ["extract"]
@@ -309,11 +305,11 @@ def test_a_long_conversation_is_thought_about_in_portions(core: Core, clock: Any
     assert think(core) > 1
     assert [text for given in recorder.given for text in given] == said
     assert waiting(core) == {}
-    assert learning.KIND in thinking.KINDS
+    assert learning.KIND in extracting.KINDS
 
 
 def test_facts_have_their_turn_while_turns_come_without_end(core: Core, clock: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(judging, "step", lambda core: True)
+    monkeypatch.setattr(judging, "step_with_model", lambda core: True)
     observe(core, DECIDED)
     clock.advance(31)
     worker = Worker(core)
