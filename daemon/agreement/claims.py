@@ -79,7 +79,7 @@ _DENIED = compile_late(
 # What a sentence has that says what is still to be done.
 _OPEN = compile_late(
     r"\b(?:open|to ?do|pending|outstanding|not (?:yet|done|finished)|yet to|still (?:to|missing|needs?|open|fails?)"
-    r"|remain(?:s|ing)?|left to|next(?: step)?|offen|noch (?:nicht|zu|offen)|reste|pendiente)\b",
+    r"|remain(?:s|ing)?|left to|(?:is|are) left|next(?: step)?|offen|noch (?:nicht|zu|offen)|reste|pendiente)\b",
     2,
 )
 # How a sentence begins that says that something was not there or not known, which it soon may be.

@@ -36,7 +36,8 @@ from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.unasked.subjects import count_subjects
 
-PINNED, OTHERS, AGENTS, LATEST = "Always", "Facts", "Saved by agents, unconfirmed", "Last session"
+PINNED, OTHERS, OLDER = "Always", "Facts", "Older ones of the same subjects"
+AGENTS, LATEST = "Saved by agents, unconfirmed", "Last session"
 # Heading → the types under it; all others are facts.
 KINDS: dict[str, frozenset[str]] = {
     "Rules": frozenset({"rule", "convention", "policy", "constraint", "correction", "behavior"}),
@@ -48,8 +49,10 @@ PREFERENCE = "preference"  # the type of what a person wants everywhere
 _MOST_SAVED = 500
 _MOST_TURNS = 80
 _AGENTS_SHARE = 3  # one part in so many of the tokens is for what agents saved at most, and for the latest session
-_COUNTED_SHARE = 16  # and for the line that counts what there is no room for
+_COUNTED_SHARE = 16  # and for the line that counts what stays out
 _SMALLEST = 8  # tokens of a line: with fewer left nothing more is tried
+_HEADING_TOKENS = 8  # at most
+_CHARS_PER_TOKEN = 6  # a longer text is not even counted as a whole
 _ASKED_CHARS, _LATEST_CHARS = 200, 240  # of a line on the latest session
 _LAST_ANSWERS = 3  # that may say what is open
 _LEAST_BYTES = 60  # of an answer that says something
@@ -63,9 +66,9 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
         saved = queries.find_saved(connection, selection, core.clock(), notes, name_asker(call), _MOST_SAVED)
         saved = [row for row in saved if is_for_project(core, row, call.namespace)]
         outdated = find_outdated(connection, saved, selection, core.clock())
-        saved = _order(core, connection, [row for row in saved if row.id not in outdated])
+        ordered = _order(core, connection, [row for row in saved if row.id not in outdated])
         latest = next(filter(None, map(_choose_latest, _read_sessions(core, connection, call))), [])
-    return [_build_line(core, row, call.namespace) for row in saved], latest
+    return [_build_line(core, row, heading, call.namespace) for row, heading in ordered], latest
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
@@ -93,19 +96,18 @@ def fit(saved: Sequence[ContextLine], latest: Sequence[ContextLine], max_tokens:
 
     The latest session has its share first, then what is the person's takes what it needs, then what agents saved.
     """
-    ended = _take(latest, max_tokens // _AGENTS_SHARE, by)
-    room = max_tokens - by.count("".join(FRAME)) - sum(cost for _, cost in ended)
-    own = [line for line in saved if line.heading != AGENTS]
     others = [line for line in saved if line.heading == AGENTS]
-    chosen: list[ContextLine] = []
-    for reserved in (0, max_tokens // _COUNTED_SHARE):  # the line that counts is there where something stays out
-        first = _take(own, room - reserved, by)
-        left = room - reserved - sum(cost for _, cost in first)
-        second = _take(others, min(left, max_tokens // _AGENTS_SHARE), by)
-        chosen = [line for line, _ in (*first, *second)]
-        if len(chosen) == len(saved):
-            break
-    told = [line for line, _ in ended]
+    share = max_tokens // _AGENTS_SHARE
+    if sum(len(line.text) for line in (*saved, *latest)) <= _CHARS_PER_TOKEN * max_tokens:  # all of it may fit
+        text = _write(saved, [], latest)
+        tokens = by.count(text) if saved or latest else 0
+        if tokens <= max_tokens and (not others or by.count("".join(map(write_line, others))) <= share):
+            return FittedLines(text if tokens else "", tokens, [*saved, *latest])
+    own = [line for line in saved if line.heading != AGENTS]
+    told, spent = _take(latest, share, by)
+    room = max_tokens - by.count("".join(FRAME)) - spent - max_tokens // _COUNTED_SHARE
+    chosen, spent = _take(own, room, by)
+    chosen += _take(others, min(room - spent, share), by)[0]
     while chosen or told:
         text = _write(chosen, [line.text for line in saved if line not in chosen], told)
         if (tokens := by.count(text)) <= max_tokens:
@@ -114,21 +116,20 @@ def fit(saved: Sequence[ContextLine], latest: Sequence[ContextLine], max_tokens:
     return FittedLines("", 0, [])
 
 
-def _take(lines: Iterable[ContextLine], room: int, by: Counter) -> list[tuple[ContextLine, int]]:
-    """Return the lines that fit into so many tokens, the first ones first, each with its tokens."""
-    taken: list[tuple[ContextLine, int]] = []
-    headings: set[str] = set()
+def _take(lines: Iterable[ContextLine], room: int, by: Counter) -> tuple[list[ContextLine], int]:
+    """Return the lines that fit into so many tokens, the first ones first, and how many tokens they have."""
+    taken: list[ContextLine] = []
+    spent = 0
     for line in lines:
-        if room < _SMALLEST:
+        if room - spent < _SMALLEST:
             break
-        cost = by.count(write_line(line))
-        if line.heading not in headings:
-            cost += by.count(f"{line.heading}:\n")
-        if cost <= room:
-            taken.append((line, cost))
-            headings.add(line.heading)
-            room -= cost
-    return taken
+        tokens = by.count(write_line(line)) + (
+            _HEADING_TOKENS if line.heading not in {one.heading for one in taken} else 0
+        )
+        if spent + tokens <= room:
+            taken.append(line)
+            spent += tokens
+    return taken, spent
 
 
 def _write(chosen: Sequence[ContextLine], left_out: Sequence[str], told: Sequence[ContextLine]) -> str:
@@ -152,35 +153,28 @@ def _is_of_root(core: Core, row: Row, namespace: str) -> bool:
     return namespace != "" and core.store.namespaces.name(row.namespace) == ""
 
 
-def _name_heading(row: Row) -> str:
-    if not row.is_persons:
-        return AGENTS
-    return PINNED if row.pinned else _name_kind(row)
-
-
-def _name_kind(row: Row) -> str:
-    return next((heading for heading, types in KINDS.items() if row.type in types), OTHERS)
-
-
-def _build_line(core: Core, row: Row, namespace: str) -> ContextLine:
+def _build_line(core: Core, row: Row, heading: str, namespace: str) -> ContextLine:
     why = "it is pinned" if row.pinned else describe_saved(core, row, namespace)
-    line = build_saved_line(row, _name_heading(row), why)
+    line = build_saved_line(row, heading, why)
     return line._replace(note="") if row.origin == "agent" else line  # its heading says it
 
 
-def _order(core: Core, connection: Connection, saved: Sequence[Row]) -> list[Row]:
-    """Return memories in the order in which they are told: by part, what is pinned, by kind, the newest first.
+def _order(core: Core, connection: Connection, saved: Sequence[Row]) -> list[tuple[Row, str]]:
+    """Return memories with their headings in the order in which they are told.
 
-    The older ones of a subject come after all others of their part, but for what is pinned.
+    Of the person what is pinned, then by kind the newest first, then the older ones of a subject; the same of agents.
     """
     newest = sorted(saved, key=lambda row: (-row.created_at, row.row, row.id))
     older = _find_older(core, connection, newest)
-    kinds = {heading: at for at, heading in enumerate((*KINDS, OTHERS))}
-
-    def rank(row: Row) -> tuple[bool, bool, bool, int]:
-        return not row.is_persons, not row.pinned, not row.pinned and row.id in older, kinds[_name_kind(row)]
-
-    return sorted(newest, key=rank)
+    kinds = [next((at for at, types in enumerate(KINDS.values()) if row.type in types), len(KINDS)) for row in newest]
+    headings = (*KINDS, OTHERS)
+    placed: list[tuple[tuple[bool, bool, bool, int], Row, str]] = []
+    for row, kind in zip(newest, kinds, strict=True):
+        is_older = not row.pinned and row.id in older
+        heading = PINNED if row.pinned else OLDER if is_older else headings[kind]
+        rank = not row.is_persons, not row.pinned, is_older, kind
+        placed.append((rank, row, heading if row.is_persons else AGENTS))
+    return [(row, heading) for _, row, heading in sorted(placed, key=lambda one: one[0])]
 
 
 def _find_older(core: Core, connection: Connection, newest: Sequence[Row]) -> set[str]:
@@ -222,11 +216,15 @@ def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
     """Return what was asked first in a session, its last answer that says something, and what that left open."""
     stated: list[tuple[CandidateTurn, list[str]]] = []
     changes: list[str] = []
+    corrected: list[str] = []  # by the user later: an answer that tells a change does what was asked
+    asked = next((at for at, turn in enumerate(turns) if turn.role == "user" and _is_asking(turn.row.content)), None)
     for at in range(len(turns) - 1, -1, -1):
         told = turns[at].list_statements(turns[at + 1 :])
         kept = [one for one in told if not claims.is_changed(one, changes)]
         changes += claims.list_changes(told)
-        if turns[at].role == "assistant" and kept:
+        if turns[at].role == "user" and at != asked:
+            corrected += claims.list_changes(told)
+        elif turns[at].role == "assistant" and kept:
             stated.append((turns[at], kept))
     if not stated:
         return []
@@ -242,11 +240,11 @@ def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
         show_turn(*answer, LATEST, "the last answer of the latest session", _LATEST_CHARS) for answer in telling[:1]
     ]
     lines += [show_turn(*left_open, LATEST, "what the latest session left open", _LATEST_CHARS)] if left_open else []
-    asked = next((turn for turn in turns if turn.role == "user" and _is_asking(turn.row.content)), None)
     if asked is not None:
-        sentences = claims.split_sentences(asked.row.content)
-        line = show_turn(asked, sentences, LATEST, "what the latest session was asked first", _ASKED_CHARS)
-        lines.insert(0, line._replace(text=f"Asked: {line.text}" if line.text else ""))
+        sentences = claims.split_sentences(turns[asked].row.content)
+        sentences = [one for one in sentences if not claims.is_changed(one, corrected)]
+        line = show_turn(turns[asked], sentences, LATEST, "what the latest session was asked first", _ASKED_CHARS)
+        lines.insert(0, line._replace(note="asked first"))
     return [line for line in lines if line.text]
 
 

@@ -65,7 +65,7 @@ def test_the_team_set_comes_up_clean(client: Client) -> None:
     close_sessions(client, {session for session, _ in turns})
     unanswered = [asked for asked in material.questions if not asked.gold]
     assert len(unanswered) == 30
-    assert client.get_unasked(session="opening").tokens <= 400
+    assert client.get_unasked(session="opening").tokens <= 1500
     tokens = []
     for asked in unanswered:
         client.get_unasked(session=asked.id)
@@ -81,9 +81,9 @@ def test_sessions_of_coding_begin_with_what_was_stated(client: Client) -> None:
             client.observe([{"role": role, "content": text}], session=place)
     close_sessions(client, set(PLACES))
     started = client.get_unasked(session="next")
-    ended = {line.why: line.text for line in started.lines}["how the latest session ended"]
-    assert ended == f"Only the flaky test of the retry loop of the {PLACES[-1]} is left."
-    said = [line.text for line in started.lines]
+    left = {line.why: line.text for line in started.lines}["what the latest session left open"]
+    assert left == f"Only the flaky test of the retry loop of the {PLACES[-1]} is left."
+    said = [line.text for line in started.lines if line.note != "asked first"]
     for place in PLACES:
         said += [line.text for line in client.get_unasked(f"Work on the {place}", session=f"next {place}").lines]
     assert not [text for text in said if text.endswith(("?", "…", "..."))]
