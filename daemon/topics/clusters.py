@@ -19,7 +19,7 @@ _CELL = 400  # vectors of a cell, on average
 _PROBED = 24  # cells that a vector is compared with
 _ROUNDS = 4  # of k-means
 _BLOCK = 256  # vectors of one matrix product
-_UNION = 500  # pairs between two pauses
+_UNION = 100  # pairs between two pauses
 _SEED = 20
 
 Pause = Callable[[], None]

@@ -47,10 +47,10 @@ from memoryd.daemon.topics.tables.graph import ABSTRACTED_FROM, CLUSTER, CONCEPT
 
 LEAST = 3  # clusters that a concept represents
 _NEAREST, _NEAREST_NODES = 8, 5  # neighbours of a memory, of a node, that are looked at
-_WORK_S = 0.01  # of the processor's time between two moments at which searches go first
+_WORK_S = 0.003  # of the processor's time between two moments at which searches go first
 _READ = 1000  # memories in one snapshot
 _WRITTEN = 100  # nodes in one transaction, some ms
-_LABELLED = 16  # nodes whose texts are read at once
+_LABELLED = 4  # nodes whose texts are read at once
 _TEXTS = 24  # that a concept or a topic is labelled by
 
 
