@@ -64,7 +64,8 @@ def _given(event: str, number: int, question: str, checkout: str) -> bytes:
         fields["source"] = "startup"
     if event == TOOL:
         fields["tool_input"] = {"file_path": "/code/main.py"}
-    return json.dumps({"hook_event_name": HOSTS[AGENT].events.get(event, ("",))[0], **fields}).encode()
+    named = HOSTS[AGENT].events.get(event)
+    return json.dumps({"hook_event_name": named.name if named else "", **fields}).encode()
 
 
 def _run(command: list[str], given: bytes, environment: dict[str, str]) -> float:
