@@ -535,7 +535,7 @@ def _rate(saved: str, memory: _Sentence, sentence: _Sentence, talk: _Talk) -> fl
         return 0.9
     if telling and not talk.is_agents and any(_TOO.search(clause) for clause in folded):
         return 0.7
-    if _STAYS.search(text) or talk.is_supposed:
+    if _stays(text) or talk.is_supposed:
         return 0.0
     low = text.casefold()
     if _FROM_NOW.search(low) and (len(shared) >= 2 or (shared and near >= _CLEARLY_NEAR)):
@@ -554,13 +554,26 @@ def _rate(saved: str, memory: _Sentence, sentence: _Sentence, talk: _Talk) -> fl
         return 0.6
     if talk.is_answer and _starts_with_other(memory, sentence):
         return 0.6
-    tells = bool(_NOW.search(low))
+    tells = _tells(text)
     if tells and near >= NEAR and _names_both(memory, sentence, shared):
         return 0.7
     if not talk.is_agents and near >= _CLEARLY_NEAR and _puts_in_place(memory, sentence):
         return 0.6
+    if _CHANGED.search(low) and (about or near >= _CLEARLY_NEAR) and (sentence.names or sentence.values):
+        return 0.6
     solid = {one for one in shared if not one.isdigit() and one not in _UNIT_STEMS}
     return 0.6 if _is_other(saved, memory, sentence, talk, len(solid), tells) else 0.0
+
+
+@lru_cache(_KEPT)
+def _tells(text: str) -> bool:
+    """Return whether a sentence has a word of change."""
+    return bool(_NOW.search(text.casefold()))
+
+
+@lru_cache(_KEPT)
+def _stays(text: str) -> bool:
+    return bool(_STAYS.search(text))
 
 
 def _names_both(memory: _Sentence, sentence: _Sentence, shared: frozenset[str]) -> bool:
@@ -638,6 +651,7 @@ def _mask(clause: _Clause, shared: frozenset[str]) -> str:
     )
 
 
+@lru_cache(_KEPT)
 def _is_withheld(text: str) -> bool:
     """Return whether a sentence tells of no change: it asks, supposes, quotes, is of a single time or the past."""
     if _ASKS.search(text) or (claims.is_question(text) and not _DO.search(text)):

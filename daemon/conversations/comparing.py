@@ -7,7 +7,7 @@ just before it would have changed.
 Threads: the extraction worker's. `step` may be called by others; it does one small batch at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -25,7 +25,7 @@ from memoryd.daemon.store.writer import Transaction
 TASK = "compare"
 _BATCH = 4
 _MOST_SAVED = 500  # the latest
-_NEAREST = 24  # memories whose words are compared
+_NEAREST = 12  # memories whose words are compared
 _BEFORE = 2  # turns of the session that say what a turn is about
 _REFUSED = 3  # turns that a refusal takes back
 _AS_NEAR = 0.15  # memories that one sentence changes are at most so much farther than the nearest of them
@@ -104,12 +104,10 @@ def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pai
     texts = [turn.content for turn in one.before[-_BEFORE:]]
     near = _measure(core, connection, [one.text, *texts[-1:]], list(saved))
     chosen = sorted(saved, key=lambda row: -near[row])[:_NEAREST]
-    common = changes.find_common(saved.values())
-    found = [
-        _Found(row, change, near[row])
-        for row in chosen
-        if (change := changes.find_change(saved[row], one.text, texts, near[row], one.role, common))
-    ]
+    found = _compare(one, texts, {row: saved[row] for row in chosen}, near, frozenset())
+    if found:  # seldom: which words say little is looked at only then
+        common = changes.find_common(saved.values())
+        found = _compare(one, texts, {each.row: saved[each.row] for each in found}, near, common)
     by_row = rows.read_rows(connection, [each.row for each in found])
     found = [each for each in found if each.row in by_row and _is_before(by_row[each.row], one)]
     pairs = [
@@ -126,6 +124,17 @@ def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pai
             if row.id not in known and not row.turns and _is_before(row, one)
         ]
     return pairs
+
+
+def _compare(
+    one: _Statement, before: Sequence[str], saved: Mapping[int, str], near: Mapping[int, float], common: frozenset[str]
+) -> list[_Found]:
+    """Return which memories a statement changes by its words."""
+    return [
+        _Found(row, change, near[row])
+        for row, text in saved.items()
+        if (change := changes.find_change(text, one.text, before, near[row], one.role, common))
+    ]
 
 
 def _is_before(row: Row, one: _Statement) -> bool:
