@@ -54,7 +54,8 @@ def make_lines_inert(text: str) -> str:
 def say_later(statement: Dated) -> str:
     """Return what was said or saved later that seems to change a memory: the date, the short id, who, the sentence."""
     day = datetime.fromtimestamp(statement.at, UTC).strftime("%Y-%m-%d")
-    who = {"user": "said by the user", "assistant": "said by an agent"}.get(statement.role, "saved")
+    said = {"user": "said by the user", "assistant": "said by an agent", "": "saved"}
+    who = said.get(statement.role, f"saved ({statement.role}, unconfirmed)")
     return make_inert(f"later, {day} [{statement.id[:8]}], {who}: {statement.text}")
 
 

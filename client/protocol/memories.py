@@ -65,7 +65,7 @@ class LaterStatement(Struct, kw_only=True):
     at: float
     """when it was said or saved"""
     role: str = ""
-    """who said it: `user` or `assistant`; empty: it was saved"""
+    """who said it: `user` or `assistant`; empty: the person saved it; else the origin of what was saved"""
     text: str
     """the sentence that tells of the change, shortened to 200 characters"""
 

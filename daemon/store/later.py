@@ -56,7 +56,8 @@ def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: flo
     found: Any = connection.execute(
         "WITH l AS (SELECT * FROM later WHERE verdict = '' AND memory IN (SELECT value FROM json_each(?1)))"
         f" SELECT l.memory, l.sure, m.id, m.created_at,"
-        f" iif(m.turns, coalesce(m.metadata ->> '$.role', ''), ''), {_PART}"
+        " CASE WHEN m.turns THEN coalesce(m.metadata ->> '$.role', '')"
+        f" WHEN m.origin = 'person' OR m.confirmed_at IS NOT NULL THEN '' ELSE m.origin END, {_PART}"
         f" FROM l CROSS JOIN memories m ON m.id = l.later AND {reached} AND {ALIVE}"
         f" UNION ALL SELECT l.memory, l.sure, m.key, m.created_at, m.role, {_PART}"
         f" FROM l CROSS JOIN turns m ON m.key = l.later AND {reached}",
