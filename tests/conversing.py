@@ -129,4 +129,4 @@ def everything(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
 
 def resting(report: TierReport) -> dict[str, int]:
     """Return how many turns wait for their conversation to rest, by task."""
-    return {task: number for task, number in report.waiting.items() if task in ("extract", "summary")}
+    return report.resting

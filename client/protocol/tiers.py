@@ -159,7 +159,7 @@ class NamespaceTiers(Struct, kw_only=True):
 
 
 class TierReport(Struct, kw_only=True):
-    """All tiers within reach. `waiting` is the extraction queue.
+    """All tiers within reach. `waiting` and `resting` are the extraction queue.
 
     Turns are rated, embedded or condensed at once; for the summary of their conversation and, with a language model,
     for its facts they wait until it rests or ends.
@@ -172,7 +172,9 @@ class TierReport(Struct, kw_only=True):
     flows: dict[str, int]
     """turns that went each way, over all namespaces: `observed`, `skipped: …`, `dropped: …`, `gone: …`"""
     waiting: dict[str, int] = {}
-    """turns and memories that wait, by task: `rate`, `embed`, `compare`, `condense`, `summary`, `extract` (facts)"""
+    """turns and memories that wait, by task: `rate`, `embed`, `compare`, `condense`"""
+    resting: dict[str, int] = {}
+    """turns that wait for their conversation to rest, by task: `summary`, `extract` (facts)"""
     nodes: int = 0
     """nodes of the graph of L2"""
 

@@ -82,7 +82,8 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         tiers=_build_states(core, counts, active, hot),
         namespaces=_build_namespaces(core, counts, active, account),
         flows=_sum(account),
-        waiting=waiting,
+        waiting={task: many for task, many in waiting.items() if task not in extraction.OF_CONVERSATIONS},
+        resting={task: many for task, many in waiting.items() if task in extraction.OF_CONVERSATIONS},
         **reported,
     )
 

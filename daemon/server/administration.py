@@ -144,7 +144,7 @@ def _read_runtime(context: CallContext, stats: protocol.Stats) -> protocol.Runti
         wal_bytes=upkeep.log_size_bytes(core.store),
         model=core.embedding.report_state(),
         degraded=[] if generation else ["vector"],
-        queues={**server.queued(), "vectors": stats.pending_embeddings, **tiers.waiting},
+        queues={**server.queued(), "vectors": stats.pending_embeddings, **tiers.waiting, **tiers.resting},
         tiers=tiers.tiers,
         jobs=context.jobs.list().jobs,
         clients=server.clients(),

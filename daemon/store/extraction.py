@@ -51,6 +51,7 @@ _WITHIN = (
     "SELECT e.task, count(*) FROM extraction e WHERE EXISTS (SELECT 1 FROM turns m WHERE m.key = e.turn AND {0})"
     " OR EXISTS (SELECT 1 FROM memories m WHERE m.id = e.turn AND {0}) GROUP BY 1 ORDER BY 1"
 )
+OF_CONVERSATIONS = ("extract", "summary")
 KEPT_CHARS = 8_000  # of a turn
 
 

@@ -48,7 +48,7 @@ def settled(real: Process, namespace: str) -> None:
     def is_quiet() -> bool:
         with real.client(namespace) as client:
             tiers = client.tiers()
-            return not any(tiers.waiting.values())
+            return not any(tiers.waiting.values()) and not any(tiers.resting.values())
 
     wait_until(is_quiet, limit_s=60)
 

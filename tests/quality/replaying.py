@@ -294,7 +294,7 @@ class ReplayPlayer:
         """Wait until a conversation that has rested long enough was thought about."""
         client = self._client(namespace)
         client.end_session(PROBE)  # nothing ends: the worker looks at the clock
-        _wait_until(lambda: not client.tiers(reach="exact").waiting.get(kind), f"the {kind} of {namespace}")
+        _wait_until(lambda: not client.tiers(reach="exact").resting.get(kind), f"the {kind} of {namespace}")
         settle(client, conversations=False)
         del self._heard[namespace, kind]
 

@@ -91,4 +91,4 @@ def settle(client: Client, conversations: bool = True) -> None:
 
 def _count_waiting(client: Client, conversations: bool) -> int:
     report = client.tiers(reach="exact")
-    return sum(many for task, many in report.waiting.items() if conversations or task not in ("extract", "summary"))
+    return sum(report.waiting.values()) + (sum(report.resting.values()) if conversations else 0)

@@ -21,7 +21,6 @@ from memoryd.client.programs.memctl.table import (
 from memoryd.client.times import iso
 
 BAR, RING = 20, 10  # columns
-_AT_REST = ("summary", "extract")  # tasks that wait until a conversation rests
 LISTED = 10  # namespaces
 
 
@@ -97,9 +96,9 @@ def _format_flows(report: protocol.TierReport) -> str:
     ]
     evidence = report.flows.get("evidence", 0)
     remark = f"; {count_text(evidence, 'time')} something recalled was merely repeated" if evidence else ""
-    unjudged = ", ".join(f"{number:,} to {task}" for task, number in report.waiting.items() if task not in _AT_REST)
-    waiting = f"; the judge has {unjudged}" if unjudged else ""
-    most = max((report.waiting.get(task, 0) for task in _AT_REST), default=0)
+    unjudged = ", ".join(f"{number:,} to {task}" for task, number in report.waiting.items() if number)
+    waiting = f"; {unjudged}" if unjudged else ""
+    most = max(report.resting.values(), default=0)
     queued = f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
     return f"{paint('TURNS', 'bold')}  {came:,} observed{remark}{waiting}{queued}\n{format_fields(bars)}"
 

@@ -203,7 +203,7 @@ async def test_progress_says_how_far_what_is_under_way_is(morning: Any) -> None:
         return jobs
 
     def rest(report: Any) -> Any:
-        report.waiting = {}
+        report.waiting, report.resting = {}, {}
         return report
 
     async with AsyncClient(socket=morning.socket, autostart=False) as client:

@@ -65,7 +65,7 @@ async def read_progress(client: AsyncClient, query: Mapping[str, str]) -> parts.
         client.call(protocol.GetStatus()), client.call(protocol.Jobs()), client.call(protocol.Tiers(reach="all"))
     )
     shown = [*_show_vectors(status), *(_show_job(job, jobs.at) for job in jobs.jobs if job.state == "running")]
-    for name, many in tiers.waiting.items():
+    for name, many in {**tiers.waiting, **tiers.resting}.items():
         if many:
             shown.append(_show_step(_WAITING.get(name, name), f"{count_text(many, 'turn')} to go"))
     return parts.panel("Under way", *(shown or [parts.remark("Nothing: all that came in is ready to be found.")]))

@@ -73,7 +73,7 @@ def _show_flow(report: protocol.TierReport) -> list[Part]:
 
 
 def _show_rest(report: protocol.TierReport, tiers: Mapping[str, protocol.TierState]) -> list[Part]:
-    skipped, waiting = _begin(report.flows, "skipped: "), report.waiting
+    skipped, waiting = _begin(report.flows, "skipped: "), {**report.waiting, **report.resting}
     reasons = sorted(skipped.items(), key=lambda entry: -entry[1])
     cards = [
         *(_show_tier(tiers[name]) for name in ("hot", "documents")),
