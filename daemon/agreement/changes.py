@@ -481,7 +481,8 @@ def find_change(
     about = question and _ASKS.search(question[0].text) and _list_heads(memory).keys() & question[0].stems
     for at, sentence in enumerate(_read(said)):
         is_answer = bool(about) and at == 0 and role != "assistant"
-        sure = _rate(saved, memory, sentence, _Talk(heard, near, role == "assistant", asked, is_answer, common))
+        talk = _Talk(heard, near, role == "assistant", asked, is_answer, common, not role)
+        sure = _rate(saved, memory, sentence, talk)
         if sure and (best is None or sure > best.sure):
             best = Change(sentence.start, len(sentence.text), sure)
     return best
@@ -513,6 +514,7 @@ class _Talk(NamedTuple):
     is_supposed: bool  # it answers what would be
     is_answer: bool  # it begins what a person answers to a question about the same
     common: Set[str]
+    is_saved: bool = False  # it is a memory, whose contradictions were found when it was added
 
 
 @lru_cache(_KEPT)
@@ -541,7 +543,7 @@ def _rate(saved: str, memory: _Sentence, sentence: _Sentence, talk: _Talk) -> fl
     if _FROM_NOW.search(low) and (len(shared) >= 2 or (shared and near >= _CLEARLY_NEAR)):
         return 0.8
     if (
-        not talk.is_agents
+        not (talk.is_agents or talk.is_saved)
         and near >= _CLEARLY_NEAR
         and (len(sentence.stems) > _LEAST_STEMS or _IS.search(low))
         and not _THIS_TIME.search(text)

@@ -25,7 +25,7 @@ from memoryd.daemon.store.writer import Transaction
 TASK = "compare"
 _BATCH = 4
 _MOST_SAVED = 500  # the latest
-_NEAREST = 12  # memories whose words are compared
+_NEAREST, _NEAREST_OF_SAVED = 12, 4  # memories whose words are compared with a turn's, and with a saved memory's
 _BEFORE = 2  # turns of the session that say what a turn is about
 _REFUSED = 3  # turns that a refusal takes back
 _AS_NEAR = 0.15  # memories that one sentence changes are at most so much farther than the nearest of them
@@ -103,7 +103,7 @@ def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pai
         return []
     texts = [turn.content for turn in one.before[-_BEFORE:]]
     near = _measure(core, connection, [one.text, *texts[-1:]], list(saved))
-    chosen = sorted(saved, key=lambda row: -near[row])[:_NEAREST]
+    chosen = sorted(saved, key=lambda row: -near[row])[: _NEAREST if one.role else _NEAREST_OF_SAVED]
     found = _compare(one, texts, {row: saved[row] for row in chosen}, near, frozenset())
     if found:  # seldom: which words say little is looked at only then
         common = changes.find_common(saved.values())

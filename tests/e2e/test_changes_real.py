@@ -93,7 +93,7 @@ def test_a_memory_that_changes_another_one_is_found_when_it_is_added(client: Cli
     settle(client)
     later = client.get(old.id).later
     assert later is not None
-    assert (later.id, later.role) == (new.id, "")
+    assert (later.id, later.role) == (new.id, "agent")
     assert client.get(new.id).later is None
 
 
