@@ -47,8 +47,8 @@ explain ledger
 EVENING = """
 consolidate
 dream notes --allow
-graph abstract
-graph export --format html --output graph.html
+graph rebuild
+graph nodes
 backup copy.sqlite
 verify
 repair

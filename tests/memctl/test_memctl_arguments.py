@@ -149,7 +149,6 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
         ("links --dismiss 3f9a", "--dismiss needs 2 values"),
         ("feedback 3f9a", "give --useful or --useless"),
         ("feedback 3f9a --useful --useless", "give --useless or --useful, not both"),
-        ("graph export --output", "--output needs a value"),
     ],
 )
 def test_a_wrong_command_line_is_explained_in_a_persons_words(line: str, sentence: str) -> None:

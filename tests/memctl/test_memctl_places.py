@@ -88,8 +88,9 @@ def test_a_preview_of_hooks_is_what_an_agent_gets_there(
     checkout: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memctl("add", "Deploys run on Tuesdays", "--type", "rule", "--namespace", "other")
-    memctl("observe", "The importer reads CSV files now.", "--session", "s1", "--role", "assistant")
-    assert "The importer reads CSV files now." in memctl("hooks", "preview").out
+    answer = "The importer reads the CSV files of the old shop now, with semicolons between columns."
+    memctl("observe", answer, "--session", "s1", "--role", "assistant")
+    assert answer in memctl("hooks", "preview").out
     assert "Tuesdays" not in memctl("hooks", "preview").out
     monkeypatch.chdir("/")
     assert "told nothing at the start" in memctl("hooks", "preview").err

@@ -110,22 +110,3 @@ def test_undoing_a_run_over_thousands_of_memories_restores_every_row_link_and_ve
     assert disk_and_memory(core) == (stored, held)
     undo(core, undone.operation)
     assert get(core, ids[-1]).tier == "L2"
-
-
-def test_a_memory_that_an_undo_moves_back_leaves_its_node(core: Core) -> None:
-    id = add(core, "Herons fish at dawn").id
-    run = begun(core)
-    moved(core, run, [id])
-
-    def job(transaction: Any) -> None:
-        connection = transaction.connection
-        connection.execute(
-            "INSERT INTO nodes (id, namespace, model, kind, label, centroid, size, created_at, updated_at)"
-            " SELECT 1, namespace, 1, 'cluster', 'herons', x'00', 1, 0, 0 FROM memories"
-        )
-        connection.execute("INSERT INTO members (memory, node) SELECT row, 1 FROM memories")
-
-    core.store.write(job).result()
-    undo(core, run)
-    with core.store.reading() as connection:
-        assert connection.execute("SELECT count(*) FROM members").get == 0
