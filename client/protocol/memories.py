@@ -255,7 +255,8 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     pinned: bool = False
     """never decays and never expires"""
     supersedes: str | list[str] | None = None
-    """id of a memory that it replaces in results until it is deleted or expires"""
+    """ids of memories that it replaces in results until it is deleted or expires; what the person saved or confirmed is
+    replaced by the person alone, else it stays and is shown with this one until they settle it"""
     id: str | None = None
     """32 lower-case hex digits, for imports; left out: a random one"""
     neighbours: list[str] = []

@@ -28,6 +28,7 @@ _MOST_SAVED = 500  # the latest
 _NEAREST, _NEAREST_OF_SAVED = 12, 4  # memories whose words are compared with a turn's, and with a saved memory's
 _BEFORE = 2  # turns of the session that say what a turn is about
 _REFUSED = 3  # turns that a refusal takes back
+_LEAST_SURE = 0.8  # of what one saved memory tells of another: two facts of one form are seldom about one thing
 _AS_NEAR = 0.15  # memories that one sentence changes are at most so much farther than the nearest of them
 _MOST_CHANGED = 3  # by one sentence
 
@@ -134,6 +135,7 @@ def _compare(
         _Found(row, change, near[row])
         for row, text in saved.items()
         if (change := changes.find_change(text, one.text, before, near[row], one.role, common))
+        and (one.role or change.sure >= _LEAST_SURE)
     ]
 
 

@@ -19,7 +19,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, origins
 from memoryd.daemon.memories.duplicates import AddTarget, Batch, Embedded, New, Verdict
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import extraction, history, links, namespaces, present, queries, rows, turns, vectors
+from memoryd.daemon.store import extraction, history, later, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.contexts import SHORT_CHARS
@@ -126,7 +126,7 @@ def _add_one(
     _insert_row(core, transaction, place, row, verdict, operation)
     _store_vector(transaction, row, new.embedded)
     for prefix in duplicates.list_superseded(memory):
-        _supersede(core, transaction, place, prefix, row.id, operation)
+        _supersede(core, transaction, place, prefix, row, operation)
     added = Added(
         id=row.id,
         outcome="created",
@@ -219,7 +219,7 @@ def merge(core: Core, transaction: Transaction, place: AddTarget, new: New, verd
     old, memory, is_embedded = verdict.same, new.memory, new.embedded is not None
     assert old is not None
     for prefix in duplicates.list_superseded(memory):
-        _supersede(core, transaction, place, prefix, old.id, operation)
+        _supersede(core, transaction, place, prefix, old, operation)
     if place.caller.may_change(place.name) and (memory.origin == "person" or not old.is_persons):
         _refresh(core, transaction, place, old, new, operation)
     else:
@@ -275,16 +275,23 @@ def _refresh(core: Core, transaction: Transaction, place: AddTarget, old: Row, n
 
 
 def _supersede(
-    core: Core, transaction: Transaction, place: AddTarget, prefix: str, successor: str, operation: str
+    core: Core, transaction: Transaction, place: AddTarget, prefix: str, successor: Row, operation: str
 ) -> None:
+    """Replace a memory, or, where it is the person's and the successor is not, note that it seems to be replaced.
+
+    Else a page that makes an agent save something could take away what the person said; they settle it.
+    """
     connection = transaction.connection
     old = rows.resolve(connection, prefix, place.visible)
-    if old.id == successor:
+    if old.id == successor.id:
         return  # merged into the very memory that it was to replace
     namespace = core.store.namespaces.name(old.namespace)
     check_replaceable(connection, old, namespace, place.caller)
+    if old.is_persons and not successor.is_persons:
+        later.add(connection, [later.Pair(old.id, successor.id, 0, len(successor.content), 1.0)])
+        return
     history.record(connection, operation, old.id, namespace, old)
-    rows.change(connection, old.row, {"superseded_by": successor, "updated_at": core.clock()})
+    rows.change(connection, old.row, {"superseded_by": successor.id, "updated_at": core.clock()})
 
 
 def check_replaceable(connection: Connection, old: Row, namespace: str, caller: Caller) -> None:

@@ -42,6 +42,7 @@ from memoryd.daemon.unasked.sureness import Measured
 
 CHANGED = "change:"  # before the id of a memory that a session was told of because a prompt changes it
 _CHANGED_WORDS = 10
+_SURELY_CHANGED = 0.7  # from which on that is told
 _CONSIDERED = 40  # hits of the search
 # The confidence of an answer is seldom above half: of a prompt that asks it counts as if this many hits had it.
 _ANSWERS = 4
@@ -163,6 +164,7 @@ def _find_changed(core: Core, retrieval: Retrieval, call: GetUnasked, ids: dict[
         for row, near in saved
         if f"{CHANGED}{row.id}" not in ids
         and (change := find_change(row.content, call.prompt, (), near, "user", common))
+        and change.sure >= _SURELY_CHANGED
     ]
     if not found:
         return []

@@ -180,6 +180,19 @@ def test_an_agent_saves_what_replaces_several_memories(client: Client, place: st
     assert all(client.get(id).superseded_by for id in ids)
 
 
+def test_an_agent_takes_nothing_away_that_the_person_saved(client: Client, place: str) -> None:
+    rule = client.add("Deploys need a second person who says yes.", type="rule", origin="person").id
+    saved = call_tool("memory_save", {"content": "Deploys need nobody's yes.", "supersedes": [rule[:8]]}, place)
+    assert saved.text.startswith("Saved in ")
+    memory = client.get(rule)
+    assert memory.superseded_by is None
+    assert memory.later is not None
+    assert memory.later.role == "agent"
+    assert "a second person" in start(client)
+    client.settle_change(rule[:8], "new")
+    assert client.get(rule).superseded_by == memory.later.id
+
+
 def test_a_prompt_that_changes_a_saved_memory_brings_it_once_in_a_short_line(client: Client) -> None:
     old = client.add(f"{OLD} Invoices and instalments come later, when the bank has agreed to them.", type="decision")
     prompt = "stripe is out, we go to mollie"

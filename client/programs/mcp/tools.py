@@ -296,7 +296,8 @@ TOOLS: Mapping[str, Tool] = {
         "Save a memory",
         "Remember one thing for later sessions: a decision and its reason, a preference, a correction, a lesson, a "
         "fact that will matter again. Where it changes something saved before, give the id of that in supersedes: the "
-        "old one is not told any more. Not for secrets, nor for what the code or its history says.",
+        "old one is not told any more, or, where the person saved it, only together with this one. Not for secrets, "
+        "nor for what the code or its history says.",
         schemas.Save,
         schemas.Saved,
         _save,
