@@ -57,6 +57,10 @@ _NOT_TAKEN_UP = (
     "what a user says comes up where an agent's reply says it too, and no reply near the prompt does;"
     " `memctl add` keeps it on purpose"
 )
+_NOT_FOR_PROJECT = (
+    "of / only your own preferences and what you pinned come up, and of what an agent of another project saved here"
+    " only what you confirmed"
+)
 _ASKS = "it asks, guesses or does not know"
 
 
@@ -220,7 +224,7 @@ def _rate_all(
             if kind is None:
                 left_out[row.id] = "only what was saved on purpose or stated in a session comes up"
             elif not _may_come_up(core, row, call):
-                left_out[row.id] = "of / only your own preferences and what you pinned come up"
+                left_out[row.id] = _NOT_FOR_PROJECT
             # What comes with a question answers it; what comes with a statement has to be about the same.
             elif kind == "said" and not asks and not _holds_word(connection, retrieval, row.content):
                 left_out[row.id] = "it has no word of the prompt that tells anything"

@@ -52,6 +52,7 @@ _AGENTS_SHARE = 3  # one part in so many of the tokens is for what agents saved 
 _COUNTED_SHARE = 16  # and for the line that counts what stays out
 _SMALLEST = 8  # tokens of a line: with fewer left nothing more is tried
 _HEADING_TOKENS = 8  # at most
+_SAVED_FROM = '"saved_from":'  # in metadata, by the MCP server
 _CHARS_PER_TOKEN = 6  # a longer text is not even counted as a whole
 _ASKED_CHARS, _LATEST_CHARS = 200, 240  # of a line on the latest session
 _LAST_ANSWERS = 3  # that may say what is open
@@ -72,7 +73,12 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
-    """Return whether a memory may come up in a namespace: of the root, what the person wants everywhere."""
+    """Return whether a memory may come up in a namespace: of the root, what the person wants everywhere.
+
+    What an agent of another project saved here comes up once the person has confirmed it.
+    """
+    if _SAVED_FROM in row.metadata and not row.is_persons:
+        return False
     if not _is_of_root(core, row, namespace):
         return True
     return row.is_persons and (bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0))

@@ -52,16 +52,20 @@ class Tool(NamedTuple):
     destroys: bool = False
 
 
+SAVED_FROM = "saved_from"  # in metadata: the project of the agent that saved something into another one
 _REPLACES = "If that does not hold any more, save this once more with its id in supersedes."
 
 
 async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
     if arguments.expires_at and seconds(arguments.expires_at) <= time.time():
         raise Invalid(f"expires_at {arguments.expires_at!r} is past, so nothing would be found of it.")
+    metadata: dict[str, Any] = {"tags": arguments.tags} if arguments.tags else {}
+    if session.place(arguments.project) != session.namespace:
+        metadata[SAVED_FROM] = session.namespace or ROOT
     call = calls.add(
         arguments.content,
         type=arguments.kind,
-        metadata={"tags": arguments.tags} if arguments.tags else None,
+        metadata=metadata or None,
         source=SOURCE,
         expires_at=arguments.expires_at or None,
         supersedes=arguments.supersedes or None,

@@ -12,7 +12,7 @@ import pytest
 
 from conversing import observe, settle
 from memoryd.client.programs.memctl.record_text import convert_record
-from memoryd.client.protocol import GetUnasked, ImportMemories, List, NewTurn, Unasked
+from memoryd.client.protocol import Confirm, GetUnasked, ImportMemories, List, NewTurn, Unasked
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.unasked import unasked
 from workbench import LIMIT_S, add, add_own, ask
@@ -67,3 +67,12 @@ def test_a_hostile_save_is_below_the_persons_marked_and_in_no_other_project(core
         assert said not in at(core, OTHER, prompt).text
     others = [one for one in ask(core, List(reach="all", limit=100)) if one.content != case["beside"]]
     assert [one for one in others if one.origin == "person" or one.confirmed_at is not None] == []
+
+
+def test_what_an_agent_of_another_project_saved_comes_up_once_it_is_confirmed(core: Core) -> None:
+    text, place = "Releases of the kiln are signed with the key of the office.", "kiln/app"
+    id = add(core, text, place, source="mcp", metadata={"saved_from": OTHER}).id
+    assert text not in at(core, place).text
+    assert text not in at(core, place, text).text
+    ask(core, Confirm(namespace=place, ids=[id]))
+    assert text in at(core, place).text

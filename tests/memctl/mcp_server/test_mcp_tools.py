@@ -308,6 +308,8 @@ async def test_project_names_another_namespace_and_slash_what_all_share(daemon: 
     assert [item["text"] for item in own.structured_content["memories"]] == ["everybody uses UTC"]
     places = {item["text"]: item.get("namespace", "") for item in web.structured_content["memories"]}
     assert places == {"web uses tabs": "", "everybody uses UTC": "/"}
+    saved = {one.content: one.metadata for one in memory.list(reach="all", type="fact").memories}
+    assert [saved[text] for text in ("web uses tabs", "everybody uses UTC")] == [{"saved_from": "acme/api"}] * 2
     assert len(every.structured_content["memories"]) == 2
 
 
