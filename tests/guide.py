@@ -48,6 +48,7 @@ NOT_RUN = {
     "python tests/quality/evaluate.py tests/data/team": _QUALITY,
     "python tests/quality/pairs.py tests/data/pairs/pairs-seen.jsonl": _QUALITY,
     "python tests/quality/unasked.py tests/data/unasked/seen.jsonl": _QUALITY,
+    "python tests/quality/saved.py projects changes hostile": _QUALITY,
     "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",
     "memctl web": "it serves until it is ended; tests/memctl/web runs it",
     "memctl web --port 9000 --no-open": "it serves until it is ended; tests/memctl/web runs it",

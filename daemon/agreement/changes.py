@@ -358,7 +358,7 @@ _ONCE = compile_late(
     re.I,
 )
 _THEN = compile_late(
-    r"\bused to\b(?!.*\b(?:now|these days|no longer)\b)|\b(?:someone|somebody|no idea who)\b|\bback (?:then|in"
+    r"\b(?:someone|somebody|no idea who)\b|\bback (?:then|in"
     r"|when)\b|\bat first\b|\boriginally\b"
     r"|\binitially\b|\b(?:at|in|with|for) (?:my|his|her|their) (?:last|previous|old|former|earlier) \w+"
     r"|\bin the \w+ties\b|\b(?:my|our|his|her|their|the|an?) (?:last|previous|old|former|earlier) (?:job|company"
@@ -369,6 +369,7 @@ _THEN = compile_late(
     r"|\bà l'époque\b|\bau début\b|\bantes\b|\bal principio\b|昔|当時",
     re.I,
 )
+_USED_TO, _NOWADAYS = compile_late(r"\bused to\b", re.I), compile_late(r"\b(?:now|these days|no longer)\b", re.I)
 _TOLD = compile_late(
     r"\b(?:article|page|guidelines?|supplier|vendor|competitors?|book|paper|mail|email|letter|post|changelog"
     r"|press|flyer|blog|they|he|she|it|author|others?|newspaper|magazine|ad|review|wiki|manual|standard|rfc"
@@ -661,6 +662,8 @@ def _is_withheld(text: str) -> bool:
     if _MAY_I.search(text):
         return True
     if _IF.search(text) and not _PERMITS.search(text):
+        return True
+    if (former := _USED_TO.search(text)) and not _NOWADAYS.search(text, former.end()):
         return True
     return any(one.search(text) for one in (_SUPPOSED, _WANTED, _ONCE, _THEN, _TOLD))
 

@@ -26,7 +26,8 @@ from memoryd.client.transport.lock import take
 MAX_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 20
 _LOCK_LIMIT_S = 10.0
-_SETTLED_S = 0.02  # after a change; a program that truncates a file and writes it takes much less
+_SETTLED_S = 0.02  # after a change; a program that writes a file takes much less
+_EMPTIED_S = 1.0  # after a file was emptied: a program that saves in place does that first, and may be held up then
 _STALE_S = 86400.0  # a draft that a crash left is deleted after a day
 _PREFIX = ".memoryd-"  # of drafts; hidden, so no scan takes them for notes
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -92,9 +93,12 @@ def read_file(root: Path, relative: str) -> bytes:
 
 def _let_settle(old: _ReadFile | None) -> None:
     """Wait until a file that was changed just before it was read was left alone for a moment."""
-    age_s = time.time() - old.state.st_mtime if old else _SETTLED_S
-    if 0 <= age_s < _SETTLED_S:
-        time.sleep(_SETTLED_S - age_s)
+    if old is None:
+        return
+    needed_s = _SETTLED_S if old.data else _EMPTIED_S
+    age_s = time.time() - old.state.st_mtime
+    if 0 <= age_s < needed_s:
+        time.sleep(needed_s - age_s)
 
 
 @contextmanager

@@ -100,6 +100,7 @@ def test_a_month_is_replayed_and_judged(
         [
             (PLUMS, ["m1"], [], True),
             (MOVED, ["m4"], [], True),
+            (f"{ROOF} (asked first)", ["t1"], [], False),
             (CARPENTER, ["t2"], [], False),
         ],
         [],  # the session was given it at its start
