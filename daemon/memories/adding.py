@@ -218,8 +218,9 @@ def merge(core: Core, transaction: Transaction, place: AddTarget, new: New, verd
     """
     old, memory, is_embedded = verdict.same, new.memory, new.embedded is not None
     assert old is not None
+    said_by = old if old.is_persons else msgspec.structs.replace(old, origin=memory.origin)
     for prefix in duplicates.list_superseded(memory):
-        _supersede(core, transaction, place, prefix, old, operation)
+        _supersede(core, transaction, place, prefix, said_by, operation)
     if place.caller.may_change(place.name) and (memory.origin == "person" or not old.is_persons):
         _refresh(core, transaction, place, old, new, operation)
     else:

@@ -89,9 +89,15 @@ def _replace(
         operation = history.begin(connection, "update", caller.log_place(namespace), core.clock())
         history.record(connection, operation, old.id, namespace, old)
         rows.change(connection, old.row, {"superseded_by": statement.id, "updated_at": core.clock()})
+        for new in rows.read_ids(connection, [statement.id]).values():
+            if origin == "person" and not caller.bound and not new.is_persons:  # they say that it holds
+                history.record(connection, operation, new.id, core.store.namespaces.name(new.namespace), new)
+                rows.change(connection, new.row, {"confirmed_at": core.clock()})
         return _say(old, statement.id, operation)
 
-    if not statement.role:
+    with core.store.reading() as connection:
+        is_memory = any(not row.turns for row in rows.read_ids(connection, [statement.id]).values())
+    if is_memory:
         return core.store.write(write)
     memory = NewMemory(
         content=_complete(statement.text, old.content),

@@ -189,8 +189,9 @@ def test_an_agent_takes_nothing_away_that_the_person_saved(client: Client, place
     assert memory.later is not None
     assert memory.later.role == "agent"
     assert "a second person" in start(client)
-    client.settle_change(rule[:8], "new")
+    client.settle_change(rule[:8], "new", origin="person")
     assert client.get(rule).superseded_by == memory.later.id
+    assert client.get(memory.later.id).confirmed_at is not None
 
 
 def test_a_prompt_that_changes_a_saved_memory_brings_it_once_in_a_short_line(client: Client) -> None:
