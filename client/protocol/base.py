@@ -19,6 +19,7 @@ Tier = Literal["L0", "L1", "L2", "documents"]
 TierName = Literal["L0", "hot", "L1", "L2", "documents"]
 MEMORY_TIERS: tuple[Tier, ...] = tuple(name for name in get_args(Tier) if name not in ("L0", "documents"))
 MemoryOrigin = Literal["person", "agent", "heard", "file", "import"]
+SAVED_FROM = "saved_from"  # in metadata: the project of the agent that saved something into another one
 Sort = Literal["created", "updated", "accessed", "count", "importance"]
 Action = Literal["created", "updated", "deleted"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]

@@ -15,6 +15,7 @@ import numpy as np
 
 from memoryd.client.inert import FRAME
 from memoryd.client.protocol import GetUnasked
+from memoryd.client.protocol.base import SAVED_FROM
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.lines import (
@@ -52,7 +53,6 @@ _AGENTS_SHARE = 3  # one part in so many of the tokens is for what agents saved 
 _COUNTED_SHARE = 16  # and for the line that counts what stays out
 _SMALLEST = 8  # tokens of a line: with fewer left nothing more is tried
 _HEADING_TOKENS = 8  # at most
-_SAVED_FROM = '"saved_from":'  # in metadata, by the MCP server
 _CHARS_PER_TOKEN = 6  # a longer text is not even counted as a whole
 _ASKED_CHARS, _LATEST_CHARS = 200, 240  # of a line on the latest session
 _LAST_ANSWERS = 3  # that may say what is open
@@ -77,7 +77,7 @@ def is_for_project(core: Core, row: Row, namespace: str) -> bool:
 
     What an agent of another project saved here comes up once the person has confirmed it.
     """
-    if _SAVED_FROM in row.metadata and not row.is_persons:
+    if f'"{SAVED_FROM}":' in row.metadata and not row.is_persons:
         return False
     if not _is_of_root(core, row, namespace):
         return True

@@ -74,9 +74,7 @@ class Host(Struct, frozen=True):
     # Below which folder it keeps sessions: a variable that moves it with what follows, and the place below the home.
     keeps: tuple[str, str] = ("", "")
     file: str = ""  # the session's file there by the name of its session, where not each event has its path
-    joins: bool = (
-        False  # whether the answer that an event tells has also what was said before it; the file has it alone
-    )
+    joins: bool = False  # whether an event tells the answer with what was said before it; the file has it alone
     compactions: tuple[str, ...] = ()  # triggers of a compaction that report one; none: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:

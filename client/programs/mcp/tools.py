@@ -27,6 +27,7 @@ from memoryd.client.programs.mcp.answers import (
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.memctl.link import describe_credentials
 from memoryd.client.protocol import Get, Memory, Redacted
+from memoryd.client.protocol.base import SAVED_FROM
 from memoryd.client.times import iso, moment, seconds
 
 SOURCE = "mcp"
@@ -52,7 +53,6 @@ class Tool(NamedTuple):
     destroys: bool = False
 
 
-SAVED_FROM = "saved_from"  # in metadata: the project of the agent that saved something into another one
 _REPLACES = "If that does not hold any more, save this once more with its id in supersedes."
 
 
