@@ -78,7 +78,10 @@ class Settled(Struct, kw_only=True):
 
 @rpc("within", grows=True, page=True)
 class SettleChange(Scoped[Settled], kw_only=True, frozen=True):
-    """Settle what holds of a saved memory and the newest later statement: that one is not asked again."""
+    """Settle what holds of a saved memory and the newest later statement: that one is not asked again.
+
+    What the person saved or confirmed is settled by the person alone.
+    """
 
     id: str
     """id or unique prefix of the memory, or of the later statement"""

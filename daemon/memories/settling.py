@@ -7,7 +7,7 @@ undo takes back. That both hold is noted with the pair.
 from concurrent.futures import Future
 
 from memoryd.client import protocol
-from memoryd.client.errors import AmbiguousId, NotFound
+from memoryd.client.errors import AmbiguousId, Forbidden, NotFound
 from memoryd.client.protocol import Add, LaterStatement, MemoryOrigin, NewMemory, Settled
 from memoryd.daemon.agreement.changes import find_words
 from memoryd.daemon.core.core import Core
@@ -36,11 +36,17 @@ def list_changes(core: Core, call: protocol.ListChanges) -> protocol.ChangedMemo
 
 @handles(protocol.SettleChange)
 def settle(core: Core, call: protocol.SettleChange, caller: Caller = USER) -> "Future[Settled]":
-    """Settle what holds of a memory and the newest later statement; raise `NotFound` where there is none."""
+    """Settle what holds of a memory and the newest later statement.
+
+    Raise `NotFound` where there is none, `Forbidden` where the memory is the person's and somebody else settles it.
+    """
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         old = _find(connection, call.id, condition)
         statement = later.read(connection, [old.id], condition, core.clock()).get(old.id)
+    is_person = call.origin == "person" and not caller.bound
+    if old.is_persons and not is_person and call.verdict != "open":
+        raise Forbidden(f"{old.id[:8]} is the person's: they settle it themselves, by `memctl changes` or on the page.")
     if call.verdict == "new":
         if statement is None:
             raise _missing(call.id)

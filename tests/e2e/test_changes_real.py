@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.client import Client
-from memoryd.client.errors import NotFound
+from memoryd.client.errors import Forbidden, NotFound
 from memoryd.client.protocol import Added
 from places import make_folder
 from workbench import Process, wait_until
@@ -189,6 +189,9 @@ def test_an_agent_takes_nothing_away_that_the_person_saved(client: Client, place
     assert memory.later is not None
     assert memory.later.role == "agent"
     assert "a second person" in start(client)
+    for verdict in ("new", "both"):
+        with pytest.raises(Forbidden):
+            client.settle_change(rule[:8], verdict)
     client.settle_change(rule[:8], "new", origin="person")
     assert client.get(rule).superseded_by == memory.later.id
     assert client.get(memory.later.id).confirmed_at is not None

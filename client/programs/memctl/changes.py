@@ -6,7 +6,7 @@ from memoryd.client import methods
 from memoryd.client.inert import say_later
 from memoryd.client.programs.memctl.arguments import add_reach, parse_limit
 from memoryd.client.programs.memctl.commands import Command
-from memoryd.client.programs.memctl.link import show_result
+from memoryd.client.programs.memctl.link import own_origin, show_result
 from memoryd.client.programs.memctl.output import make_printable, paint
 from memoryd.client.programs.memctl.table import to_one_line
 from memoryd.client.protocol import ChangedMemories, Memory
@@ -25,7 +25,7 @@ def _declare_changes(parser: ArgumentParser) -> None:
 def _show_changes(args: Namespace) -> None:
     for verdict in ("new", "both", "open"):
         if id := getattr(args, verdict):
-            show_result(args, methods.settle_change(id, verdict, origin="person"), lambda settled: settled.message)
+            show_result(args, methods.settle_change(id, verdict, origin=own_origin()), lambda settled: settled.message)
             return
     show_result(args, methods.list_changes(args.limit), _text, lambda page: page.memories)
 
