@@ -22,7 +22,6 @@ from memoryd.daemon.store.later import Pair
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
-TASK = "compare"
 _BATCH = 4
 _MOST_SAVED = 500  # the latest
 _NEAREST, _NEAREST_OF_SAVED = 12, 4  # memories whose words are compared with a turn's, and with a saved memory's
@@ -56,7 +55,7 @@ def step(core: Core) -> bool:
     if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
         return False
     with core.store.reading() as connection:
-        keys = extraction.read_keys(connection, TASK, _BATCH)
+        keys = extraction.read_keys(connection, extraction.COMPARE, _BATCH)
         if not keys:
             return False
         statements = _read(core, connection, keys)
@@ -68,7 +67,7 @@ def step(core: Core) -> bool:
     def write(transaction: Transaction) -> None:
         later.add(transaction.connection, pairs)
         later.remove_said(transaction.connection, refused)
-        extraction.remove(transaction.connection, TASK, keys)
+        extraction.remove(transaction.connection, extraction.COMPARE, keys)
 
     core.store.write(write).result()
     return True

@@ -13,7 +13,7 @@ import msgspec
 from memoryd.client.credentials.private import WHOLE
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
-from memoryd.daemon.conversations import citing, comparing, extracting, gate, pairing, promoting
+from memoryd.daemon.conversations import citing, extracting, gate, pairing, promoting
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import asking
@@ -248,7 +248,7 @@ def _accept(place: TurnTarget, taken: Taken, key: bytes, answers: str | None) ->
     )
     turns.insert(connection, made)
     tasks = ["embed"] if taken.importance is not None else ["rate", "embed"]
-    extraction.queue(connection, [made.key], *tasks, *([] if turn.role == "tool" else [comparing.TASK]))
+    extraction.queue(connection, [made.key], *tasks, *([] if turn.role == "tool" else [extraction.COMPARE]))
     return ObservedTurn(outcome="accepted", id=made.key)
 
 

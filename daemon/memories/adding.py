@@ -53,7 +53,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
             )
         [added] = write(core, transaction, place, batch, operation)
         if added.outcome == "created":  # what it changes is looked for afterwards
-            extraction.queue(transaction.connection, [added.id], "compare")
+            extraction.queue(transaction.connection, [added.id], extraction.COMPARE)
             transaction.after_commit(core.cognition.wake.set)
         return added
 

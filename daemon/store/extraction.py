@@ -1,10 +1,11 @@
 """The extraction queue, on disk: what is still to be made of turns, and when.
 
 A row is a task and a turn, which is named by its key, wherever it is by then: in L0, or the memory that it has become.
-`rate`, `embed` and `condense` are about one turn or memory and are due at once. `extract` (facts) and `summary` are
-about its conversation, a namespace and a session, and are due some time after its last turn, and no later than some
-time after the first one that waits. The worker removes exactly the rows that it has processed, in the transaction that
-writes the result: a crash loses nothing and repeats nothing, and turns that arrive meanwhile are processed next.
+`rate`, `embed`, `compare` and `condense` are about one turn or memory and are due at once. `extract` (facts) and
+`summary` are about its conversation, a namespace and a session, and are due some time after its last turn, and no later
+than some time after the first one that waits. The worker removes exactly the rows that it has processed, in the
+transaction that writes the result: a crash loses nothing and repeats nothing, and turns that arrive meanwhile are
+processed next.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,6 +52,7 @@ _WITHIN = (
     "SELECT e.task, count(*) FROM extraction e WHERE EXISTS (SELECT 1 FROM turns m WHERE m.key = e.turn AND {0})"
     " OR EXISTS (SELECT 1 FROM memories m WHERE m.id = e.turn AND {0}) GROUP BY 1 ORDER BY 1"
 )
+COMPARE = "compare"  # with the saved memories that it may change
 OF_CONVERSATIONS = ("extract", "summary")
 KEPT_CHARS = 8_000  # of a turn
 

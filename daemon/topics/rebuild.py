@@ -54,7 +54,7 @@ _LABELLED = 4  # nodes whose texts are read at once
 _TEXTS = 24  # that a concept or a topic is labelled by
 
 
-class Turn:
+class RebuildLock:
     """One run at a time."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ def rebuild(
             core.give_way()
             rested_at = time.thread_time()
 
-    with core.state(Turn).lock:
+    with core.state(RebuildLock).lock:
         draft = _draw(core, generation, namespace, pause)
         with core.store.reading() as connection:
             former = graph.read_graph(connection, namespace)
