@@ -76,6 +76,7 @@ def test_only_a_client_of_what_was_installed_makes_a_settled_older_daemon_restar
     restarting: bool,
 ) -> None:
     monkeypatch.setattr(succession, "read_installed_version", lambda: on_disk)
+    store.set_setting("restarted_for", "").result(10)  # what the row before has tried
     assert Succession(store, _do_nothing).greet(client, uptime_s).restarting is restarting
 
 
