@@ -6,7 +6,7 @@ The bounds are from the share of results that are right (docs/quality.md).
 import math
 
 LIKELY, MAYBE = 0.2, 0.05
-FLOOR = 0.02  # most of what has nothing to do with the question is below it (PERFORMANCE.md)
+FLOOR = 0.02  # most of what has nothing to do with the question is below it (docs/experiments.md)
 UNLIKELY = "unlikely"  # what `memctl search` shows with `--all` alone
 
 
