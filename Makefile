@@ -67,8 +67,8 @@ protocol: $(VENV)/installed
 	mv client/methods.next client/methods.py
 	$(BIN)/python tests/contract/readme_document.py > README.next
 	mv README.next README.md
-	$(BIN)/python tests/contract/python_document.py > docs/python.next
-	mv docs/python.next docs/python.md
+	$(BIN)/python tests/contract/reference_document.py > docs/reference.next
+	mv docs/reference.next docs/reference.md
 	$(BIN)/python tests/contract/mcp_document.py > docs/mcp.next
 	mv docs/mcp.next docs/mcp.md
 

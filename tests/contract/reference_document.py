@@ -1,13 +1,12 @@
-"""Print docs/python.md with its entries of methods written anew: python tests/contract/python_document.py
+"""Print docs/reference.md with its methods written anew: python tests/contract/reference_document.py
 
-The page is written by hand but for what is between `<!-- methods: NAMES -->` and `<!-- end of methods -->`: an entry
-for each of the clients' methods that are named there, from signatures and docstrings. The last list gets the methods
-that no list names; names of methods that are gone are taken out.
+The page is written by hand but for what is between `<!-- methods -->` and `<!-- end of methods -->`: an entry for each
+method of the clients and each value that programs write or read most often, from signatures and docstrings.
 """
 
 import re
 from collections.abc import Iterator
-from inspect import Parameter, signature
+from inspect import Parameter, cleandoc, signature
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,42 @@ from msgspec import inspect as types
 from protocol_document import docstring, field_meanings
 
 from memoryd.client import Client, methods, protocol
-from memoryd.client.errors import Conflict, Forbidden, MemorydError, ModelUnavailable, NotFound, StorageFull
+from memoryd.client.errors import Conflict, Forbidden, MemorydError, ModelUnavailable, NotFound
 from memoryd.client.method import method
 from memoryd.client.protocol import DECLARED, METHODS
 
-PAGE = Path(__file__).parents[2] / "docs" / "python.md"
-_ENTRIES = re.compile(r"(?<=<!-- methods:)([\w\s]*)-->\n.*?(?=<!-- end of methods -->)", re.DOTALL)
+PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
+_ENTRIES = re.compile(r"(?<=<!-- methods -->\n).*(?=<!-- end of methods -->)", re.DOTALL)
+# The methods by task; the last section has those that none of the others names.
+SECTIONS = {
+    "Remember": "add add_many put put_many update tag confirm share",
+    "Find": "search context get list count related explain why_not trace traces",
+    "Conversations": "observe end_session reset_session complete_task get_log get_around turns skipped listen seed "
+    "summarize count_tokens get_unasked list_given measure_usefulness",
+    "Pauses": "get_observing pause_observing resume_observing",
+    "Change": "delete delete_where forget erase history operations operation undo feedback links dismiss_link "
+    "list_changes settle_change",
+    "Events": "subscribe",
+    "Namespaces and access": "namespaces move_namespace add_token list_tokens revoke_token",
+    "Folders of notes": "add_workspace workspaces index_workspace remove_workspace remember flush dream",
+    "Tiers and jobs": "tiers consolidate jobs run_job pause_job resume_job job_history",
+    "Graph": "graph_topics graph_nodes graph_rebuild",
+    "Copies": "backup export_memories import_memories verify",
+    "The daemon": "status stats use_model restart shutdown",
+}
+# Values whose fields are explained: those that programs write themselves or read most often.
+VALUES = (
+    protocol.NewTurn,
+    protocol.KeyedEntry,
+    protocol.Memory,
+    protocol.Hit,
+    protocol.Hits,
+    protocol.ContextText,
+    protocol.Added,
+    protocol.LaterStatement,
+    protocol.Event,
+    protocol.Progress,
+)
 _CALLS = {call.__name__: call for call in METHODS}
 # Those that the clients have by themselves, and the call that each sends.
 OWN = {"add_many": protocol.AddMany, "subscribe": protocol.Subscribe}
@@ -36,16 +65,16 @@ _ARGUMENTS = {
     "records": "those that `export_memories` returned",
     "to": "the namespace to share to, as a text or a tuple; `/` is the root",
     "values": "metadata to set, by keyword",
-    "on_progress": "called with a [`Progress`](../PROTOCOL.md#progress) now and then",
+    "on_progress": "called with a [`Progress`](#progress) now and then",
     "idle_s": "end when nothing has happened for so long; left out: never",
     "process": "`process(query, hits)` returns the hits to go on with",
     "call": "a value of a class of `memoryd.client.protocol`, where no method fits",
 }
 # What a list is of.
 _ITEMS = {
-    "memories": "texts, or mappings of the fields of [`NewMemory`](../PROTOCOL.md#newmemory)",
-    "turns": "mappings of the fields of [`NewTurn`](../PROTOCOL.md#newturn)",
-    "entries": "mappings of the fields of [`KeyedEntry`](../PROTOCOL.md#keyedentry)",
+    "memories": "texts, or mappings of the fields that [add](#add) takes",
+    "turns": "mappings of the fields of [`NewTurn`](#newturn)",
+    "entries": "mappings of the fields of [`KeyedEntry`](#keyedentry)",
 }
 # What a result is a list of, for the lists that most programs read.
 _OF_ITEMS = {"search": protocol.Hit, "list": protocol.Memory}
@@ -86,20 +115,20 @@ _CONFLICT = {
 
 def document() -> str:
     """Return the text of the page."""
-    lists = _read_lists()
-    lists[-1] += sorted(list_methods() - NOT_FOR_PROGRAMS - set(list_named()))
-    texts = (f" {' '.join(names)} -->\n{_write_entries(names)}" for names in lists)
-    return _ENTRIES.sub(lambda _: next(texts), PAGE.read_text())
+    parts = []
+    for title, names in sort_methods().items():
+        parts += [f"## {title}\n", *map(_write_entry, names)]
+    values = ["## Values\nThose that programs write themselves or read most often.\n\n", *map(_write_value, VALUES)]
+    return _ENTRIES.sub(lambda _: "".join([*parts, *values]), PAGE.read_text())
 
 
-def list_named() -> list[str]:
-    """Return the methods that the page names and that there are, in its order."""
-    return [name for names in _read_lists() for name in names]
-
-
-def _read_lists() -> list[list[str]]:
+def sort_methods() -> dict[str, list[str]]:
+    """Return the methods of each section."""
     every = list_methods()
-    return [[name for name in found[1].split() if name in every] for found in _ENTRIES.finditer(PAGE.read_text())]
+    sections = {title: [name for name in names.split() if name in every] for title, names in SECTIONS.items()}
+    named = {name for names in sections.values() for name in names}
+    sections[list(sections)[-1]] += sorted(every - NOT_FOR_PROGRAMS - named)
+    return sections
 
 
 def list_methods() -> set[str]:
@@ -124,8 +153,6 @@ def list_errors(name: str) -> dict[type[MemorydError], str]:
         raised[NotFound] = f"when {_NOT_FOUND.get(name, 'no memory that you see has this id')}"
     if name in _CONFLICT:
         raised[Conflict] = f"when {_CONFLICT[name]}"
-    if declared.grows:
-        raised[StorageFull] = "when the database has reached its limit"
     if declared.access == "owner":
         raised[Forbidden] = "for a client with a token: it is the owner's"
     if name == "use_model":
@@ -144,33 +171,35 @@ def _list_parameters(name: str) -> dict[str, Parameter]:
     return parameters
 
 
-def _write_entries(names: list[str]) -> str:
-    return (
-        "".join(f"\n{line}" if line.startswith("###") else line for name in names for line in _write_entry(name)) + "\n"
-    )
-
-
-def _write_entry(name: str) -> Iterator[str]:
+def _write_entry(name: str) -> str:
     call = find_call(name)
-    result = protocol.result_type(call)
-    yield f"### {name}\n\n"
-    yield f"`{name}({_format_signature(name)})`\n\n"
-    yield f"{_read_docstring(name)}\n\n"
-    lines = list(_describe_parameters(name, call))
-    yield "".join(f"{line}\n" for line in lines) + "\n" * bool(lines)
+    lines = [f"### {name}", f"`{name}({_format_signature(name)})`", "", _read_docstring(name), ""]
+    lines += _describe_parameters(name, call)
     if name == "subscribe":
-        yield f"Iterates over values of {_list_fields(protocol.Event)}.\n"
+        lines.append(f"- **Iterates over** {_list_fields(protocol.Event)}")
     else:
-        yield f"Returns {_list_fields(result)}.\n"
+        lines.append(f"- **Returns** {_list_fields(protocol.result_type(call))}")
     if name in _OF_ITEMS:
-        yield f"Each item is a {_list_fields(_OF_ITEMS[name])}.\n"
+        lines.append(f"- **Each item** is a {_list_fields(_OF_ITEMS[name])}")
     if raised := list_errors(name):
-        yield "Raises " + "; ".join(f"`{error.__name__}` {when}" for error, when in raised.items()) + ".\n"
+        lines.append("- **Raises** " + "; ".join(f"`{error.__name__}` {when}" for error, when in raised.items()))
+    return "\n".join([*lines, "", ""])
 
 
 def _list_fields(struct: type[Any]) -> str:
+    if struct in VALUES:
+        return f"[`{struct.__name__}`](#{struct.__name__.lower()})"
     fields = ", ".join(f"`{field}`" for field in struct.__struct_fields__)
-    return f"[`{struct.__name__}`](../PROTOCOL.md#{struct.__name__.lower()}): {fields}"
+    return f"`{struct.__name__}`: {fields}"
+
+
+def _write_value(struct: type[Any]) -> str:
+    """Return what each field of a value means; of a hit those that a memory does not have."""
+    meanings = field_meanings(struct)
+    lines = [f"### {struct.__name__}", cleandoc(docstring(struct)), ""]
+    lines += ["- all fields of [`Memory`](#memory)"] * (struct is protocol.Hit)
+    lines += [f"- `{field}`: {_put_in_python(text)}" for field, text in meanings.items()]
+    return "\n".join([*lines, "", ""])
 
 
 def _format_signature(name: str) -> str:
@@ -245,8 +274,11 @@ def _describe(field: str, meaning: str, call: type[protocol.Call[Any]]) -> str:
     values = next((kind.values for kind in kinds if isinstance(kind, types.LiteralType)), ())
     listed = f" ({', '.join(f'`{value}`' for value in values)})" if values and f"`{values[0]}`" not in meaning else ""
     listed += next((f" ({kind.ge:,g} to {kind.le:,g})" for kind in kinds if _is_bounded(kind)), "")
-    said = re.sub(r"\bnull\b", "`None`", re.sub(r"^(true|false):", lambda found: f"`{found[1].title()}`:", meaning))
-    return f"- `{field}`: {said}{listed}"
+    return f"- `{field}`: {_put_in_python(meaning)}{listed}"
+
+
+def _put_in_python(meaning: str) -> str:
+    return re.sub(r"\bnull\b", "`None`", re.sub(r"^(true|false):", lambda found: f"`{found[1].title()}`:", meaning))
 
 
 def _is_bounded(kind: Any) -> bool:
