@@ -70,7 +70,7 @@ def add_many_calls(
 def search(query: str = "", *, limit: int = 10, **fields: Any) -> protocol.Search:
     """Find memories for `query`, or for a `vector`, or those `like` a memory, the best first. `fields` are filters
     (type, source, tier, metadata, where, after, before, path_prefix, ids, reach) and the parameters of `Search`
-    (offset, mode, distinct, include_vectors, deadline_ms, min_score, min_similarity, fusion …)."""
+    (offset, mode, floor, deadline_ms …); `options` is a mapping of what `SearchOptions` has (distinct, min_score …)."""
     return build(protocol.Search, query=query, limit=limit, **query_fields(fields))
 
 

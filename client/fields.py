@@ -9,7 +9,7 @@ import msgspec
 
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Call, NewMemory
+from memoryd.client.protocol import Call, NewMemory, SearchOptions
 from memoryd.client.times import When, moment, seconds
 
 Words = str | Sequence[str]
@@ -118,22 +118,30 @@ def _convert(item: Any, kind: type[T], name: str) -> T:
         raise Invalid(f"Not {name}: {explain_misfit(error, kind)}.") from None
 
 
-# How filters become what the wire has; the others are given as they are.
+def to_options(options: SearchOptions | Mapping[str, Any]) -> SearchOptions:
+    """Return `SearchOptions` for a mapping of them."""
+    return options if isinstance(options, SearchOptions) else _make(SearchOptions, options, "options of a search", ())
+
+
+# How filters and options become what the wire has; the others are given as they are.
 _FILTERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("type", "source", "tier", "ids"), to_list),
     **dict.fromkeys(("metadata", "where"), _to_dict),
     **dict.fromkeys(("after", "before"), lambda _, when: to_moment(when)),
+    "options": lambda _, options: to_options(options),
 }
 
 
 def query_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a call with the filters among them as the wire has them."""
+    """Return fields of a call with the filters and options among them as the wire has them."""
     return {**fields, **{name: convert(name, fields[name]) for name, convert in _FILTERS.items() if name in fields}}
 
 
 def build(call: type[C], **fields: Any) -> C:
     """Return the call with its fields checked, so that a mistake is an `Invalid` at the caller's line."""
     for name in sorted(fields.keys() - set(call.__struct_fields__)):
+        if "options" in call.__struct_fields__ and name in SearchOptions.__struct_fields__:
+            raise Invalid(f"`{name}` is one of the options: options={{{name!r}: {fields[name]!r}}}.")
         from difflib import get_close_matches  # seldom needed
 
         near = get_close_matches(name, call.__struct_fields__, 1)

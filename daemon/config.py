@@ -58,9 +58,6 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     vector_weight: Annotated[
         UnitShare, "share of meaning in a score, the rest is that of words; higher: paraphrases before exact names"
     ] = 0.7
-    candidate_multiplier: Annotated[
-        PositiveInt, "candidates per arm = this x limit, at least 50; higher: slower, seldom better"
-    ] = 4
 
 
 class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):

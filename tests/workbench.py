@@ -23,6 +23,7 @@ from memoryd.client.protocol import (
     Hits,
     NewMemory,
     Search,
+    SearchOptions,
     Trace,
     Undo,
     Update,
@@ -177,8 +178,14 @@ def undo(core: Core, operation: str | None = None, **options: Any) -> Any:
     return ask(core, Undo(operation=operation, **options))
 
 
-def search(core: Core, query: str, **options: Any) -> Hits:
-    return ask(core, Search(query=query, **options))
+def options_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a search with those that are options in their struct."""
+    options = {name: fields[name] for name in fields if name in SearchOptions.__struct_fields__}
+    return {name: fields[name] for name in fields if name not in options} | {"options": SearchOptions(**options)}
+
+
+def search(core: Core, query: str = "", **fields: Any) -> Hits:
+    return ask(core, Search(query=query, **options_of(fields)))
 
 
 def trace(core: Core, id: str) -> Trace:

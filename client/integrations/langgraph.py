@@ -40,6 +40,7 @@ from memoryd.client.protocol import (
     Namespaces,
     NewMemory,
     Search,
+    SearchOptions,
 )
 from memoryd.client.transport.batches import count_bytes
 from memoryd.client.transport.sync import Client
@@ -242,7 +243,7 @@ class MemorydStore(BaseStore):
                 limit=min(_MOST, wanted),
                 offset=offset,
                 mode=self._mode,
-                distinct=False,
+                options=SearchOptions(distinct=False),
             )
             hits = self._client.call(call).hits
             for hit in hits:

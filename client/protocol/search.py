@@ -237,30 +237,54 @@ class Why(Struct, kw_only=True):
     """how likely the last hit is what was asked for"""
 
 
-class Query(Filtered[R], kw_only=True, frozen=True):
-    """The parameters that every kind of search takes.
+class SearchOptions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What only an experiment or a program with needs of its own sets of a search; an unknown name is refused.
 
     `fusion` is `weighted` or `rrf` (k = 60). `weighted` is `vector_weight` x cosine + the rest x BM25 / B, with the
     cosine of any model on the scale of the default one; B is the best BM25, at least half of what the query's words
-    weigh. `min_score` cuts on the fused score, `min_similarity` on the cosine, `floor` on the confidence. The search
-    stops at `deadline_ms` with the best finished answer.
+    weigh. `min_score` cuts on the fused score, `min_similarity` on the cosine. `half_life_days` multiplies the score by
+    2^(-age / half-life), except for what is pinned or from a file that is not dated. `profile` is a named set of these.
+    """
 
-    `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for
-    what is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds
-    memories that were often retrieved together with the best hits. `session` names the conversation that the hits are
-    for: what is said there again of them is not taken for news. A relevant hit counts as an access of that memory; it
-    is relevant when its cosine reaches the model's floor, or when it has most of the query's rare words. Without
-    `touch` nothing is counted.
+    vector: Annotated[list[float], Meta(max_length=65536)] = []
+    """look for what is near this vector, of the model in use; with a query, that one is for the words"""
+    profile: ProfileName = "default"
+    """a named set of parameters"""
+    fusion: Literal["weighted", "rrf"] | None = None
+    """how words and meaning are combined; left out: as the profile says"""
+    vector_weight: Fraction | None = None
+    """share of the cosine in a `weighted` score; left out: as the daemon is configured"""
+    min_score: Fraction | None = None
+    """leave out hits with a lower score"""
+    min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
+    """leave out hits with a lower cosine"""
+    half_life_days: Annotated[float, Meta(gt=0.0)] | None = None
+    """the score is halved after so many days; left out, age does not count"""
+    mmr_lambda: Fraction = 1.0
+    """below 1 variety counts: mmr_lambda x score - (1 - mmr_lambda) x the likeness to better hits"""
+    graph: bool = True
+    """also what was often retrieved together with the best hits"""
+    distinct: bool = True
+    """equal texts are one hit, the newest; false: each by itself"""
+    include_vectors: bool = False
+    """each hit with its vector"""
 
-    `vector`, of the model in use, says what to look for in place of a query, or with a query for the words; `like`, the
-    id of a memory, stands for that memory's vector. `mode` leaves out an arm; `dense` scores by the cosine alone. Stop
-    words are not looked for: a query of stop words alone has no hits by words (`lexical`, or a `vector_weight` of 0).
+
+class Query(Filtered[R], kw_only=True, frozen=True):
+    """The parameters that every kind of search takes.
+
+    `floor` cuts on the confidence. The search stops at `deadline_ms` with the best finished answer. `session` names
+    the conversation that the hits are for: what is said there again of them is not taken for news. A relevant hit
+    counts as an access of that memory; it is relevant when its cosine reaches the model's floor, or when it has most of
+    the query's rare words. Without `touch` nothing is counted.
+
+    `like`, the id of a memory, stands for that memory's vector; with a query, that one is for the words. `mode` leaves
+    out an arm; `dense` scores by the cosine alone. Stop words are not looked for: a query of stop words alone has no
+    hits by words.
     """
 
     query: str = ""
-    """what to look for, in plain words; empty where `vector` or `like` says it"""
-    vector: Annotated[list[float], Meta(max_length=65536)] = []
-    """look for what is near this vector"""
+    """what to look for, in plain words; empty where `like` or a vector says it"""
     like: str = ""
     """look for what is near this memory: an id or unique prefix; it is not among the hits"""
     mode: Literal["hybrid", "lexical", "dense"] = "hybrid"
@@ -269,36 +293,16 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     """how many hits at most"""
     offset: Annotated[int, Meta(ge=0, le=10_000)] = 0
     """how many of the best to skip"""
-    distinct: bool = True
-    """equal texts are one hit, the newest; false: each by itself"""
-    include_vectors: bool = False
-    """each hit with its vector"""
-    deadline_ms: Annotated[int, Meta(ge=1)] | None = None
-    """stop then with the best finished answer; `degraded` says what was left out"""
-    fusion: Literal["weighted", "rrf"] | None = None
-    """how words and meaning are combined; left out: as the daemon is configured"""
-    vector_weight: Fraction | None = None
-    """share of the cosine in a `weighted` score; left out: as the daemon is configured"""
-    min_score: Fraction | None = None
-    """leave out hits with a lower score"""
-    min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
-    """leave out hits with a lower cosine"""
     floor: Fraction | None = None
     """leave out hits with a lower confidence: 0.02 leaves out most that has nothing to do with the query"""
-    candidate_multiplier: Annotated[int, Meta(ge=1, le=100)] | None = None
-    """candidates per arm = this x `limit`, at least 50"""
-    profile: ProfileName = "default"
-    """a named set of parameters"""
-    half_life_days: Annotated[float, Meta(gt=0.0)] | None = None
-    """the score is halved after so many days; left out, age does not count"""
-    mmr_lambda: Fraction = 1.0
-    """below 1 variety counts: mmr_lambda x score - (1 - mmr_lambda) x the likeness to better hits"""
-    graph: bool = True
-    """also what was often retrieved together with the best hits"""
+    deadline_ms: Annotated[int, Meta(ge=1)] | None = None
+    """stop then with the best finished answer; `degraded` says what was left out"""
     session: str = ""
     """the conversation that the hits are for"""
     touch: bool = True
     """count an access of each relevant hit"""
+    options: SearchOptions = SearchOptions()
+    """what only experiments set"""
 
 
 @rpc("within", reads=True, page=True)

@@ -21,7 +21,7 @@ _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of 
 def clean(retrieval: Retrieval, sources: Sources) -> None:
     """Leave the hits, best first, each with its row."""
     hits: list[Candidate] = []
-    limit, seen = retrieval.wanted, Seen(retrieval.call.distinct)
+    limit, seen = retrieval.wanted, Seen(retrieval.call.options.distinct)
     shown, precedence = Shown(), Precedence(retrieval, sources)
     waiting = list(retrieval.ranked)
     while waiting and len(hits) < limit:

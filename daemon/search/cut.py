@@ -9,9 +9,9 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 def cut(retrieval: Retrieval, sources: Sources) -> None:
     """Drop candidates below `min_score` or `min_similarity`, of the call or else of its profile."""
     del sources
-    call, profile, generation = retrieval.call, retrieval.profile, retrieval.generation
-    min_score = profile.min_score if call.min_score is None else call.min_score
-    min_similarity = call.min_similarity
+    options, profile, generation = retrieval.call.options, retrieval.profile, retrieval.generation
+    min_score = profile.min_score if options.min_score is None else options.min_score
+    min_similarity = options.min_similarity
     if min_similarity is None and profile.floor and generation is not None and retrieval.vector is not None:
         min_similarity = generation.embedder.floors.relevant
     needs_words = retrieval.method == "weighted" and retrieval.weight == 0.0

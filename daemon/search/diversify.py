@@ -12,7 +12,7 @@ _WORD = re.compile(r"\w+")
 
 def diversify(retrieval: Retrieval, sources: Sources) -> None:
     """Order the best by lambda x score - (1 - lambda) x likeness to those chosen before; 1 changes nothing."""
-    weight = retrieval.call.mmr_lambda
+    weight = retrieval.call.options.mmr_lambda
     if weight >= 1.0:
         return
     pool, rest = retrieval.ranked[:_POOL], retrieval.ranked[_POOL:]

@@ -22,7 +22,7 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
     if call.mode == "lexical":
         retrieval.notes["mode"] = call.mode
         return
-    if call.vector or call.like:
+    if call.options.vector or call.like:
         _use_given(retrieval, sources)
         return
     generation = sources.embedding.active
@@ -43,12 +43,13 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
 def _use_given(retrieval: Retrieval, sources: Sources) -> None:
     """Search by the vector of the call or of the memory that it names; there is no other way to look for those."""
     call, generation = retrieval.call, sources.embedding.active
-    if call.vector and call.like:
+    if call.options.vector and call.like:
         raise Invalid("A search is by a vector or like a memory, not both.")
     if generation is None:
         raise ModelUnavailable("No embedding model is ready, so nothing can be compared with a vector.")
     _compare_by(retrieval, generation)
-    retrieval.vector = _check(call.vector, generation) if call.vector else _find_like(retrieval, sources, generation)
+    given = call.options.vector
+    retrieval.vector = _check(given, generation) if given else _find_like(retrieval, sources, generation)
 
 
 def _compare_by(retrieval: Retrieval, generation: Generation) -> None:

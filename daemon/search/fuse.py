@@ -18,7 +18,7 @@ def fuse(retrieval: Retrieval, sources: Sources) -> None:
     """Score all candidates and rank them, newer rows first among equals."""
     candidates = retrieval.list_alive()
     profile = retrieval.profile
-    method = retrieval.call.fusion or profile.fusion or "weighted"
+    method = retrieval.call.options.fusion or profile.fusion or "weighted"
     if retrieval.call.mode == "dense" or not retrieval.call.query.strip():
         method = "similarity"
     if retrieval.vector is None and method == "similarity":
@@ -44,7 +44,7 @@ def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
         return 0.0
     if method == "similarity":
         return 1.0
-    weights = (retrieval.call.vector_weight, retrieval.profile.vector_weight, sources.config.vector_weight)
+    weights = (retrieval.call.options.vector_weight, retrieval.profile.vector_weight, sources.config.vector_weight)
     return next(weight for weight in weights if weight is not None)
 
 

@@ -29,7 +29,7 @@ from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.replaced import replaced
-from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources, elapsed_ms
+from memoryd.daemon.search.retrieval import DEPTH_PER_HIT, LEAST_DEPTH, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.traces import StoredTrace, build_whole
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
@@ -166,14 +166,12 @@ def retrieve(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, li
 
 def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
     """Return the state before the first stage; raise `Invalid` for a query that cannot be asked."""
-    if not (call.query.strip() or call.vector or call.like):
+    if not (call.query.strip() or call.options.vector or call.like):
         raise Invalid("The query is empty.")
     if len(call.query) > MAX_QUERY_CHARS:
         raise Invalid(f"The query has {len(call.query)} characters; the limit is {MAX_QUERY_CHARS}.")
-    profile = PROFILES[call.profile]
-    multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
+    profile = PROFILES[call.options.profile]
     limit = call.offset + call.limit
-    least = max(LEAST_DEPTH, multiplier * limit)
     selection, passed = compile_filter(call, sources.store.namespaces), sources.clock()
     turns = sources.active.list_turns(selection.reached)  # first: one that leaves L0 meanwhile is here or in the mask
     allowed = sources.arrays.build_mask(sources.store, selection, passed)
@@ -183,7 +181,7 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
         now=sources.clock(),
         passed=passed,
         allowed=allowed,
-        depth=least if profile.candidates is None else profile.candidates * limit,
+        depth=max(LEAST_DEPTH, DEPTH_PER_HIT * limit) if profile.candidates is None else profile.candidates * limit,
         wanted=limit,
         profile=profile,
         turns=turns,

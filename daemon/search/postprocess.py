@@ -37,7 +37,7 @@ def postprocess(retrieval: Retrieval, sources: Sources) -> None:
             log.warning("the postprocessor %s failed", name, exc_info=True)
             retrieval.degrade(f"postprocessor {name}")
         retrieval.notes.setdefault("processors", []).append(name)
-    if retrieval.call.include_vectors and retrieval.generation is not None:
+    if retrieval.call.options.include_vectors and retrieval.generation is not None:
         with sources.store.reading() as connection:
             give_vectors(connection, retrieval.generation.model, hits, [one.record for one in retrieval.ranked])
     retrieval.hits = hits

@@ -87,7 +87,7 @@ class Precedence:
         for candidate, row in sorted(asking, key=lambda pair: pair[1].id not in answers_by_id):
             answers = answers_by_id.get(row.id, [])
             question = _Asked(row, self._choose_answer(answers) or candidate, vectors_by_id.get(row.id))
-            again = self._find_again(question) if self._retrieval.call.distinct else None
+            again = self._find_again(question) if self._retrieval.call.options.distinct else None
             if question.shown_by is not candidate:
                 self._show(candidate, question.shown_by, waiting)
                 for answer in answers:

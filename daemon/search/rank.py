@@ -13,7 +13,7 @@ from memoryd.daemon.store.tiers import L1, L2
 
 def rank(retrieval: Retrieval, sources: Sources) -> None:
     """Score the candidates as the profile says."""
-    if retrieval.profile.rows or retrieval.call.half_life_days:
+    if retrieval.profile.rows or retrieval.call.options.half_life_days:
         _rank_by_profile(retrieval, sources)
     usefulness = sources.arrays.columns.usefulness
     if usefulness and retrieval.profile.usefulness:
@@ -32,8 +32,8 @@ def _rank_by_usefulness(retrieval: Retrieval, usefulness: dict[int, float]) -> N
 
 def _rank_by_profile(retrieval: Retrieval, sources: Sources) -> None:
     read(retrieval, retrieval.ranked, sources)
-    call = retrieval.call
-    because = "age" if call.profile == "default" else call.profile
+    options = retrieval.call.options
+    because = "age" if options.profile == "default" else options.profile
     for candidate in retrieval.ranked:
         if candidate.record is not None:
             facet = Facet(
@@ -41,7 +41,7 @@ def _rank_by_profile(retrieval: Retrieval, sources: Sources) -> None:
                 similarity=retrieval.rescale(candidate.similarity),
                 row=candidate.record,
                 now=retrieval.now,
-                half_life_days=call.half_life_days,
+                half_life_days=options.half_life_days,
                 by_graph="graph" in candidate.origins,
             )
             candidate.rescore(retrieval.profile.rank(facet), because)

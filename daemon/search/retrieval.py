@@ -29,6 +29,7 @@ from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.hot import HotBuffer
 
 LEAST_DEPTH = 50
+DEPTH_PER_HIT = 4  # candidates of each arm for a hit that is wanted
 _MOST_WORDS = 0.4  # of what the query's words weigh: makes up for no cosine …
 _NEARLY = 0.15  # … or for one that is so much below the floor
 

@@ -141,7 +141,7 @@ def _explain_rank(retrieval: Retrieval, candidate: Candidate) -> list[str]:
         return []
     reasons = []
     if "age" in candidate.parts:
-        days = f"{retrieval.call.half_life_days:g}"
+        days = f"{retrieval.call.options.half_life_days:g}"
         reasons.append(f"every {days} days halve the score (half_life_days), which takes {-candidate.parts['age']:.3f}")
     for other in retrieval.ranked:
         if other.record and candidate.record and any(one is candidate for one in other.formers):

@@ -24,7 +24,7 @@ LEAST_WEIGHT = 2.0  # retrievals in which two nodes met, below which they do not
 def expand(retrieval: Retrieval, sources: Sources) -> None:
     """Add what the graph brings, and rank again."""
     generation, vector = retrieval.generation, retrieval.vector
-    if not (retrieval.call.graph and retrieval.profile.graph) or generation is None:
+    if not (retrieval.call.options.graph and retrieval.profile.graph) or generation is None:
         return
     anchors = [candidate.row for candidate in retrieval.ranked[:ANCHORS] if candidate.row > 0]
     if not anchors or not isinstance(vector, np.ndarray):

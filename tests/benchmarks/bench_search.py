@@ -162,7 +162,7 @@ def _recall(daemon: Daemon, size: int, count: int, namespace: str) -> dict[str, 
         best = np.argsort(-similarities)[:10]
         scans.append((time.perf_counter() - began) * 1000)
         exact = [ids[position] for position in best]
-        hits = [hit.id for hit in client.search(question, vector_weight=1.0, limit=10, **reach)]
+        hits = [hit.id for hit in client.search(question, options={"vector_weight": 1.0}, limit=10, **reach)]
         shares.append(len(set(exact) & set(hits)) / len(exact))
         orders.append(exact == hits)
     with open_database(daemon.data) as connection:

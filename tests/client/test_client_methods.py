@@ -113,7 +113,7 @@ def test_search_finds_by_words_and_takes_filters(memory: Any) -> None:
         assert [hit.id for hit in memory.search("cache", **filters)] == [kept]
     assert len(memory.search("cache", limit=1)) == 1
     assert memory.search("cache", type="decision")[0].content == "the cache is Valkey"
-    assert len(memory.search("cache", min_score=1.0, fusion="rrf")) <= 2
+    assert len(memory.search("cache", options={"min_score": 1.0, "fusion": "rrf"})) <= 2
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from memoryd.client.misfit import explain_misfit
         (protocol.Search, {"limit": 5000}, "`limit` must be 1000 or less"),
         (protocol.Search, {"limit": 1.5}, "`limit` must be a whole number"),
         (protocol.Search, {"limit": "ten"}, "`limit` must be a whole number, not text"),
-        (protocol.Search, {"half_life_days": 0}, "`half_life_days` must be more than 0"),
+        (protocol.Search, {"options": {"half_life_days": 0}}, "`options.half_life_days` must be more than 0"),
         (protocol.Search, {"floor": "low"}, "`floor` must be a number, not text"),
         (protocol.Search, {"touch": 1}, "`touch` must be true or false, not a whole number"),
         (protocol.Search, {"mode": "any"}, "`mode` must be one of hybrid, lexical, dense, not 'any'"),

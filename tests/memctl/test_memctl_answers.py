@@ -139,11 +139,10 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
             "--before",
             "2026-04-01T00:00+02:00",
         ),
-        *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--set", "deadline_ms=50", "--set", "fusion=rrf"),
-        *("--profile", "swarm", "--half-life-days", "90", "--set", "mmr_lambda=0.5", "--session", "s1"),
-        *("--set", "graph=false", "--no-touch"),
+        *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--set", "fusion=rrf"),
+        *("--set", "profile=swarm", "--set", "half_life_days=90", "--set", "mmr_lambda=0.5", "--set", "graph=false"),
         *("--set", "vector_weight=0.5", "--set", "min_score=0.1", "--set", "min_similarity=-0.5"),
-        *("--set", "candidate_multiplier=7", "--set", "distinct=false", "--set", "include_vectors=true"),
+        *("--set", "distinct=false", "--set", "include_vectors=true"),
     )
     assert fake.calls == [
         protocol.Search(
@@ -158,29 +157,43 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
             path_prefix="docs/",
             ids=["abcd"],
             limit=3,
-            deadline_ms=50,
-            fusion="rrf",
-            profile="swarm",
-            half_life_days=90.0,
-            mmr_lambda=0.5,
-            session="s1",
-            graph=False,
-            touch=False,
-            vector_weight=0.5,
-            min_score=0.1,
-            min_similarity=-0.5,
-            candidate_multiplier=7,
-            distinct=False,
-            include_vectors=True,
+            options=protocol.SearchOptions(
+                fusion="rrf",
+                profile="swarm",
+                half_life_days=90,
+                mmr_lambda=0.5,
+                graph=False,
+                vector_weight=0.5,
+                min_score=0.1,
+                min_similarity=-0.5,
+                distinct=False,
+                include_vectors=True,
+            ),
         )
     ]
 
 
 @each("given", ["limit=3", "fusion", "=1", "", "colour=red"])
-def test_only_parameters_of_experiments_can_be_set(memctl: Memctl, fake: FakeDaemon, given: str) -> None:
+def test_only_options_of_a_search_can_be_set(memctl: Memctl, fake: FakeDaemon, given: str) -> None:
     refused = memctl("search", "x", "--set", given)
     assert (refused.code, refused.out, fake.calls) == (2, "", [])
-    assert "NAME=VALUE with one of min_score, " in refused.err
+    assert "NAME=VALUE with one of profile, " in refused.err
+
+
+@each(
+    ("given", "sentence"),
+    [
+        ("mmr_lambda=lots", "`mmr_lambda` must be a number, not text"),
+        ("min_score=2", "`min_score` must be 1 or less"),
+        ("profile=none", "`profile` must be one of default, memweave, memori, swarm, cache, not 'none'"),
+    ],
+)
+def test_an_option_that_does_not_fit_is_refused_with_a_sentence(
+    memctl: Memctl, fake: FakeDaemon, given: str, sentence: str
+) -> None:
+    refused = memctl("search", "x", "--set", given)
+    assert (refused.code, refused.out, fake.calls) == (1, "", [])
+    assert sentence in refused.err
 
 
 @each(

@@ -109,7 +109,9 @@ def test_a_search_can_be_explained(memctl: Memctl) -> None:
     out = memctl("explain", "cache morning").out
     assert "STAGE" in out
     assert one[:8] in out
-    assert memctl("explain", "--last", "--json").json["query"] == "cache morning"
+    memctl("search", "cache evening")
+    memctl("explain", "cache")
+    assert memctl("explain", "--last", "--json").json["query"] == "cache evening"  # to explain leaves no mark
     assert "is found, at rank 1" in memctl("why-not", one, "cache", "morning").out
     assert "is not among the results" in memctl("why-not", one, "cache evening", "--limit", "1").out
 
@@ -165,7 +167,7 @@ def test_stats_status_list_and_doctor(memctl: Memctl) -> None:
         "undo 999",
         "search ''",
         "search x --set min_similarity=nan",
-        "search x --set deadline_ms=0",
+        "search x --set half_life_days=0",
         "explain --last nothing",
         "why-not ffff x",
         "model use nothing",

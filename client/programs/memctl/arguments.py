@@ -28,7 +28,7 @@ from memoryd.client.programs.memctl.commands import (
     verbs,
 )
 from memoryd.client.programs.memctl.output import columns, say
-from memoryd.client.protocol import ProfileName, Reach, Tier
+from memoryd.client.protocol import Reach, SearchOptions, Tier
 from memoryd.client.times import local_seconds, moment
 
 MAX_TIMEOUT_S = 86400.0
@@ -294,17 +294,8 @@ def add_query(parser: argparse.ArgumentParser) -> argparse._ActionsContainer:
         choices=("hybrid", "lexical", "dense"),
         help="by words and meaning (the default), words alone, meaning alone",
     )
-    add("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
-    add(
-        "--half-life-days",
-        type=accept_number(0.001),
-        metavar="D",
-        help="let results fade: after D days they have half their score",
-    )
-    add("--session", metavar="ID", help="the conversation that the results are for")
-    add("--no-touch", action="store_false", dest="touch", help="do not count an access of what is found")
     about = f"for experiments, repeatable: {', '.join(EXPERIMENTS)}"
-    add("--set", action="append", type=parse_setting, dest="experiment", metavar="NAME=VALUE", help=about)
+    add("--set", action="append", type=parse_setting, dest="options", metavar="NAME=VALUE", help=about)
     return group
 
 
@@ -326,27 +317,15 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
-_QUERY = "floor mode profile half_life_days session".split()
-# Parameters of a search that `--set` gives; docs/search.md says what they mean.
-EXPERIMENTS = (
-    "min_score",
-    "min_similarity",
-    "fusion",
-    "vector_weight",
-    "candidate_multiplier",
-    "mmr_lambda",
-    "graph",
-    "distinct",
-    "include_vectors",
-    "deadline_ms",
-)
+# Options of a search that `--set` gives; docs/search.md says what they mean.
+EXPERIMENTS = tuple(name for name in SearchOptions.__struct_fields__ if name != "vector")
 
 
 def query_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given parameters of a search as fields of a call."""
-    values = {name: value for name in _QUERY if (value := getattr(args, name, None)) is not None}
-    values |= {} if args.touch else {"touch": False}
-    return {"limit": args.limit, **values, **dict(args.experiment or []), **filters_of(args)}
+    values = {name: value for name in ("floor", "mode") if (value := getattr(args, name, None)) is not None}
+    options = {"options": dict(args.options)} if args.options else {}
+    return {"limit": args.limit, **values, **options, **filters_of(args)}
 
 
 # Types of values -----------------------------------------------------------------------------------------------------
@@ -448,7 +427,7 @@ def parse_pair(text: str) -> tuple[str, Any]:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Return name and value of a parameter that is given by `--set`."""
+    """Return name and value of an option that is given by `--set`."""
     name, equals, value = text.partition("=")
     if not equals or name not in EXPERIMENTS:
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE with one of {', '.join(EXPERIMENTS)}, not {text!r}")

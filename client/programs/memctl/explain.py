@@ -75,7 +75,7 @@ def _explain(args: Namespace) -> None:
     elif not args.query:
         raise Usage("give a QUERY, or --last for the latest search (see `memctl explain --help`).")
     else:
-        call = calls.explain(" ".join(args.query), **query_of(args))
+        call = calls.explain(" ".join(args.query), touch=False, **query_of(args))
         show_result(args, call, lambda explained: trace_text(explained.trace))
 
 
@@ -210,7 +210,7 @@ def _show_why(args: Namespace, meant: list[tuple[str, str]]) -> None:
         "is meant" if has_words(args.memory, text) else "is the nearest to these words, all of which no memory has"
     )
     head = f"{id[:8]} {is_meant}: {to_one_line(text)[:MEANT_CHARS]}\n" if text else ""
-    call = calls.why_not(id, " ".join(args.query), **query_of(args))
+    call = calls.why_not(id, " ".join(args.query), touch=False, **query_of(args))
     foot = "".join(f"\nOr is {id[:8]} meant? {to_one_line(text)[:MEANT_CHARS]}" for id, text in others)
     show_result(
         args,

@@ -105,7 +105,7 @@ def test_nothing_on_disk_holds_what_was_erased(said: tuple["Daemon", Client]) ->
     assert (done.ids, done.copies) == (found.ids, [])
     assert holding(daemon.core.folder, WORDS) == []
     assert read_unused_vectors(daemon) <= unused
-    assert client.search("Zenobia quokkafarm", distinct=False).hits == [] or all(
+    assert client.search("Zenobia quokkafarm", options={"distinct": False}).hits == [] or all(
         "quokka" not in hit.content for hit in client.search("Zenobia quokkafarm")
     )
     assert all("shelf" in hit.content for hit in client.search("which shelf holds the jar"))

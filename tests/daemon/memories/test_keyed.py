@@ -27,7 +27,7 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store.caller import USER, Caller
-from workbench import CountingEmbedder, add, ask, running, undo, wait_until
+from workbench import CountingEmbedder, add, ask, options_of, running, undo, wait_until
 
 LIMIT_S = 30
 
@@ -43,7 +43,7 @@ def get(core: Core, key: str, namespace: str = "", **options: Any) -> Memory:
 
 
 def search(core: Core, query: str, **fields: Any) -> list[str | None]:
-    return [hit.key for hit in ask(core, Search(query=query, **fields))]
+    return [hit.key for hit in ask(core, Search(query=query, **options_of(fields)))]
 
 
 def test_a_key_names_one_memory_whose_content_is_replaced(core: Core, clock: Any) -> None:

@@ -112,7 +112,7 @@ def test_floors_cut_by_score_and_by_similarity(core: Core) -> None:
 
 def test_both_fusions_and_any_weight_find_the_right_one_first(core: Core) -> None:
     add_many(core, ["heron fishes at dawn", "stork nests on roofs", "crane dances in spring"])
-    for options in ({"fusion": "rrf"}, {"vector_weight": 0.0}, {"vector_weight": 1.0}, {"candidate_multiplier": 1}):
+    for options in ({"fusion": "rrf"}, {"vector_weight": 0.0}, {"vector_weight": 1.0}):
         assert found(core, "when does the crane dance in spring", **options)[0] == "crane dances in spring"
 
 

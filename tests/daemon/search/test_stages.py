@@ -27,7 +27,7 @@ from memoryd.daemon.search.fuse import fuse, rrf
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
-from workbench import add, add_many, ask, search, weigh
+from workbench import add, add_many, ask, options_of, search, weigh
 
 NO_STAGE = set("__init__ effects hints pipeline precedence profiles related retrieval traces whynot".split())
 
@@ -51,7 +51,7 @@ def test_each_stage_of_a_room_is_one_that_it_lists() -> None:
 
 
 def retrieval(core: Core, *given: Candidate, vector: Any = 1, **options: Any) -> Retrieval:
-    state = pipeline.begin(core.sources, Search(query="q", **options))
+    state = pipeline.begin(core.sources, Search(query="q", **options_of(options)))
     state.candidates = {candidate.row: candidate for candidate in given}
     state.ranked = list(given)
     state.vector = vector
@@ -350,8 +350,6 @@ def test_the_deadline_is_on_the_monotonic_clock_and_never_negative(core: Core) -
     assert state.remaining_s() == 0.0
 
 
-@each(("limit", "multiplier", "depth"), [(1, None, 50), (10, None, 50), (20, None, 80), (20, 10, 200)])
-def test_candidates_are_the_multiplier_times_the_limit_and_at_least_fifty(
-    core: Core, limit: int, multiplier: int | None, depth: int
-) -> None:
-    assert retrieval(core, limit=limit, candidate_multiplier=multiplier).depth == depth
+@each(("limit", "depth"), [(1, 50), (10, 50), (20, 80)])
+def test_candidates_are_four_times_the_limit_and_at_least_fifty(core: Core, limit: int, depth: int) -> None:
+    assert retrieval(core, limit=limit).depth == depth

@@ -10,11 +10,11 @@ from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol import Get, Hits, List, NewMemory, NewTurn, Observe, Search
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from workbench import CountingEmbedder, add, add_many, ask, running
+from workbench import CountingEmbedder, add, add_many, ask, options_of, running
 
 
 def search(core: Core, query: str = "", **fields: Any) -> Hits:
-    return ask(core, Search(query=query, **fields))
+    return ask(core, Search(query=query, **options_of(fields)))
 
 
 @pytest.fixture

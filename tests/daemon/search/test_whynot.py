@@ -15,11 +15,11 @@ from memoryd.client.protocol import Feedback, NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store.caller import Caller
-from workbench import Clock, CountingEmbedder, add, add_many, ask, delete, no_model, running, search
+from workbench import Clock, CountingEmbedder, add, add_many, ask, delete, no_model, options_of, running, search
 
 
 def why(core: Core, id: str, query: str = "heron one", **options: Any) -> Why:
-    return ask(core, WhyNot(id=id, query=query, **options))
+    return ask(core, WhyNot(id=id, query=query, **options_of(options)))
 
 
 def test_a_hit_is_found_with_its_rank_and_scores(core: Core) -> None:

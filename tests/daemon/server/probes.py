@@ -82,12 +82,12 @@ def _queries(call: type[Call[Any]], **fields: Any) -> Probe:
     def probe(world: World) -> Iterator[Call[Any]]:
         fields.setdefault("touch", False)
         for query, fusion in product(QUERIES, ("weighted", "rrf")):
-            yield call(query=query, fusion=fusion, limit=50, **fields)
+            yield call(query=query, options=protocol.SearchOptions(fusion=fusion), limit=50, **fields)
         yield from _placed(call, query=SECRETS[0], **fields)
         for chosen in FILTERS:
             yield call(query="wombat zyzzyva cache", **{**fields, **chosen})
         for profile in ("memweave", "memori", "swarm", "cache"):
-            yield call(query="wombat cache", profile=profile, **fields)
+            yield call(query="wombat cache", options=protocol.SearchOptions(profile=profile), **fields)
 
     return probe
 
