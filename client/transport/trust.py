@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ADVICE = "choose a socket in a folder of your own with XDG_RUNTIME_DIR or MEMORYD_SOCKET"
-_OTHERS = f"{_ADVICE}. A daemon serves its own user; others use MCP at an address (docs/server.md)"
+_OTHERS = f"{_ADVICE}. A daemon serves its own user; others use MCP at an address (docs/server-team.md)"
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 

@@ -21,7 +21,7 @@ from memoryd.client.programs.memctl.running import run
 from memoryd.client.transport import paths, spawn, trust
 from memoryd.daemon.system import listen
 
-WHOSE = r"belongs to .*, not to you; .*MEMORYD_SOCKET\. .*others use MCP at an address \(docs/server\.md\)\."
+WHOSE = r"belongs to .*, not to you; .*MEMORYD_SOCKET\. .*others use MCP at an address \(docs/server-team\.md\)\."
 
 
 @pytest.fixture

@@ -153,12 +153,12 @@ def test_systemd_reads_the_units_without_a_complaint(place: Installation, folder
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# The units of docs/server.md ------------------------------------------------------------------------------------------
+# The units of docs/server*.md -----------------------------------------------------------------------------------------
 
 
 def read_guide() -> dict[str, str]:
-    """Return the files that docs/server.md shows, by their paths."""
-    guide = (Path(__file__).parents[2] / "docs/server.md").read_text()
+    """Return the files that the pages about servers show, by their paths."""
+    guide = "\n".join(page.read_text() for page in sorted((Path(__file__).parents[2] / "docs").glob("server*.md")))
     return dict(re.findall(r'^```ini title="([^"]+)"\n(.*?)^```$', guide, re.DOTALL | re.MULTILINE))
 
 
@@ -217,7 +217,7 @@ serve ada 879 --namespace team/ada
 
 @pytest.mark.parametrize("title", ["", ' title="/etc/memoryd/commands.sh"'], ids=["with systemd", "without systemd"])
 def test_serve_of_the_guide_writes_the_token_or_revokes_it(folder: Path, title: str) -> None:
-    guide = (Path(__file__).parents[2] / "docs/server.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs/server-team.md").read_text()
     [block] = re.findall(
         rf"^```sh{re.escape(title)}\n((?:(?!^```).*\n)*?serve\(\) (?:.*\n)*?)```$", guide, re.MULTILINE
     )
