@@ -49,6 +49,8 @@ NOT_RUN = {
     "python tests/quality/pairs.py tests/data/pairs/pairs-seen.jsonl": _QUALITY,
     "python tests/quality/unasked.py tests/data/unasked/seen.jsonl": _QUALITY,
     "python tests/quality/saved.py projects changes hostile": _QUALITY,
+    "memctl model pull multilingual-e5-small": "it fetches 490 MB; tests/models runs pull",
+    "memctl model use multilingual-e5-small": "it needs that model; tests/daemon/embedding runs use",
     "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",
     "memctl web": "it serves until it is ended; tests/memctl/web runs it",
     "memctl web --port 9000 --no-open": "it serves until it is ended; tests/memctl/web runs it",
