@@ -17,6 +17,11 @@ def authenticate(token: str) -> protocol.Authenticate:
     return protocol.Authenticate(token=token)
 
 
+def confine(name: str) -> protocol.Confine:
+    """Bind this connection for good to the token of a name, without its secret, for somebody on another machine."""
+    return protocol.Confine(name=name)
+
+
 def add_token(name: str, namespace: str, role: Literal["reader", "agent", "lead"] = "agent") -> protocol.AddToken:
     """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
     return protocol.AddToken(name=name, namespace=namespace, role=role)
@@ -451,6 +456,7 @@ class DeclaredMethods:
     """A method for each call that has none written by hand."""
 
     authenticate = method(authenticate)
+    confine = method(confine)
     add_token = method(add_token)
     list_tokens = method(list_tokens)
     revoke_token = method(revoke_token)

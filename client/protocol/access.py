@@ -100,6 +100,20 @@ class Authenticate(Call[Identity], kw_only=True, frozen=True):
     """the secret that `add_token` returned, or the owner's"""
 
 
+@rpc("owner", reads=True, lane="inline", page=False)
+class Confine(Call[Identity], kw_only=True, frozen=True):
+    """Bind this connection for good to the token of a name, without its secret, for somebody on another machine.
+
+    It then reaches the token's namespace with what is inside it and nothing around that: calls that name no reach have
+    `subtree`, `visible` and `all` are refused. Only these calls are taken: `search`, `get`, `list`, `namespaces`,
+    `history`, `add`, `put`, `update`, `delete`, `undo`. What it saves or changes has the token's name as `author` in
+    its metadata.
+    """
+
+    name: str
+    """name of the token"""
+
+
 @rpc("owner", page=False)
 class AddToken(Call[NewToken], kw_only=True, frozen=True):
     """Make a token for an agent: whoever presents it is bound to the namespace and the role."""

@@ -106,6 +106,11 @@ class Stream:
             return False
         return False  # its end, or a reply that nobody waits for
 
+    def detach(self) -> socket.socket:
+        """Return the socket, between two calls: whoever has it speaks for itself from now on."""
+        self._socket.settimeout(None)
+        return self._socket
+
     def interrupt(self) -> None:
         """Close the stream; calls that wait for a reply fail."""
         with suppress(OSError):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client.calls import add_many_calls, subscribe
-from memoryd.client.errors import MemorydError
+from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.fields import GivenMemory, Words
 from memoryd.client.protocol import DECLARED, AddedMany, Call, Reach, Reply
 from memoryd.client.transport.batches import extend_error, join_added
@@ -27,6 +27,8 @@ from memoryd.client.transport.exchange import (
 from memoryd.client.transport.stream import Stream
 
 if TYPE_CHECKING:
+    import socket
+
     from memoryd.client.transport.subscription import Subscription
 
 R = TypeVar("R")
@@ -155,6 +157,13 @@ class Client(Endpoint):
             return Stream(address, self.timeout_s, self._greeting)
         except OSError as error:
             raise describe_silent(address, error) from None
+
+
+def detach(client: Client) -> "socket.socket":
+    """Return the socket of a client's latest call, which is no longer the client's; raise `Unavailable` for none."""
+    if (connection := _pop(client._idle)) is None:
+        raise Unavailable("The daemon has closed the connection; repeat the call.")
+    return connection.detach()
 
 
 def _pop(pool: list[Stream]) -> Stream | None:

@@ -16,23 +16,35 @@ import msgspec
 from memoryd.client.errors import Forbidden, Unauthenticated
 from memoryd.client.protocol import (
     DECLARED,
+    Add,
     Call,
+    Delete,
+    Get,
     GetContext,
     GetUnasked,
+    History,
     KeyedEntry,
+    List,
+    Namespaces,
     Observe,
+    Put,
     PutMany,
     ResetSession,
     Scoped,
+    Search,
+    Undo,
+    Update,
     method_name,
 )
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import AccessTokens
 
 C = TypeVar("C", bound=Call[Any])
 
+AUTHOR = "author"  # in metadata: the token of who saved or last changed something from another machine
+# What is taken from another machine. Whatever is added here must reach no further than its namespace and reach say.
+_CONFINED = (Search, Get, List, Namespaces, History, Add, Put, Update, Delete, Undo)
 _NOTES = (GetContext, GetUnasked, ResetSession)  # write only what a session was shown: no change for a reader
 
 
@@ -42,7 +54,9 @@ def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
     The answer depends on the call and the token alone, never on what is stored.
     """
     rule = DECLARED[type(call)].access
-    if caller is USER or rule == "anyone":
+    if caller.confined:
+        _check_confined(call)
+    elif caller is USER or rule == "anyone":
         return call
     if caller.role == "nobody":
         raise _refuse_nobody(tokens)
@@ -69,9 +83,9 @@ def _place(call: Any, caller: Caller) -> Any:
         return msgspec.structs.replace(call, entries=[_place_entry(entry, caller) for entry in call.entries])
     namespace = call.namespace or caller.namespace
     own = caller.is_owner_of(namespace)
-    encloses = not own and namespace in list_enclosing(caller.namespace)
+    encloses = not own and namespace in caller.list_around()
     if not own and not (encloses and _may_go_outward(call)):
-        shared = ", ".join(list_enclosing(caller.namespace)[1:-1])
+        shared = ", ".join(caller.list_around()[:-1])
         may = "to read" if caller.role == "reader" else "to read and to add"
         why = f"; {may} it may also name {shared}" if shared else ""
         if shared and caller.role == "lead":
@@ -79,12 +93,37 @@ def _place(call: Any, caller: Caller) -> Any:
         if encloses:
             why = ": that may be named to read and to add; for all else name no namespace"
         raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}{why}.")
-    if call.reach == "all" or (call.reach == "subtree" and not own):
+    if caller.confined:
+        call = _confine(call, caller)
+    elif call.reach == "all" or (call.reach == "subtree" and not own):
         reaches = f"{caller.namespace} with what encloses it ('visible') or what is inside it ('subtree')"
         raise Forbidden(f"This token reaches {reaches}, not {call.reach!r}{'' if own else f' of {namespace}'}.")
     if not own and isinstance(call, GetContext):
         call = msgspec.structs.replace(call, session="")  # what others' sessions were given there is not its to change
     return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)
+
+
+def _check_confined(call: Call[Any]) -> None:
+    """Raise `Forbidden` for what is not taken from another machine."""
+    if not isinstance(call, _CONFINED):
+        raise Forbidden(f"{method_name(type(call))} is not taken from another machine.")
+
+
+def _confine(call: Any, caller: Caller) -> Any:
+    """Return a call of another machine: within the namespace, and in the name of its author."""
+    if call.reach not in (None, "subtree", "exact"):
+        raise Forbidden(
+            f"From another machine a token reaches 'subtree' or 'exact' of a namespace, not {call.reach!r}."
+        )
+    call = msgspec.structs.replace(call, reach=call.reach or "subtree")
+    author = {AUTHOR: caller.name}
+    if isinstance(call, Add | Put):
+        memory = msgspec.structs.replace(call.memory, metadata={**call.memory.metadata, **author})
+        return msgspec.structs.replace(call, memory=memory)
+    if isinstance(call, Update):
+        metadata = {} if isinstance(call.metadata, msgspec.UnsetType) else call.metadata
+        return msgspec.structs.replace(call, metadata={**metadata, **author})
+    return call
 
 
 def _may_go_outward(call: Call[Any]) -> bool:

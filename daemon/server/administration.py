@@ -10,7 +10,7 @@ import msgspec
 
 import memoryd
 from memoryd.client import protocol
-from memoryd.client.errors import StorageFailed, Unauthenticated
+from memoryd.client.errors import NotFound, StorageFailed, Unauthenticated
 from memoryd.client.protocol import NewToken, Subscribed
 from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.memories import reading
@@ -163,6 +163,17 @@ def authenticate(context: CallContext, call: protocol.Authenticate) -> protocol.
     context.become(caller)
     role = "owner" if caller.role == "nobody" else caller.role
     return protocol.Identity(name=caller.name, namespace=caller.namespace, role=role)
+
+
+@handles(protocol.Confine)
+def confine(context: CallContext, call: protocol.Confine) -> protocol.Identity:
+    """Bind the connection to the token of a name, for somebody on another machine."""
+    caller = context.core.tokens.find_named(call.name)
+    if caller is None:
+        raise NotFound(f"There is no token {call.name[:80]!r}; `memctl token list` shows them.", {"name": call.name})
+    assert caller.role in ("reader", "agent", "lead")  # the owner's has no name
+    context.become(caller._replace(confined=True))
+    return protocol.Identity(name=caller.name, namespace=caller.namespace, role=caller.role)
 
 
 @handles(protocol.AddToken)

@@ -323,8 +323,8 @@ class Connection(asyncio.Protocol):
     def _become(self, caller: Caller) -> None:
         """Speak for another caller from the next call on."""
         if self._is_bound:
-            raise Forbidden("This socket is bound to a token and takes no other.")
-        self._caller = caller
+            raise Forbidden("This connection is bound to a token and takes no other.")
+        self._caller, self._is_bound = caller, caller.confined
 
     def _work(self, call: Call[Any], context: CallContext, end: End) -> LaneWork | None:
         """Carry a call out; a future is answered when the writer is done with it."""

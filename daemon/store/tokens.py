@@ -106,7 +106,8 @@ class AccessTokens:
 
     def read_present(self, caller: Caller) -> Caller:
         """Return a caller as its token is bound now."""
-        return self._callers.get(caller.key, caller) if caller.key else caller
+        present = self._callers.get(caller.key) if caller.key else None
+        return present._replace(confined=caller.confined) if present else caller
 
     def list_tokens(self) -> TokenList:
         """Return all tokens without their secrets."""

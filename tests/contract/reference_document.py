@@ -54,7 +54,7 @@ VALUES = (
 _CALLS = {call.__name__: call for call in METHODS}
 # Those that the clients have by themselves, and the call that each sends.
 OWN = {"add_many": protocol.AddMany, "subscribe": protocol.Subscribe}
-NOT_FOR_PROGRAMS = {"hello", "authenticate", "backfill"}  # of transports, hooks and memctl
+NOT_FOR_PROGRAMS = {"hello", "authenticate", "confine", "backfill"}  # of transports, hooks and memctl
 # Arguments that are no field of the call, or mean more than the field does.
 _ARGUMENTS = {
     "id": "id or unique prefix",

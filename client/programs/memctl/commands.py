@@ -111,6 +111,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "token list": CommandRow("token", "who has a token, for which namespace"),
         "token add": CommandRow("token", "make a token that binds an agent to a namespace"),
         "token revoke": CommandRow("token", "revoke a token at once"),
+        "serve-stdio": CommandRow("serve_stdio", "what another machine runs over ssh to reach a token's memories"),
     },
     "Background jobs": {
         "jobs list": CommandRow("jobs", "background jobs: state, last run, next run"),

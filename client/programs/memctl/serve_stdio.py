@@ -1,0 +1,72 @@
+"""serve-stdio: what another machine's daemon runs over ssh. It speaks the socket's frames on standard input and output.
+
+The daemon here binds the connection to a token (`confine`) before anything of the other machine reaches it, so this
+command only passes bytes. The first frame on standard output, with the id 0, says whom the connection speaks for or why
+it is refused.
+"""
+
+import os
+import socket
+import sys
+import threading
+from argparse import ArgumentParser, Namespace
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.link import client_for
+from memoryd.client.protocol import ERROR, RESULT, Confine
+from memoryd.client.transport.frames import frame
+from memoryd.client.transport.sync import detach
+
+_BLOCK_BYTES = 256 * 1024
+
+
+def _declare(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="TOKEN", help="name of the token to be bound to; its secret is not needed")
+
+
+def _serve(args: Namespace) -> None:
+    try:
+        with client_for(args) as client:
+            identity = client.call(Confine(name=args.name))
+            connection = detach(client)
+    except MemorydError as error:
+        _write(_encode(ERROR, error.code, error.message))
+        raise
+    _write(_encode(RESULT, identity))
+    threading.Thread(target=_pass_on, args=(connection,), daemon=True).start()
+    with connection, suppress(ConnectionResetError):
+        while received := connection.recv(_BLOCK_BYTES):
+            _write(received)
+
+
+def _encode(kind: int, *body: Any) -> bytes:
+    return frame(msgspec.msgpack.encode((kind, 0, *body)))
+
+
+def _pass_on(connection: socket.socket) -> None:
+    """Send the daemon what comes on standard input, until the other machine ends it."""
+    with suppress(OSError):
+        while received := os.read(sys.stdin.fileno(), _BLOCK_BYTES):
+            connection.sendall(received)
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+COMMANDS = {
+    "serve-stdio": Command(
+        _declare,
+        _serve,
+        "  ssh home memctl serve-stdio anna    # run by the other machine, never by hand\n"
+        '  # in ~/.ssh/authorized_keys:  restrict,command="memctl serve-stdio anna" ssh-ed25519 AAAA… anna@laptop',
+    ),
+}
