@@ -116,6 +116,10 @@ class CandidateTrace(Struct, kw_only=True):
     printed it, or it is a log that was pasted)"""
     lost: str = ""
     """`stage: reason`, empty for a hit"""
+    outcome: str = ""
+    """what became of it, in words"""
+    reasons: list[str] = []
+    """what brought it and what raised or lowered its score, in words"""
 
 
 class Trace(Struct, kw_only=True):
@@ -198,6 +202,15 @@ class Explanation(Struct, kw_only=True):
     """how they were found"""
 
 
+class Meant(Struct, kw_only=True):
+    """A memory that some words may mean."""
+
+    id: str
+    """its id"""
+    text: str
+    """the beginning of its text"""
+
+
 class Why(Struct, kw_only=True):
     """Why a memory is or is not among the hits of a query: the stage that lost it and the reason."""
 
@@ -235,6 +248,12 @@ class Why(Struct, kw_only=True):
     """what the last hit had"""
     last_hit_confidence: float | None = None
     """how likely the last hit is what was asked for"""
+    said: list[str] = []
+    """what became of it, in sentences"""
+    figures: dict[str, str] = {}
+    """the figures that this comes from, as text"""
+    others: list[Meant] = []
+    """other memories that the words given for it may mean"""
 
 
 class SearchOptions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -320,10 +339,13 @@ class Explain(Query[Explanation], kw_only=True, frozen=True):
 
 @rpc("within", reads=True, page=True)
 class WhyNot(Query[Why], kw_only=True, frozen=True):
-    """Say why the memory `id` is or is not among the hits of a search; name the stage that lost it."""
+    """Say why the memory `id` is or is not among the hits of a search; name the stage that lost it.
+
+    Words in place of an id mean the memory that has each of them, else the nearest one, be it superseded or expired.
+    """
 
     id: str
-    """id or unique prefix of the memory in question"""
+    """id or unique prefix of the memory in question, or words of it"""
 
 
 @rpc("within", reads=True, page=True)

@@ -25,12 +25,13 @@ from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.embed import embed
 from memoryd.daemon.search.fuse import fuse
 from memoryd.daemon.search.hot import hot
+from memoryd.daemon.search.outcomes import build_whole
 from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.replaced import replaced
 from memoryd.daemon.search.retrieval import DEPTH_PER_HIT, LEAST_DEPTH, Retrieval, Sources, elapsed_ms
-from memoryd.daemon.search.traces import StoredTrace, build_whole
+from memoryd.daemon.search.traces import StoredTrace
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.present import convert_to

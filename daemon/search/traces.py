@@ -7,16 +7,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from memoryd.client.confidence import word_of
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import CandidateTrace, Trace
-from memoryd.daemon.store import rows
-from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.present import convert_to
+from memoryd.client.protocol import Trace
 from memoryd.daemon.store.rows import Row
 
 CAPACITY = 256
-_PREVIEW = 80
 _FORGOTTEN = "Searches are forgotten when the daemon ends and when something is erased or redacted."
 
 Origin = Literal["words", "meaning", "hot", "L0", "graph"]
@@ -104,35 +99,3 @@ class TraceStore:
         if not prefix:
             raise NotFound(f"No search is kept. {_FORGOTTEN}", {"id": prefix})
         raise NotFound(f"No such trace is kept; run the search again. {_FORGOTTEN}", {"id": prefix})
-
-
-def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int] | None = None) -> Trace:
-    """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
-    by_row = rows.read_rows(connection, [candidate.row for candidate in trace.candidates if candidate.row > 0])
-    visible = {
-        number: row for number, row in {**by_row, **trace.recent}.items() if seen is None or row.namespace in seen
-    }
-    candidates = [
-        convert_to(
-            CandidateTrace,
-            candidate,
-            id=visible[candidate.row].id,
-            preview=" ".join(visible[candidate.row].content[: 2 * _PREVIEW].split())[:_PREVIEW],
-            tier=visible[candidate.row].tier,
-            origins=list(dict.fromkeys(candidate.origins)),
-            cues=list(candidate.cues),
-            lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
-            confidence_word="" if candidate.lost else word_of(candidate.confidence),
-        )
-        for candidate in sorted(trace.candidates, key=_rank)
-        if candidate.row in visible
-    ]
-    given_ids, named_ids = trace.trace.given, {candidate.id for candidate in candidates}
-    if seen is not None:
-        given_ids = [id for id in given_ids if id in named_ids]
-    left_out = {id: why for id, why in trace.trace.left_out.items() if id in named_ids}
-    return msgspec.structs.replace(trace.trace, candidates=candidates, given=given_ids, left_out=left_out)
-
-
-def _rank(candidate: Candidate) -> tuple[bool, float]:
-    return bool(candidate.lost), -candidate.score

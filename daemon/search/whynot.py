@@ -1,12 +1,14 @@
 """Why a memory is not among the hits of a query: ask each filter, each arm and each stage about this one memory."""
 
+import re
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from memoryd.client.errors import NotFound
-from memoryd.client.protocol import Why, WhyNot
+from memoryd.client.confidence import FLOOR
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.protocol import Meant, Search, Why, WhyNot
 from memoryd.client.times import iso
 from memoryd.daemon.arrays import lexical
 from memoryd.daemon.embedding.generation import Generation
@@ -16,12 +18,13 @@ from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.search.candidates import find_nearer_alone
 from memoryd.daemon.search.clean import read
 from memoryd.daemon.search.confidence import explain_confidence, rate
+from memoryd.daemon.search.outcomes import describe_why, format_figures
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store import history, namespaces, rows, successors, turns
+from memoryd.daemon.store import history, namespaces, queries, rows, successors, turns
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.filters import ALIVE, alive_values, compile_filter
+from memoryd.daemon.store.filters import ALIVE, alive_values, build_contained, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import build_searched
 from memoryd.daemon.store.vectors import Vector
@@ -39,24 +42,44 @@ _NO_FILTERS: dict[str, Any] = {
     "ids": [],
 }
 _SHOWN = 200  # characters of a condition
+_ID = re.compile("[0-9a-fA-F]{4,32}")
+_WORD = re.compile(r"\w+")
+_NEAREST = 4  # memories that words may mean
+_MEANT_CHARS = 160  # of each that are shown
+_WORDS_CHARS = 1000  # of the words that are looked for
 
 
 @handles(WhyNot)
 def why_not(sources: Sources, call: WhyNot) -> Why:
     """Return the stage that lost the memory and the reason, or its rank if it is a hit."""
-    why, row = _find_reason(sources, call)
+    if not call.id.strip():
+        raise Invalid("Say which memory is missing: give its id, or words of it.")
+    row, others, words = _find_rows(sources, call)
+    place = sources.store.namespaces.name(row.namespace)
+    reached = sources.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
+    if reached is None or row.namespace in reached:
+        why = _find_reason(sources, call, row, place)
+    else:
+        seen = f"it is in {place or '/'}, which is not seen from {_describe_place(call)}"
+        why = Why(
+            id=row.id, found=False, namespace=place, stage="reach", reason=f"{seen}; the reach `all` sees all there is"
+        )
     if "[secret: " in row.content:
         why.reason = "; ".join(filter(None, [why.reason, "a secret was taken out of its text before it was stored"]))
+    why.others = [Meant(id=other.id, text=_shorten(other)) for other in others]
+    why.said, why.figures = [*words, *describe_why(why)], {} if why.stage == "reach" else format_figures(why)
     return why
 
 
-def _find_reason(sources: Sources, call: WhyNot) -> tuple[Why, Row]:
-    with sources.store.reading() as connection:
-        row = _find_row(sources, connection, call)
+def _describe_place(call: WhyNot) -> str:
+    is_usual = call.reach is None or (call.namespace and call.reach == "visible")
+    return (call.namespace or "/") + ("" if is_usual else f" with the reach {call.reach}")
+
+
+def _find_reason(sources: Sources, call: WhyNot, row: Row, place: str) -> Why:
     retrieval, _ = retrieve(sources, call)
     ranks = {candidate.row: rank for rank, candidate in enumerate(retrieval.ranked, start=1)}
     candidate = retrieval.candidates.get(row.row)
-    place = sources.store.namespaces.name(row.namespace)
     why = Why(id=row.id, found=row.row in ranks, rank=ranks.get(row.row), namespace=place)
     if retrieval.ranked:
         last = retrieval.ranked[-1]
@@ -70,11 +93,11 @@ def _find_reason(sources: Sources, call: WhyNot) -> tuple[Why, Row]:
         why.shown_with = candidate.shown_with
         if not why.shown_with:
             _give_confidence(sources, retrieval, candidate, why)
-        return why, row
+        return why
     with sources.store.reading() as connection:
         why.stage, why.reason = "filter", _find_filter(sources, connection, call, row)
         if why.reason:
-            return why, row
+            return why
         if row.row > 0:
             why.stage, why.reason = "candidates", _explain_no_candidate(sources, connection, retrieval, row, why)
         else:
@@ -82,7 +105,7 @@ def _find_reason(sources: Sources, call: WhyNot) -> tuple[Why, Row]:
                 "active",
                 "of the turns said last others are nearer, by their words and their meaning",
             )
-    return why, row
+    return why
 
 
 def _count_turns_too(retrieval: Retrieval, name: str, value: float | None, rank: int | None) -> int | None:
@@ -93,26 +116,58 @@ def _count_turns_too(retrieval: Retrieval, name: str, value: float | None, rank:
     return rank + len([other for other in turns if other is not None and other > value])
 
 
-def _find_row(sources: Sources, connection: Connection, call: WhyNot) -> Row:
-    """Return the memory or turn that is asked about; else raise `NotFound`, which says where it is or was."""
+def _find_rows(sources: Sources, call: WhyNot) -> tuple[Row, list[Row], list[str]]:
+    """Return the memory or turn that is asked about, others that its words may mean, and how it was chosen.
+
+    Raise `NotFound` where there is none, with the operation that deleted it if one did. Who has a token is told
+    nothing of what is elsewhere.
+    """
     place, spaces = namespaces.check(call.namespace), sources.store.namespaces
-    try:
-        return history.find_row(connection, call.id, spaces.reach(place, call.reach), tells_gone=False)
-    except NotFound as error:
-        if sources.caller.bound:  # who has a token is not told what is elsewhere
-            said = f"No memory that is seen from {place or '/'} has an id that begins with {call.id}."
-            raise NotFound(said, error.data) from None
-    try:
-        row = history.find_row(connection, call.id, None, tells_gone=True)
-    except NotFound as error:
-        if "operation" in error.data:
-            raise
-        raise NotFound(f"{error.message} It may have been erased, or its file was changed.", error.data) from None
-    is_usual = call.reach is None or (place and call.reach == "visible")
-    seen_from = place or "/" if is_usual else f"{place or '/'} with the reach {call.reach}"
-    namespace = spaces.name(row.namespace)
-    where = f"{row.id[:8]} is in {namespace or '/'}, which is not seen from {seen_from}"
-    raise NotFound(f"{where}; the reach `all` sees all there is.", {"id": call.id, "namespace": namespace})
+    reached = spaces.reach(place, call.reach) if sources.caller.bound else None
+    unknown: NotFound | None = None
+    if _ID.fullmatch(call.id):
+        try:
+            with sources.store.reading() as connection:
+                return history.find_row(connection, call.id, reached, tells_gone=not sources.caller.bound), [], []
+        except NotFound as error:
+            if "operation" in error.data:
+                raise
+            where = f"that is seen from {place or '/'} " if sources.caller.bound else ""
+            gone = "" if sources.caller.bound else " It may have been erased, or its file was changed."
+            unknown = NotFound(f"No memory {where}has an id that begins with {call.id}.{gone}", error.data)
+    having, near = _find_like(sources, call, reached)
+    if not having and not unknown:
+        with sources.store.reading() as connection:
+            if deleted := history.find_deleted(connection, call.id, reached):
+                history.find_row(connection, deleted, reached, tells_gone=True)  # raises what is to be known of it
+    meant = having if unknown else [*having, *near]
+    if not meant:
+        raise unknown or NotFound(
+            f"No memory is like {call.id!r}. It was not kept, or it is gone: `memctl history --kind delete"
+            " --kind job:expire` lists what was deleted, `memctl tiers --turns` what was said last."
+        )
+    first, *others = meant
+    how = "is meant" if first in having else "is the nearest to these words, all of which no memory has"
+    return first, others, [f"{first.id[:8]} {how}: {_shorten(first)}"]
+
+
+def _find_like(sources: Sources, call: WhyNot, reached: frozenset[int] | None) -> tuple[list[Row], list[Row]]:
+    """Return the memories that have each word, in any state, and others that are near."""
+    reach = call.reach if sources.caller.bound else "all"
+    near = Search(query=call.id, limit=_NEAREST, floor=FLOOR, touch=False, namespace=call.namespace, reach=reach)
+    found = {one.record.id: one.record for one in retrieve(sources, near)[0].ranked if one.record}
+    contained, values = build_contained(call.id[:_WORDS_CHARS])
+    order = queries.Order("created", ascending=False, limit=_NEAREST, offset=0)
+    with sources.store.reading() as connection:
+        listed, _ = queries.find_page(connection, (f"{namespaces.condition(reached)} AND {contained}", values), order)
+    words = set(_WORD.findall(call.id.casefold()))
+    turns_too = [row for row in found.values() if words <= set(_WORD.findall(row.content.casefold()))]
+    having = {row.id: row for row in (*turns_too, *listed)}
+    return list(having.values())[:_NEAREST], [row for id, row in found.items() if id not in having]
+
+
+def _shorten(row: Row) -> str:
+    return " ".join(row.content[: 2 * _MEANT_CHARS].split())[:_MEANT_CHARS]
 
 
 def _give_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidate, why: Why) -> None:

@@ -26,6 +26,11 @@ from memoryd.daemon.store.turns import StoredTurn
 ERASE = "erase"  # the kind of an operation that is for good
 FEEDBACK = "feedback"  # of one that changes nothing but votes
 _ADDS = ("add", "add_many")
+_DELETED = (
+    "SELECT h.memory, h.before FROM history h JOIN operations o ON o.number = h.operation"
+    " WHERE o.kind IN ('delete', 'job:expire') AND o.undone_by IS NULL AND h.before IS NOT NULL"
+    " AND h.memory NOT IN (SELECT id FROM memories) ORDER BY h.id DESC LIMIT 1000"
+)
 JOB = "job:"  # begins the kind of an operation that a background job made
 NUMBER = "(SELECT number FROM operations WHERE id = ?)"  # by which other tables refer to an operation
 
@@ -186,6 +191,19 @@ def find_deletions(connection: apsw.Connection, ids: Iterable[str]) -> dict[str,
     )
     found: Any = {id: connection.execute(sql, (id,)).fetchone() for id in ids}
     return {id: last[1] for id, last in found.items() if last and last[0] in ("delete", "redo")}
+
+
+def find_deleted(connection: apsw.Connection, words: str, reached: frozenset[int] | None) -> str | None:
+    """Return the id of what was deleted last and has each of some words, None if nothing that is known does."""
+    wanted = words.casefold().split()
+    entries: Any = connection.execute(_DELETED)
+    for memory, before in entries:
+        row = row_of(decode_image(before))
+        if row and (reached is None or row.namespace in reached):
+            text = row.content.casefold()
+            if all(word in text for word in wanted):
+                return str(memory)
+    return None
 
 
 def find_changes(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, float]:

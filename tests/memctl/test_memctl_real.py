@@ -221,16 +221,3 @@ def test_it_works_from_cron(memctl: Memctl) -> None:
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, cwd="/")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"the nightly job" in done.stdout
-
-
-def test_words_of_a_deleted_memory_lead_to_its_deletion_and_no_guess_is_called_meant(
-    memctl: Memctl, client: Any
-) -> None:
-    gone = client.add("The herons nest on the mast").id
-    client.add("The cranes nest on the roof")
-    client.delete(gone)
-    refused = memctl("why-not", "herons nest on the mast", "where do herons nest").err
-    assert gone[:8] in refused
-    assert "memctl undo" in refused
-    out = memctl("why-not", "the cranes nest on a balcony", "where do cranes nest").out
-    assert "is the nearest to these words, all of which no memory has: The cranes" in out

@@ -37,11 +37,6 @@ def explain_empty(args: Namespace) -> str:
     return f"None of {count_text(number, 'memory')} matches{f'; {place}' if place else ''}."
 
 
-def explain_absent(args: Namespace) -> str:
-    """Return which types, sources or tiers there are, if a filter of a command names only others; else nothing."""
-    return _name_absent(args, _count(args))
-
-
 def _count(args: Namespace) -> Stats:
     """Return what there is, turns that were said last among the types and tiers."""
     stats = send(args, stats_call())

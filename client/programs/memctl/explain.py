@@ -6,13 +6,11 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from typing import get_args
 
-from memoryd.client import Client, calls, methods
-from memoryd.client.confidence import FLOOR, describe_confidence
-from memoryd.client.errors import NotFound
+from memoryd.client import calls, methods
 from memoryd.client.patterns import compile_late
 from memoryd.client.programs.memctl.arguments import Usage, add_filters, add_query, query_of
 from memoryd.client.programs.memctl.commands import Command
-from memoryd.client.programs.memctl.link import client_for, named_namespace, send, show_result
+from memoryd.client.programs.memctl.link import named_namespace, send, show_result
 from memoryd.client.programs.memctl.output import columns, make_printable, paint, show
 from memoryd.client.programs.memctl.table import (
     draw_bar,
@@ -25,13 +23,6 @@ from memoryd.client.programs.memctl.table import (
 )
 from memoryd.client.projects.project import current_namespace
 from memoryd.client.protocol import (
-    CandidateTrace,
-    Explain,
-    Explanation,
-    GetOperation,
-    List,
-    Operations,
-    Page,
     StageTrace,
     Tier,
     Trace,
@@ -43,17 +34,11 @@ from memoryd.client.times import iso
 BAR = 16
 NONE_KEPT = "No search is kept. They are forgotten when the daemon ends and when something is erased or redacted."
 ASKED = ["search", "get_context", "get_unasked"]  # what agents and programs call
-MEANT_CHARS = 160  # of what may be meant
-DELETIONS = ["delete", "job:expire"]
-_DELETIONS, _CHANGES = 100, 1000  # operations and changes of each that are looked at
-_WORD = compile_late(r"\w+")
-_NEAREST = 4  # memories that may be meant by words
 _KEPT = 1000  # more traces than are kept
 _ID = compile_late(r"[0-9a-fA-F]{4,32}")
 NOTE_LINES = 4
 TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
 ORIGINS = ("words", "meaning", "hot", "graph", "L0")
-SURENESS = "sureness"  # the stage that decides what comes up beside a prompt
 MAX_CANDIDATES = 20  # lines; --json has all of them
 
 
@@ -147,31 +132,11 @@ def _candidates_text(trace: Trace) -> str:
     rows = []
     for c in candidates[:MAX_CANDIDATES]:
         numbers = [_format_number(c.similarity), _format_number(c.bm25, 2), _format_number(c.score)]
-        rows.append([c.id[:8], *numbers, _outcome_text(c, trace), c.preview])
+        rows.append([c.id[:8], *numbers, to_one_line(c.outcome), c.preview])
     headers = ["ID", "SIMILARITY", "BM25", "SCORE", "OUTCOME", "CONTENT"]
     text = format_table(headers, rows, right=(1, 2, 3))
     more = len(candidates) - MAX_CANDIDATES
     return f"{text}\n{paint(f'… and {more} more (--json has all)', 'dim')}" if more > 0 else text
-
-
-def _outcome_text(candidate: CandidateTrace, trace: Trace) -> str:
-    """Return why it was lost or left out, or how sure its finding is; what feedback did to its score.
-
-    Of what comes up beside a prompt it is how sure it is that it is about the prompt, which decides there.
-    """
-    rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
-    sureness = {id: one for stage in trace.stages if stage.name == SURENESS for id, one in stage.notes.items()}
-    if candidate.id in trace.left_out:
-        outcome = f"not given: {trace.left_out[candidate.id]}"
-    elif candidate.id in sureness:
-        outcome = f"given, {sureness[candidate.id]['sure']:.0%} sure to be about the prompt"
-    else:
-        if trace.kind in ("search", "explain"):
-            outcome = "found, not shown" if candidate.confidence < FLOOR else "found"
-        else:
-            outcome = "given" if candidate.id in trace.given else "found, not given"
-        outcome += f", {describe_confidence(candidate.confidence)}"
-    return f"{candidate.lost or outcome}{rated}"
 
 
 def _format_number(value: float | None, digits: int = 3) -> str:
@@ -186,47 +151,16 @@ def _declare_missing(parser: ArgumentParser) -> None:
 
 def _explain_missing(args: Namespace) -> None:
     _check_order(args.memory, args.query)
-    if _ID.fullmatch(args.memory):
-        try:
-            _show_why(args, [(args.memory, "")])
-        except NotFound as error:
-            if error.data.keys() - {"id"}:  # it was, or it is elsewhere
-                raise
-            with client_for(args) as client:
-                found, listed = meant_calls(args.memory)
-                near = list_meant(client.call(found), client.call(listed))
-            meant = [one for one in near if has_words(args.memory, one[1])]
-            if not meant:
-                raise
-            _show_why(args, meant)
-    else:
-        _show_why(args, _find_meant(args))
+    call = calls.why_not(args.memory, " ".join(args.query), touch=False, **query_of(args))
+    show_result(args, call, lambda why: why_text(why) + _agents_text(args, why))
 
 
-def _show_why(args: Namespace, meant: list[tuple[str, str]]) -> None:
-    """Show why the first of some memories, given as id and text, is missing; name the others."""
-    (id, text), *others = meant
-    is_meant = (
-        "is meant" if has_words(args.memory, text) else "is the nearest to these words, all of which no memory has"
-    )
-    head = f"{id[:8]} {is_meant}: {to_one_line(text)[:MEANT_CHARS]}\n" if text else ""
-    call = calls.why_not(id, " ".join(args.query), touch=False, **query_of(args))
-    foot = "".join(f"\nOr is {id[:8]} meant? {to_one_line(text)[:MEANT_CHARS]}" for id, text in others)
-    show_result(
-        args,
-        call,
-        lambda why: f"{head}{_why_text(why)}{_absent_text(args, why)}{_agents_text(args, why)}{foot}",
-    )
-
-
-def _absent_text(args: Namespace, why: Why) -> str:
-    """Return which values there are, where a filter left a memory out that names what no memory has."""
-    if why.stage != "filter":
-        return ""
-    from memoryd.client.programs.memctl.empty import explain_absent  # needed seldom
-
-    absent = explain_absent(args)
-    return f"\n{absent}" if absent else ""
+def why_text(why: Why) -> str:
+    """Return what the daemon says of a memory, its figures, and what else may be meant."""
+    said = [paint(to_one_line(line), "green" if why.found else "yellow") for line in why.said]
+    figures = format_fields([(name, to_one_line(value)) for name, value in why.figures.items()])
+    others = [f"Or is {one.id[:8]} meant? {to_one_line(one.text)}" for one in why.others]
+    return "\n".join(filter(None, [*said, figures, *others]))
 
 
 def _agents_text(args: Namespace, why: Why) -> str:
@@ -243,52 +177,6 @@ def _agents_text(args: Namespace, why: Why) -> str:
     return f"\n{paint(make_printable(text), 'dim')}"
 
 
-def has_words(wanted: str, text: str) -> bool:
-    """Return whether a text has each word of another."""
-    return set(_WORD.findall(wanted.casefold())) <= set(_WORD.findall(text.casefold()))
-
-
-def _find_meant(args: Namespace) -> list[tuple[str, str]]:
-    """Return id and text of what the words for a memory mean, the likeliest first; of deleted ones if none has all."""
-    with client_for(args) as client:
-        found, listed = meant_calls(args.memory)
-        page = client.call(listed)
-        meant = ([] if page.memories else _list_deleted(client, args.memory)) or list_meant(client.call(found), page)
-    if not meant:
-        raise NotFound(
-            f"No memory is like {args.memory!r}. It was not kept, or it is gone: `memctl history --kind delete"
-            " --kind job:expire` lists what was deleted, `memctl tiers --turns` what was said last."
-        )
-    return meant
-
-
-def _list_deleted(client: Client, words: str) -> list[tuple[str, str]]:
-    """Return id and text of what was deleted lately and has each word, the latest first."""
-    deleted = dict[str, str]()
-    for one in client.call(Operations(kind=DELETIONS, limit=_DELETIONS, reach="all")).operations:
-        if one.undone_by is None:
-            for change in client.call(GetOperation(operation=one.id, limit=_CHANGES, reach="all")).changes:
-                text = str(change.changed.get("content", ("", ""))[0] or "")
-                if change.action == "deleted" and has_words(words, text):
-                    deleted.setdefault(change.id, text)
-    return list(deleted.items())[:_NEAREST] if _WORD.search(words) else []
-
-
-def meant_calls(words: str) -> tuple[Explain, List]:
-    """Return the calls that find what is meant by some words: what is near to them, and what has each, in any state."""
-    return (
-        Explain(query=words, limit=_NEAREST, floor=FLOOR, touch=False, reach="all"),
-        List(words=words, all_states=True, limit=_NEAREST, reach="all"),
-    )
-
-
-def list_meant(found: Explanation, listed: Page) -> list[tuple[str, str]]:
-    """Return id and text of all that was found by `meant_calls`; first what has each word."""
-    with_words = {one.id for one in listed.memories}
-    texts = {one.id: one.content for one in (*found.hits, *listed.memories)}
-    return sorted(texts.items(), key=lambda pair: pair[0] not in with_words)
-
-
 def _check_order(first: str, others: list[str]) -> None:
     """Raise `Usage` where the query was given before the id, or words for the memory are not in quotes."""
     if _ID.fullmatch(first):
@@ -302,58 +190,6 @@ def _check_order(first: str, others: list[str]) -> None:
         )
     query = shlex.quote(" ".join([first, *others[:-1]]))
     raise Usage(f"the id comes before the query: memctl why-not {others[-1]} {query}")
-
-
-def _why_text(why: Why) -> str:
-    if why.found and why.confidence is not None and why.confidence < FLOOR:
-        because = f"\nPerhaps since {to_one_line(why.reason)}." if why.reason else ""
-        needed = f"{describe_confidence(why.confidence)}, {FLOOR:.0%} are needed"
-        text = f"is found, but not shown: {needed}; `memctl search … --all` shows it."
-        verdict = paint(f"{why.id[:8]} {text}{because}", "yellow")
-    elif why.found:
-        sure = "" if why.confidence is None else f", {describe_confidence(why.confidence)}"
-        verdict = paint(f"{why.id[:8]} is found, at rank {why.rank}{sure}.", "green")
-    elif why.shown_with:
-        verdict = paint(f"{why.id[:8]} is a part of another result: {to_one_line(why.reason)}.", "green")
-    else:
-        verdict = paint(
-            f"{why.id[:8]} is not among the results: {to_one_line(why.reason)} (stage {why.stage}).", "yellow"
-        )
-    rows = [
-        ("similarity", _format_rank(why.similarity, why.similarity_rank)),
-        ("bm25", _format_rank(why.bm25, why.bm25_rank)),
-        ("score", _format_number(why.score) + sum_text(why.parts, why.score)),
-        ("confidence", confidence_text(why)),
-        ("last result", _last_text(why)),
-    ]
-    return f"{verdict}\n{format_fields([(name, to_one_line(value)) for name, value in rows if value])}"
-
-
-def confidence_text(why: Why) -> str:
-    """Return how sure a memory is, or would be within the limit, and what that comes from; empty where not known."""
-    if why.confidence is None or not why.confidence_reason:
-        return ""
-    is_hidden = why.confidence < FLOOR and not why.found
-    needed = f", {FLOOR:.0%} are needed to be shown" if is_hidden else ""
-    return f"{describe_confidence(why.confidence)}{needed}: {why.confidence_reason}"
-
-
-def _last_text(why: Why) -> str:
-    sure = why.last_hit_confidence
-    return _format_number(why.last_hit_score) + ("" if sure is None else f", {describe_confidence(sure)}")
-
-
-def sum_text(parts: dict[str, float], score: float | None) -> str:
-    """Return what a score is made of, as a sum: ` = 0.610 meaning + 0.300 words`; empty where that is not known."""
-    shown = {name: value for name, value in parts.items() if abs(value) >= 0.0005}
-    if not score or not shown:
-        return ""
-    terms = [f" {'-' if value < 0 else '+'} {abs(value):.3f} {name}" for name, value in shown.items()]
-    return " = " + "".join(terms).removeprefix(" + ")
-
-
-def _format_rank(value: float | None, rank: int | None) -> str:
-    return _format_number(value) + (f", rank {rank}" if rank is not None else "")
 
 
 COMMANDS = {

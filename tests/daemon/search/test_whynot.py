@@ -13,6 +13,7 @@ from each import each
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import Feedback, NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.search.outcomes import describe_why, format_figures
 from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store.caller import Caller
 from workbench import Clock, CountingEmbedder, add, add_many, ask, delete, no_model, options_of, running, search
@@ -42,16 +43,85 @@ def test_the_ranks_by_meaning_and_by_words_count_the_turns_of_l0(core: Core) -> 
 
 def test_of_a_memory_out_of_reach_the_owner_is_told_where_it_is(core: Core) -> None:
     id = add(core, "heron one", "her").id
-    with pytest.raises(NotFound, match=f"{id[:8]} is in her, which is not seen from me; the reach `all` sees all"):
-        why(core, id, namespace="me")
+    answer = why(core, id, namespace="me")
+    assert (answer.found, answer.stage, answer.namespace) == (False, "reach", "her")
+    assert answer.reason == "it is in her, which is not seen from me; the reach `all` sees all there is"
+    assert "which is not seen from / with the reach exact;" in why(core, id, reach="exact").reason
     with pytest.raises(
         NotFound, match=r"No memory has an id .* 0000\. It may have been erased, or its file was changed"
     ):
         why(core, "0000")
+    bound = core.sources._replace(caller=Caller("agent", "me"))
     with pytest.raises(NotFound, match=f"No memory that is seen from me has an id that begins with {id}"):
-        why_not(core.sources._replace(caller=Caller("agent", "me")), WhyNot(id=id, query="heron", namespace="me"))
-    with pytest.raises(Invalid):
-        why(core, "%")
+        why_not(bound, WhyNot(id=id, query="heron", namespace="me"))
+    with pytest.raises(NotFound, match="No memory is like 'heron one'"):
+        why_not(bound, WhyNot(id="heron one", query="heron", namespace="me"))
+    with pytest.raises(Invalid, match="give its id, or words of it"):
+        why(core, " ")
+
+
+def test_words_mean_what_has_them_all_in_any_state_else_what_is_nearest(core: Core) -> None:
+    old = add(core, "the cache of herons is Redis").id
+    new = add(core, "the cache of herons is Valkey", supersedes=old, dedup=False).id
+    answer = why(core, "cache is Redis", "which cache?")
+    assert answer.said[0] == f"{old[:8]} is meant: the cache of herons is Redis"
+    assert answer.said[1].startswith(f"{old[:8]} is not among the results: it is superseded by {new}")
+    assert [(one.id, one.text) for one in answer.others] == [(new, "the cache of herons is Valkey")]
+    nearest = why(core, "the cache of herons is Memcached", "which cache?")
+    assert nearest.said[0].startswith(f"{new[:8]} is the nearest to these words, all of which no memory has: ")
+    port = add(core, "staging listens on port 5433").id
+    assert why(core, "5433", "staging").id == port
+    with pytest.raises(NotFound, match=r"No memory is like 'zinc mines in Peru'\. It was not kept, or it is gone"):
+        why(core, "zinc mines in Peru")
+
+
+def test_words_of_what_was_deleted_lead_to_the_operation_that_did_it(core: Core) -> None:
+    id = add(core, "the herons nest on the mast").id
+    add(core, "the cranes nest on the roof")
+    operation = delete(core, id).operation
+    with pytest.raises(NotFound, match=f"{id[:8]} is gone since operation {operation[:8]} .delete."):
+        why(core, "herons nest on the mast")
+
+
+@each(
+    ("fields", "said"),
+    [
+        ({"found": True, "rank": 1}, ["3f9a02c4 is found, at rank 1."]),
+        ({"found": True, "rank": 1, "confidence": 0.62}, ["3f9a02c4 is found, at rank 1, likely (62%)."]),
+        (
+            {"found": True, "rank": 1, "confidence": 0.0191, "reason": "it is far"},
+            [
+                "3f9a02c4 is found, but not shown: unlikely (1.9%), 2% are needed; `memctl search … --all` shows it.",
+                "Perhaps since it is far.",
+            ],
+        ),
+        (
+            {"found": False, "stage": "cut", "reason": "below the limit"},
+            ["3f9a02c4 is not among the results: below the limit (stage cut)."],
+        ),
+        (
+            {"found": False, "shown_with": "a" * 32, "reason": "it is shown as an answer to aaaaaaaa"},
+            ["3f9a02c4 is a part of another result: it is shown as an answer to aaaaaaaa."],
+        ),
+    ],
+)
+def test_what_became_of_it_is_said_in_sentences(fields: dict[str, Any], said: list[str]) -> None:
+    assert describe_why(Why(id="3f9a02c4" * 4, **fields)) == said
+
+
+def test_figures_are_written_out(core: Core) -> None:
+    parts = {"meaning": 0.61, "words": 0.3, "age": -0.02, "cue": 0.0001}
+    known = Why(
+        id="a", found=False, similarity=0.2, similarity_rank=40, score=0.89, parts=parts, confidence=0.01,
+        confidence_reason="meaning 0.10", last_hit_score=0.9, last_hit_confidence=0.4,
+    )  # fmt: skip
+    assert format_figures(known) == {
+        "similarity": "0.200, rank 40",
+        "bm25": "–",
+        "score": "0.890 = 0.610 meaning + 0.300 words - 0.020 age",
+        "confidence": "unlikely (1%), 2% are needed to be shown: meaning 0.10",
+        "last result": "0.900, likely (40%)",
+    }
 
 
 @each(

@@ -23,8 +23,8 @@ def test_why_did_my_agent_not_know_it_in_three_actions(tab: Tab) -> None:
         expect(page.locator(".hit .score").first).to_be_visible()
         person.enter(page.get_by_label("The memory that is missing"), "rotate the signing key every 90 days")
         verdict = page.locator(".verdict")
-        expect(verdict).to_contain_text("Lost at: reach")
-        expect(verdict).to_contain_text("It is in acme/ops, and a search from acme/api does not see that.")
+        expect(verdict).to_contain_text("(stage reach)")
+        expect(verdict).to_contain_text("it is in acme/ops, which is not seen from acme/api")
         assert person.actions == 3
 
     tab.look(steps)
@@ -227,7 +227,7 @@ def test_a_result_opens_beside_the_results_which_are_there_when_it_is_closed(tab
         expect(hits.nth(1)).to_be_focused()
         page.keyboard.press("Enter")
         expect(page.locator(".side .body")).to_contain_text(texts[1].strip()[:40])
-        expect(page.locator(".side .verdict")).to_contain_text("Found:")
+        expect(page.locator(".side .verdict")).to_contain_text("Found, ")
         assert hits.first.is_visible() == (width == 1280)
         page.keyboard.press("Escape")
         expect(hits.nth(1)).to_be_focused()
