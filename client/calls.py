@@ -69,7 +69,7 @@ def add_many_calls(
 
 def search(query: str = "", *, limit: int = 10, **fields: Any) -> protocol.Search:
     """Find memories for `query`, or for a `vector`, or those `like` a memory, the best first. `fields` are filters
-    (type, source, tier, metadata, where, after, before, path_prefix, ids, reach) and the parameters of `Search`
+    (type, source, tier, where, after, before, path_prefix, reach) and the parameters of `Search`
     (offset, mode, floor, deadline_ms …); `options` is a mapping of what `SearchOptions` has (distinct, min_score …)."""
     return build(protocol.Search, query=query, limit=limit, **query_fields(fields))
 
@@ -96,7 +96,8 @@ def trace(id: str | None = None) -> protocol.GetTrace:
 
 def list_(*, limit: int = 20, **fields: Any) -> protocol.List:
     """List memories, the newest first, at most 1,000 at once. `fields` are the filters of `search` and sort, ascending,
-    offset, all_states; without `reach` what is in the namespaces around this one is listed too."""
+    offset, all_states, ids; `.total` of the result counts all that match. Without `reach` what is in the namespaces
+    around this one is listed too."""
     return build(protocol.List, limit=limit, **query_fields(fields))
 
 
@@ -114,9 +115,10 @@ def tag(id: str, *tags: str, **values: Any) -> protocol.Tag:
     return protocol.Tag(id=id, tags=list(tags), values=values)
 
 
-def delete(*ids: str, key: Words | None = None) -> protocol.Delete:
-    """Delete memories by id or unique prefix, or by `key`. `undo` brings them back; what `erase` takes is gone."""
-    return protocol.Delete(ids=list(ids), keys=to_list("key", key))
+def delete(*ids: str, key: Words | None = None, **fields: Any) -> protocol.Delete:
+    """Delete memories by id or unique prefix, or by `key`; or all that the filters of `search` leave, which `dry_run`
+    only counts. `undo` brings them back; what `erase` takes is gone."""
+    return build(protocol.Delete, ids=list(ids), keys=to_list("key", key), **query_fields(fields))
 
 
 def put(
@@ -140,16 +142,6 @@ def put_many(
     """Put and delete many memories by their keys, all or nothing. An entry is a mapping with `key`, `memory` (a mapping
     as well), `below`, `clears`, `searchable` and `ttl_s`; without a memory the key is deleted."""
     return protocol.PutMany(entries=list(convert_each("entries", convert_entry, entries)), allow_secrets=allow_secrets)
-
-
-def delete_where(*, all_states: bool = False, dry_run: bool = False, **fields: Any) -> protocol.DeleteWhere:
-    """Delete all memories that match the filters of `search`, as one operation; `dry_run` only says which these are."""
-    return build(protocol.DeleteWhere, all_states=all_states, dry_run=dry_run, **query_fields(fields))
-
-
-def count(*, all_states: bool = False, **fields: Any) -> protocol.Count:
-    """Count the memories that match the filters of `search`."""
-    return build(protocol.Count, all_states=all_states, **query_fields(fields))
 
 
 def share(*ids: str, to: str | Sequence[str], move: bool = False) -> protocol.Share:
@@ -313,8 +305,6 @@ class Methods(DeclaredMethods):
     put = method(put)
     put_many = method(put_many)
     delete = method(delete)
-    delete_where = method(delete_where)
-    count = method(count)
     share = method(share)
     observe = method(observe)
     seed = method(seed)

@@ -126,7 +126,7 @@ def to_options(options: SearchOptions | Mapping[str, Any]) -> SearchOptions:
 # How filters and options become what the wire has; the others are given as they are.
 _FILTERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("type", "source", "tier", "ids"), to_list),
-    **dict.fromkeys(("metadata", "where"), _to_dict),
+    "where": _to_dict,
     **dict.fromkeys(("after", "before"), lambda _, when: to_moment(when)),
     "options": lambda _, options: to_options(options),
 }

@@ -38,16 +38,10 @@ def revoke_token(name: str) -> protocol.RevokeToken:
 
 
 def namespaces(
-    prefix: str = "",
-    suffix: str = "",
-    depth: int | None = None,
-    limit: int = 100,
-    offset: int = 0,
-    *,
-    reach: Reach | None = None,
+    prefix: str = "", limit: int = 100, offset: int = 0, *, reach: Reach | None = None
 ) -> protocol.Namespaces:
-    """List the namespaces that hold memories. In `prefix` and `suffix`, `*` stands for any one part."""
-    return protocol.Namespaces(prefix=prefix, suffix=suffix, depth=depth, limit=limit, offset=offset, reach=reach)
+    """List the namespaces that hold memories. In `prefix`, `*` stands for any one part."""
+    return protocol.Namespaces(prefix=prefix, limit=limit, offset=offset, reach=reach)
 
 
 def get_unasked(
@@ -90,6 +84,7 @@ def count_tokens(texts: Words, tokenizer: str = "", *, reach: Reach | None = Non
 
 
 def erase(
+    ids: Words = (),
     session: str | None = None,
     matching: str | None = None,
     unsent: Words = (),
@@ -100,16 +95,15 @@ def erase(
     type: Words = (),
     source: Words = (),
     tier: list[Literal["L0", "L1", "L2", "documents"]] = [],
-    metadata: dict[str, Any] = {},
     where: dict[str, Any] = {},
     after: When | None = None,
     before: When | None = None,
     path_prefix: str | None = None,
-    ids: Words = (),
 ) -> protocol.Erase:
     """Erase memories and turns for good: only copies of the database still hold them, and no undo brings them
     back."""
     return protocol.Erase(
+        ids=to_list("ids", ids),
         session=session,
         matching=matching,
         unsent=to_list("unsent", unsent),
@@ -119,12 +113,10 @@ def erase(
         type=to_list("type", type),
         source=to_list("source", source),
         tier=tier,
-        metadata=metadata,
         where=where,
         after=to_moment(after),
         before=to_moment(before),
         path_prefix=path_prefix,
-        ids=to_list("ids", ids),
     )
 
 

@@ -31,7 +31,7 @@ from memoryd.client.integrations.values import build_content, decode, encode
 from memoryd.client.protocol import (
     MAX_ENTRIES,
     MAX_FRAME_BYTES,
-    DeleteWhere,
+    Delete,
     Get,
     Hit,
     KeyedEntry,
@@ -137,8 +137,8 @@ class MemorydStore(BaseStore):
     def sweep_ttl(self) -> int:
         """Delete items that have expired, which nothing finds any more, as the daemon does in time; return how many."""
         where = {"memory.expires_at": {"$lte": datetime.now(UTC).timestamp()}}
-        gone = DeleteWhere(source=[SOURCE], where=where, all_states=True, reach="subtree")
-        self._client.call(DeleteWhere(source=[PART], where=where, all_states=True, reach="subtree"))
+        gone = Delete(source=[SOURCE], where=where, all_states=True, reach="subtree")
+        self._client.call(Delete(source=[PART], where=where, all_states=True, reach="subtree"))
         return self._client.call(gone).count
 
     def _read(self, ops: Sequence[Op], puts: bool) -> list[Result]:

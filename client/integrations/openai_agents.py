@@ -13,7 +13,7 @@ from memoryd.client.errors import NotFound
 from memoryd.client.extras import named_extra
 from memoryd.client.integrations.clients import check_count, choose_client, put_entries
 from memoryd.client.integrations.values import build_content, decode, encode, escape, escape_name
-from memoryd.client.protocol import Delete, DeleteWhere, KeyedEntry, List, Memory, NewMemory
+from memoryd.client.protocol import Delete, KeyedEntry, List, Memory, NewMemory
 from memoryd.client.transport.sync import Client
 
 with named_extra("openai-agents"):
@@ -57,7 +57,7 @@ class MemorydSession(SessionABC):
 
     async def clear_session(self) -> None:
         """Delete all items; `memctl undo` brings them back."""
-        await asyncio.to_thread(self._client.call, DeleteWhere(source=[SOURCE], where=self._where, reach="exact"))
+        await asyncio.to_thread(self._client.call, Delete(source=[SOURCE], where=self._where, reach="exact"))
 
     @property
     def _where(self) -> dict[str, Any]:

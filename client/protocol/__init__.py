@@ -21,7 +21,6 @@ from memoryd.client.protocol.base import DECLARED, Call, R
 if TYPE_CHECKING:
     from memoryd.client.protocol.access import *
     from memoryd.client.protocol.backfill import *
-    from memoryd.client.protocol.chosen import *
     from memoryd.client.protocol.context import *
     from memoryd.client.protocol.dreams import *
     from memoryd.client.protocol.erase import *
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.keyed import *
     from memoryd.client.protocol.links import *
     from memoryd.client.protocol.memories import *
+    from memoryd.client.protocol.namespaces import *
     from memoryd.client.protocol.observing import *
     from memoryd.client.protocol.search import *
     from memoryd.client.protocol.service import *
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # In this order PROTOCOL.md lists the methods.
 _MODULES = tuple(
     f"{__name__}.{module}"
-    for module in "access base chosen context erase events memories feedback jobs history keyed links tiers"
+    for module in "access base namespaces context erase events memories feedback jobs history keyed links tiers"
     " observing search service sessions statistics summaries transfer topics workspaces dreams backfill".split()
 )
 # Where names are looked for first: all that a search needs.

@@ -173,15 +173,14 @@ class Scoped(Call[R], kw_only=True, frozen=True):
 class Filtered(Scoped[R], kw_only=True, frozen=True):
     """A scoped call with the filters that every search and list takes; all given filters must hold.
 
-    A list filter holds when the value is one of the list. `metadata` compares top-level keys for equality (for a list
-    value: contains). `after` and `before` are exclusive and compare `created_at`.
+    A list filter holds when the value is one of the list. `after` and `before` are exclusive and compare `created_at`.
 
-    `where` compares more: an object of names and what they must be. A name is a path into the metadata with dots
+    `where` compares the rest: an object of names and what they must be. A name is a path into the metadata with dots
     between its parts, or `memory.` and a field of memories; one that could be both needs `metadata.` or `memory.`
-    before it. It must be a value (as in `metadata`), or an object of operators that all hold: `$eq`, `$ne`, `$gt`,
-    `$gte`, `$lt`, `$lte`, `$in`, `$exists`. `$and` and `$or` with a list of such objects and `$not` with one join them.
-    Numbers are compared with numbers, texts with texts; `$ne` also holds where there is no such key. What is not
-    understood is refused: `{"score": {"$gte": 4}, "$or": [{"author.team": "api"}, {"memory.pinned": true}]}`.
+    before it. It must be a value (or a list that contains it), or an object of operators that all hold: `$eq`, `$ne`,
+    `$gt`, `$gte`, `$lt`, `$lte`, `$in`, `$exists`. `$and` and `$or` with a list of such objects and `$not` with one
+    join them. Numbers are compared with numbers, texts with texts; `$ne` also holds where there is no such key. What is
+    not understood is refused: `{"score": {"$gte": 4}, "$or": [{"author.team": "api"}, {"memory.pinned": true}]}`.
     """
 
     type: Choice = []
@@ -190,8 +189,6 @@ class Filtered(Scoped[R], kw_only=True, frozen=True):
     """only memories from one of these sources"""
     tier: Annotated[list[Tier], Meta(max_length=1000)] = []
     """only memories in one of these tiers"""
-    metadata: Metadata = {}
-    """only memories whose metadata has these values; at most 64 keys (a list: contains it)"""
     where: Metadata = {}
     """only memories for which these conditions hold; at most 64"""
     after: Seconds | None = None
@@ -200,5 +197,3 @@ class Filtered(Scoped[R], kw_only=True, frozen=True):
     """only memories created before this time"""
     path_prefix: str | None = None
     """only memories that came from a file whose path begins so"""
-    ids: list[str] = []
-    """only memories with one of these ids or unique prefixes"""

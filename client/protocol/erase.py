@@ -72,13 +72,15 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
     With them go their former versions, facts and summaries made of them, shared copies, vectors, the words in full
     text, what other memories hold of them as neighbours (with `matching` also where nothing else mentions it), and
     traces. What was deleted before and is still in the history is erased too, if its id, its session, `matching`, or a
-    namespace with `reach` is given, and no filter by type, source, tier, metadata or path. Parts of files are not:
+    namespace with `reach` is given, and no filter by type, source, tier, path or `where`. Parts of files are not:
     erase them in the file. Copies elsewhere, and texts that an agent has in its own files, are not known here. Names
     stay: those of namespaces, projects, workspaces, tokens and pauses.
 
     Without a filter it is refused, unless `reach` is `exact` or `subtree` of a namespace.
     """
 
+    ids: list[str] = []
+    """only memories and turns with one of these ids or unique prefixes"""
     session: str | None = None
     """only what was said in this session, skipped and waiting turns included: its name, or its first 4 characters or
     more if no other begins so"""

@@ -205,16 +205,22 @@ class Changed(Struct, kw_only=True):
 
 
 class Deleted(Struct, kw_only=True):
-    """Ids of the deleted memories, and the operation that `undo` takes back."""
+    """What was deleted, or would be in a dry run, and the operation that `undo` takes back."""
 
+    count: int
+    """how many memories and turns"""
     ids: list[str]
-    """full ids of what was deleted"""
-    operation: str
-    """its id, for `undo`"""
+    """full ids of what was deleted; by a filter those of the first 1,000, oldest first"""
+    operation: str | None = None
+    """its id, for `undo`; null in a dry run, or where there was nothing to delete"""
     turns: int = 0
-    """how many of them are turns of L0"""
+    """how many of those given by id are turns of L0"""
     derived: list[str] = []
-    """full ids of the summaries and facts that were made of deleted turns and are deleted too"""
+    """full ids of the summaries and facts that were made of turns given by id, and are deleted too"""
+    documents: int = 0
+    """parts of files that the filter leaves too: they stay, since they are changed in their files"""
+    dry_run: bool = False
+    """nothing was deleted"""
 
 
 class Confirmed(Struct, kw_only=True):
@@ -343,8 +349,8 @@ class List(Filtered[Page], kw_only=True, frozen=True):
     """only memories whose text has each of these words, be it within a longer one"""
     all_states: bool = False
     """superseded and expired ones too"""
-    include_vectors: bool = False
-    """each with its vector"""
+    ids: list[str] = []
+    """only memories with one of these ids or unique prefixes"""
 
 
 @rpc("within", grows=True, page=True)
@@ -401,10 +407,22 @@ class Confirm(Scoped[Confirmed], kw_only=True, frozen=True):
 
 
 @rpc("within", page=True)
-class Delete(Scoped[Deleted], kw_only=True, frozen=True):
-    """Delete memories by id or unique prefix, or by key: all or none. `undo` brings them back."""
+class Delete(Filtered[Deleted], kw_only=True, frozen=True):
+    """Delete memories by id or unique prefix, or by key, all or none; or all that a filter leaves, turns in L0 too.
+
+    It is one operation, which `undo` takes back. Ids and a filter cannot be given together, and a call without either
+    is refused.
+
+    With a filter `reach`, left out, is `subtree`: what is shared with the caller stays. All matches are checked before
+    the first is deleted; if the caller may not change one of them, none is. They are deleted in parts, on the `bulk`
+    lane, so that no other write waits long: a crash ends the call between two parts.
+    """
 
     ids: list[str] = []
     """ids or unique prefixes"""
     keys: list[str] = []
     """keys of memories in the namespace itself"""
+    all_states: bool = False
+    """with a filter: superseded and expired ones too"""
+    dry_run: bool = False
+    """with a filter: only return what would be deleted"""

@@ -105,6 +105,8 @@ class Imported(Struct, kw_only=True):
 class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):
     """Read memories with all that is stored of them, also superseded and expired ones, batch by batch."""
 
+    ids: list[str] = []
+    """only memories with one of these ids or unique prefixes"""
     after_id: str = ""
     """only memories with larger ids; empty at first, then `next` of the reply"""
     limit: Limit = 500

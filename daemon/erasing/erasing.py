@@ -131,11 +131,10 @@ def _resolve_session(core: Core, call: Erase) -> str:
 
 def _choose(core: Core, call: Erase) -> _Chosen:
     """Return what matches the call: memories, turns, and deleted memories that only the history has."""
-    metadata = {**call.metadata, "session": call.session} if call.session is not None else call.metadata
-    full_call = msgspec.structs.replace(
-        call, metadata=metadata, reach=call.reach or ("subtree" if call.namespace else "all")
-    )
-    selection = compile_filter(full_call, core.store.namespaces)
+    said = [{"metadata.session": call.session}] if call.session is not None else []
+    where = {"$and": [call.where, *said]} if call.where and said else {**call.where, **dict(*said)}
+    full_call = msgspec.structs.replace(call, where=where, reach=call.reach or ("subtree" if call.namespace else "all"))
+    selection = compile_filter(full_call, core.store.namespaces, call.ids)
     mention = None if call.matching is None else Mention(call.matching)
     if not (selection.condition or mention or is_bounded(call)):
         raise Invalid(f"The filter is empty; {UNBOUNDED}")
@@ -162,7 +161,7 @@ def _choose(core: Core, call: Erase) -> _Chosen:
 
 def _choose_beside(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> Beside:
     """Return what of skipped and waiting turns is meant: nothing where they lack what the filter asks for."""
-    if call.type or call.source or call.tier or call.metadata or call.where or call.ids or call.path_prefix is not None:
+    if call.type or call.source or call.tier or call.where or call.ids or call.path_prefix is not None:
         return Beside()
     return Beside(call.session, mention, reached, call.after, call.before)
 
@@ -172,7 +171,7 @@ def _find_past(
 ) -> list[erasing.Past]:
     """Return what the history has of memories and turns by the ids, session, text and place that a call gives."""
     is_about_past = bool(call.ids) or call.session is not None or mention is not None or is_bounded(call)
-    if not is_about_past or call.metadata or call.where or call.type or call.source or call.tier:
+    if not is_about_past or call.where or call.type or call.source or call.tier:
         return []
     if call.path_prefix is not None:
         return []

@@ -107,11 +107,8 @@ def confirm(core: Core, call: Confirm, caller: Caller = USER) -> "Future[Confirm
     return core.store.write(write)
 
 
-@handles(Delete)
 def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]":
-    """Delete memories, and turns that are still in L0, with what was made of turns: all or none."""
-    if not call.ids and not call.keys:
-        raise Invalid("No ids are given to delete.")
+    """Delete memories by ids and keys, and turns that are still in L0, with what was made of turns: all or none."""
     condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Deleted:
@@ -123,6 +120,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
         delete_found(core, transaction, [*by_id.values(), *made], operation, caller)
         return Deleted(
+            count=len(by_id),
             ids=list(by_id),
             operation=operation,
             turns=sum(row.tier == L0 for row in by_id.values()),

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import DeletedWhere, DeleteWhere
+from memoryd.client.protocol import Delete, Deleted
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.changing import delete as delete_named
 from memoryd.daemon.memories.changing import delete_found
 from memoryd.daemon.memories.parts import cut_short
-from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.registry import Answer, Parts, handles
 from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import history, queries, turns
 from memoryd.daemon.store.caller import USER, Caller
@@ -24,16 +25,25 @@ _PART = 200
 _MAX_IDS = 1000  # of a reply
 
 
-@handles(DeleteWhere)
-def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts[DeletedWhere]":
+@handles(Delete)
+def delete(core: Core, call: Delete, caller: Caller = USER) -> "Answer[Deleted]":
+    """Delete memories by ids and keys, or what a filter leaves."""
+    selection = compile_filter(call, core.store.namespaces)
+    if call.ids or call.keys:
+        if selection.condition or call.dry_run or call.all_states:
+            raise Invalid("Give ids or keys of what to delete, or a filter, not both; `dry_run` goes with a filter.")
+        return delete_named(core, call, caller)
+    if not (selection.condition or is_bounded(call)):
+        raise Invalid(f"Give ids of what to delete, or a filter; {UNBOUNDED}")
+    return _delete_matching(core, call, caller)
+
+
+def _delete_matching(core: Core, call: Delete, caller: Caller) -> "Parts[Deleted]":
     """Delete what a filter leaves, part by part; with `dry_run` only return what that would be."""
-    is_about_all = not is_bounded(call)
     call = call if call.reach else msgspec.structs.replace(call, reach="subtree")
     selection = compile_filter(call, core.store.namespaces)
-    if is_about_all and not selection.condition:
-        raise Invalid(f"The filter is empty; {UNBOUNDED}")
     ids, documents = _choose(core, call, selection, caller)
-    report = DeletedWhere(count=len(ids), ids=ids[:_MAX_IDS], documents=documents, dry_run=call.dry_run)
+    report = Deleted(count=len(ids), ids=ids[:_MAX_IDS], documents=documents, dry_run=call.dry_run)
     if call.dry_run:
         return report
     report.count = 0
@@ -50,7 +60,7 @@ def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts
     return report
 
 
-def _choose(core: Core, call: DeleteWhere, selection: Filter, caller: Caller) -> tuple[list[str], int]:
+def _choose(core: Core, call: Delete, selection: Filter, caller: Caller) -> tuple[list[str], int]:
     """Return the ids of the memories that match the filter, oldest first, and how many chunks of files match."""
     condition, values = selection.full_condition(core.clock(), call.all_states)
     with core.store.reading() as connection:
@@ -63,7 +73,7 @@ def _choose(core: Core, call: DeleteWhere, selection: Filter, caller: Caller) ->
 
 
 def _delete_part(
-    core: Core, call: DeleteWhere, selection: Filter, caller: Caller, ids: Sequence[str], operation: str | None
+    core: Core, call: Delete, selection: Filter, caller: Caller, ids: Sequence[str], operation: str | None
 ) -> tuple[str, int]:
     """Delete those of some memories that the filter still leaves; return the operation and how many they were."""
     condition, values = selection.full_condition(core.clock(), call.all_states)

@@ -56,8 +56,8 @@ def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protoc
         [memory] = show(core, connection, [row], condition)
         for room in list_rooms():
             room.show(connection, row, memory, condition)
-        if call.include_vectors:
-            _give_vectors(core, connection, [memory], [row])
+        if call.include_vectors and core.embedding.active is not None:
+            present.give_vectors(connection, core.embedding.active.model, [memory], [row])
     memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)
     return row, memory
 
@@ -65,7 +65,7 @@ def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protoc
 @handles(protocol.List)
 def list_(core: Core, call: protocol.List) -> protocol.Page:
     """Return one page of the memories that a filter leaves."""
-    selection, now = compile_filter(call, core.store.namespaces), core.clock()
+    selection, now = compile_filter(call, core.store.namespaces, call.ids), core.clock()
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
     condition, values = selection.full_condition(now, call.all_states)
     contained, words = build_contained(call.words)
@@ -74,22 +74,7 @@ def list_(core: Core, call: protocol.List) -> protocol.Page:
         page = rows.fit_reply(page)
         reached = namespaces.condition(selection.reached)
         memories = present.build_memories(connection, core.store.namespaces, page, reached, now)
-        if call.include_vectors:
-            _give_vectors(core, connection, memories, page)
         return protocol.Page(memories=memories, total=total)
-
-
-def _give_vectors(core: Core, connection: Connection, memories: Sequence[protocol.Memory], page: Sequence[Row]) -> None:
-    if core.embedding.active is not None:
-        present.give_vectors(connection, core.embedding.active.model, memories, page)
-
-
-@handles(protocol.Count)
-def count_memories(core: Core, call: protocol.Count) -> protocol.Counted:
-    """Return how many memories a filter leaves."""
-    selection, now = compile_filter(call, core.store.namespaces), core.clock()
-    with core.store.reading() as connection:
-        return protocol.Counted(count=queries.count(connection, *selection.full_condition(now, call.all_states)))
 
 
 @handles(protocol.Namespaces)
@@ -97,15 +82,13 @@ def list_namespaces(core: Core, call: protocol.Namespaces) -> protocol.Namespace
     """Return one page of the namespaces in reach that hold living memories, turns in L0 aside."""
     names = core.store.namespaces
     reached = names.reach(namespaces.check(call.namespace), call.reach)
-    prefix, suffix = (namespaces.check(text).split("/") if text else [] for text in (call.prefix, call.suffix))
+    prefix = namespaces.check(call.prefix).split("/") if call.prefix else []
     counts: dict[str, int] = {}
     with core.store.reading() as connection:
         pairs = queries.count_by_namespace(connection, Filter(reached), core.clock())
     for number, count in pairs:
-        parts = names.name(number).split("/")
-        if _is_beginning(parts, prefix) and _is_beginning(parts[::-1], suffix[::-1]):
-            name = "/".join(parts[: call.depth])
-            counts[name] = counts.get(name, 0) + count
+        if _is_beginning(names.name(number).split("/"), prefix):
+            counts[names.name(number)] = count
     sorted_names = sorted(counts, key=lambda name: name.split("/"))
     page = sorted_names[call.offset : call.offset + call.limit]
     entries = [protocol.NamespaceCount(name=name, memories=counts[name]) for name in page]

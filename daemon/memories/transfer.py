@@ -57,7 +57,7 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped", "erased", 
 @handles(protocol.ExportMemories)
 def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> protocol.Exported:
     """Return the next batch of the memories and turns that a filter leaves, in the order of their ids."""
-    selection = compile_filter(call, core.store.namespaces)
+    selection = compile_filter(call, core.store.namespaces, call.ids)
     reached = namespaces.condition(selection.reached)
     with core.store.reading() as connection:
         said = _select_said(connection, selection, call)

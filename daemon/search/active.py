@@ -105,20 +105,9 @@ def _is_match(selection: Filter, call: Filtered[Any], turn: StoredTurn) -> bool:
         all(fields[name] in values for name, values in selection.words.items())
         and (selection.after is None or turn.created_at > selection.after)
         and (selection.before is None or turn.created_at < selection.before)
-        and (not selection.further or _is_further_match(call, turn))
+        and call.path_prefix is None  # a turn has no path
+        and (not selection.ids or turn.key.startswith(selection.ids))
     )
-
-
-def _is_further_match(call: Filtered[Any], turn: StoredTurn) -> bool:
-    """Apply the filters on paths, ids and metadata; a turn has no path."""
-    if call.path_prefix is not None or (call.ids and not turn.key.startswith(tuple(call.ids))):
-        return False
-    metadata = describe(turn)
-    return all(name in metadata and _is_equal(metadata[name], expected) for name, expected in call.metadata.items())
-
-
-def _is_equal(value: Any, expected: Any) -> bool:
-    return bool(value == expected or (isinstance(value, list) and expected in value))
 
 
 def _read(connection: Connection, turn: StoredTurn) -> Text:

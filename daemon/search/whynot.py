@@ -34,12 +34,10 @@ _NO_FILTERS: dict[str, Any] = {
     "type": [],
     "source": [],
     "tier": [],
-    "metadata": {},
     "where": {},
     "after": None,
     "before": None,
     "path_prefix": None,
-    "ids": [],
 }
 _SHOWN = 200  # characters of a condition
 _ID = re.compile("[0-9a-fA-F]{4,32}")
@@ -264,8 +262,6 @@ def _describe_filter(row: Row, name: str, value: Any) -> str:
             return f"it was created {iso(row.created_at)}, not {name} {iso(value)}"
         case "path_prefix":
             return f"it is from no file below {value}"
-        case "ids":
-            return f"its id begins with none of {', '.join(value)}"
         case _:
             return f"its fields do not meet {msgspec.json.encode(value).decode()[:_SHOWN]} ({name})"
 

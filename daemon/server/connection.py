@@ -17,7 +17,17 @@ from typing import Any, Protocol
 
 from memoryd.client.errors import BadFrame, Busy, Forbidden, MemorydError, Unavailable
 from memoryd.client.linux import Peer, find_peer
-from memoryd.client.protocol import DECLARED, Call, Connected, Progress, Subscribe, Subscribed, method_name
+from memoryd.client.protocol import (
+    DECLARED,
+    Call,
+    Connected,
+    Delete,
+    LaneName,
+    Progress,
+    Subscribe,
+    Subscribed,
+    method_name,
+)
 from memoryd.client.transport.frames import FrameReader
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
@@ -295,7 +305,7 @@ class Connection(asyncio.Protocol):
             return
         work = partial(self._work, call, context, partial(self._hand_over, request_id, call, began))
         try:
-            server.submit(declared.lane, work, self)
+            server.submit(_choose_lane(call), work, self)
         except MemorydError as error:
             self._finish(request_id, call, began, error)
         self._regulate()
@@ -393,3 +403,9 @@ class Connection(asyncio.Protocol):
                 self._transport.write(data)
             except MemoryError:  # a part of it may be sent
                 self.abort()
+
+
+def _choose_lane(call: Call[Any]) -> LaneName:
+    """Return the lane of a call: to delete by a filter may take long."""
+    is_by_filter = isinstance(call, Delete) and not (call.ids or call.keys)
+    return "bulk" if is_by_filter else DECLARED[type(call)].lane

@@ -1,15 +1,14 @@
 """What a filter means, in one place: an SQL condition on the alias `m`, used by list, full text and vector search."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
-from memoryd.client.errors import Invalid
-from memoryd.client.protocol import MAX_CONDITIONS, Filtered
+from memoryd.client.protocol import Filtered
 from memoryd.daemon.store import namespaces, rows, where
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import SUPERSEDED, UNEXPIRED
@@ -23,7 +22,7 @@ class Filter(NamedTuple):
     """`reached` namespaces (None = all) and an SQL condition on the fields with its values.
 
     `words`, `after` and `before` say the same as far as RAM can answer it; `further` if the condition asks more.
-    `where` is the part of the condition that the call's `where` is, for turns in L0.
+    `where` is the part of the condition that the call's `where` is, and `ids` are prefixes of ids, for turns in L0.
     """
 
     reached: frozenset[int] | None = None
@@ -34,6 +33,7 @@ class Filter(NamedTuple):
     before: float | None = None
     further: bool = False
     where: Condition | None = None
+    ids: tuple[str, ...] = ()
 
     def full_condition(self, now: float, all_states: bool = False) -> tuple[str, tuple[Any, ...]]:
         """Return the whole condition: namespaces, fields and, unless `all_states`, only what is alive at `now`."""
@@ -78,8 +78,8 @@ def is_bounded(call: Filtered[Any]) -> bool:
     return bool(call.namespace) and call.reach in ("exact", "subtree")
 
 
-def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable) -> Filter:
-    """Return the filter of a call; raise `Invalid` for a namespace or value that makes no sense."""
+def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable, ids: Sequence[str] = ()) -> Filter:
+    """Return the filter of a call, and of prefixes of ids; raise `Invalid` for what makes no sense."""
     reached = names.reach(namespaces.check(call.namespace), call.reach)
     parts: list[str] = []
     values: list[Any] = []
@@ -88,15 +88,10 @@ def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable) -> Fil
     for column, texts in words.items():
         parts.append(f"m.{column} IN ({', '.join('?' * len(texts))})")
         values += texts
-    if len(call.metadata) > MAX_CONDITIONS:
-        raise Invalid(f"The filter has {len(call.metadata)} metadata keys; the limit is {MAX_CONDITIONS}.")
     metadata_condition = where.compile_where(call.where)
-    for condition, compared in (
-        *(where.build_equality(*item) for item in call.metadata.items()),
-        *([metadata_condition] if metadata_condition else ()),
-    ):
-        parts.append(condition)
-        values += compared
+    if metadata_condition:
+        parts.append(metadata_condition[0])
+        values += metadata_condition[1]
     if call.after is not None:
         parts.append("+m.created_at > ?")
         values.append(call.after)
@@ -106,12 +101,11 @@ def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable) -> Fil
     if call.path_prefix is not None:
         parts.append("m.path >= ? AND m.path < ?")
         values += [call.path_prefix, call.path_prefix + "\U0010ffff"]
-    if call.ids:
-        for prefix in call.ids:
+    if ids:
+        for prefix in ids:
             rows.check_prefix(prefix)
         parts.append(_IDS)
-        values.append(msgspec.json.encode(call.ids).decode())
-    further = bool(call.metadata or call.ids or call.path_prefix is not None or metadata_condition)
-    return Filter(
-        reached, " AND ".join(parts), tuple(values), words, call.after, call.before, further, metadata_condition
-    )
+        values.append(msgspec.json.encode(ids).decode())
+    further = bool(ids or call.path_prefix is not None or metadata_condition)
+    limits = call.after, call.before, further, metadata_condition, tuple(ids)
+    return Filter(reached, " AND ".join(parts), tuple(values), words, *limits)

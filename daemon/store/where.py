@@ -61,13 +61,6 @@ def select_matching(connection: apsw.Connection, condition: Condition, objects: 
     return {id for (id,) in ids}
 
 
-def build_equality(key: str, value: Any) -> Condition:
-    """Return the condition that a top-level key of the metadata equals a value, or is a list that contains it."""
-    if not _KEY.match(key):
-        raise Invalid(f"{key!r} cannot be a metadata key in a filter.")
-    return _build_equality(f'$."{key}"', value)
-
-
 class _Budget:
     """Counts the conditions of one filter: SQLite takes about a thousand."""
 

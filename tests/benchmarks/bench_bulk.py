@@ -88,8 +88,8 @@ def _works(daemon: Daemon, part: int) -> Iterator[tuple[str, Work]]:
         yield f"job {job}", partial(_run, job=job)
     yield "topics and nodes of the graph", lambda client: _repeat(lambda: _read_graph(client))
     chosen = {"namespace": _SMALL, "reach": "exact", "type": ["lesson"]}
-    where = protocol.DeleteWhere(**chosen)
-    yield "delete_where of a namespace", lambda client: done.append(client.call(where).operation)
+    where = protocol.Delete(**chosen)
+    yield "delete of a namespace", lambda client: done.append(client.call(where).operation)
     yield "undo of the deletions", lambda client: client.undo(done.pop())
     yield "erase of a memory", lambda client: client.erase(ids=[client.list(limit=1).memories[0].id])
 
@@ -144,7 +144,7 @@ def _import(client: Client, part: int) -> None:
 
 def _report(client: Client) -> None:
     client.call(protocol.Tiers(reach="all"))
-    client.call(protocol.Count(reach="all"))
+    client.call(protocol.List(reach="all", limit=1))
     client.call(protocol.Namespaces(reach="all"))
     client.list(limit=100)
 

@@ -107,8 +107,7 @@ def test_search_finds_by_words_and_takes_filters(memory: Any) -> None:
     for filters in (
         {"type": "decision"},
         {"type": ["decision", "x"]},
-        {"metadata": {"project": "api"}},
-        {"ids": [kept]},
+        {"where": {"project": "api"}},
     ):
         assert [hit.id for hit in memory.search("cache", **filters)] == [kept]
     assert len(memory.search("cache", limit=1)) == 1
@@ -446,7 +445,7 @@ def test_a_parameter_that_there_is_not_is_told_with_the_nearest_or_all() -> None
 
 def test_a_limit_of_time_may_be_given_in_words_to_every_method_that_has_one() -> None:
     midnight = datetime.combine(datetime.now().date(), datetime.min.time()).astimezone().timestamp()
-    for build in (calls.search, calls.count, methods.erase, methods.operations):
+    for build in (calls.search, calls.list_, methods.erase, methods.operations):
         assert build(after="today").after == midnight, build
 
 

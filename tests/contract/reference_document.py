@@ -24,11 +24,11 @@ _ENTRIES = re.compile(r"(?<=<!-- methods -->\n).*(?=<!-- end of methods -->)", r
 # The methods by task; the last section has those that none of the others names.
 SECTIONS = {
     "Remember": "add add_many put put_many update tag confirm share",
-    "Find": "search context get list count related explain why_not trace traces",
+    "Find": "search context get list related explain why_not trace traces",
     "Conversations": "observe end_session reset_session complete_task get_log get_around turns skipped listen seed "
     "summarize count_tokens get_unasked list_given measure_usefulness",
     "Pauses": "get_observing pause_observing resume_observing",
-    "Change": "delete delete_where forget erase history operations operation undo feedback links dismiss_link "
+    "Change": "delete forget erase history operations operation undo feedback links dismiss_link "
     "list_changes settle_change",
     "Events": "subscribe",
     "Namespaces and access": "namespaces move_namespace add_token list_tokens revoke_token",
@@ -40,6 +40,7 @@ SECTIONS = {
 }
 # Values whose fields are explained: those that programs write themselves or read most often.
 VALUES = (
+    protocol.SearchOptions,
     protocol.NewTurn,
     protocol.KeyedEntry,
     protocol.Memory,
@@ -58,6 +59,7 @@ NOT_FOR_PROGRAMS = {"hello", "authenticate", "confine", "backfill"}  # of transp
 # Arguments that are no field of the call, or mean more than the field does.
 _ARGUMENTS = {
     "id": "id or unique prefix",
+    "ids": "ids or unique prefixes",
     "key": "a key or several, of memories in the namespace itself",
     "lines": "`start_line` and `end_line`: a part of the memory by its lines",
     "messages": "mappings with `role` and `content`, as chat APIs have them",
@@ -234,10 +236,10 @@ def written_by_contract() -> set[str]:
 
 def _describe_parameters(name: str, call: type[protocol.Call[Any]]) -> Iterator[str]:
     parameters = _list_parameters(name)
-    filters = set(protocol.Filtered.__struct_fields__) - {"ids"} if issubclass(call, protocol.Filtered) else set()
+    filters = set(protocol.Filtered.__struct_fields__) if issubclass(call, protocol.Filtered) else set()
     meanings = _read_meanings(name, call)
     for parameter in parameters:
-        if parameter == "reach" or parameter in filters or (parameter == "ids" and name == "erase"):
+        if parameter == "reach" or parameter in filters:
             continue
         if parameter == "fields":
             yield from _describe_fields(name, call, set(parameters), meanings)

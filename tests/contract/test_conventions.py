@@ -84,7 +84,12 @@ def test_every_method_has_a_result_type_with_a_docstring_that_its_handler_return
     assert result.__doc__, f"write a docstring for {result.__name__} in client/protocol/: it is what PROTOCOL.md says"
     returned = inspect.get_annotations(HANDLERS[call])["return"]
     name = result.__name__
-    assert str(getattr(returned, "__name__", returned)) in (name, f"Future[{name}]", f"Parts[{name}]")
+    assert str(getattr(returned, "__name__", returned)) in (
+        name,
+        f"Future[{name}]",
+        f"Parts[{name}]",
+        f"Answer[{name}]",
+    )
 
 
 def test_a_method_that_reads_adds_nothing_to_the_database() -> None:

@@ -97,7 +97,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "an offset of -1": ({"method": "list", "offset": -1}, "invalid"),
     "a deadline of 0": ({"method": "search", "query": "x", "deadline_ms": 0}, "invalid"),
     "more types than a filter takes": ({"method": "list", "type": ["x"] * 1001}, "invalid"),
-    "more metadata than a filter takes": ({"method": "list", "metadata": {str(n): n for n in range(101)}}, "invalid"),
+    "more conditions than a filter takes": ({"method": "list", "where": {str(n): n for n in range(101)}}, "invalid"),
     "an unknown reach": ({"method": "list", "reach": "everything"}, "invalid"),
     "an unknown tier": ({"method": "list", "tier": ["L9"]}, "invalid"),
     "an unknown order": ({"method": "list", "sort": "colour"}, "invalid"),
@@ -200,15 +200,15 @@ def test_metadata_that_json_cannot_hold_is_refused(client: Client, wire: Wire, m
 @each("method", ["search", "list"])
 def test_a_filter_on_what_metadata_cannot_hold_is_refused(wire: Wire, method: str, name: str) -> None:
     query = {"query": "x"} if method == "search" else {}
-    _is_refused(wire.ask({"method": method, **query, "metadata": METADATA[name]}, 5), 5, "invalid")
+    _is_refused(wire.ask({"method": method, **query, "where": {"key": {"$eq": METADATA[name]}}}, 5), 5, "invalid")
 
 
 @pytest.mark.usefixtures("unchanged")
 def test_a_filter_with_all_that_it_takes_is_answered(wire: Wire) -> None:
     many = [f"type {number}" for number in range(1000)]
     metadata = {f"key {number}": number for number in range(10)}
-    wanted = {"type": many, "source": many, "tier": ["L1"] * 1000, "metadata": metadata, "ids": ["abcd"] * 10_000}
-    assert wire.ask({"method": "list", **wanted}, 5)[:2] == [0, 5]
+    wanted = {"type": many, "source": many, "tier": ["L1"] * 1000, "where": metadata}
+    assert wire.ask({"method": "list", **wanted, "ids": ["abcd"] * 10_000}, 5)[:2] == [0, 5]
     assert wire.ask({"method": "search", "query": "x", **wanted}, 6)[:2] == [0, 6]
 
 

@@ -82,7 +82,7 @@ def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memc
         "       We use Valkey, not Redis",
     ]
     assert "model is not ready" in found.err
-    assert "model is not ready" in memctl("related", "3f9a").err
+    assert "model is not ready" in memctl("search", "--like", "3f9a").err
     assert memctl("search", "cache", "--json").json[0]["id"] == ID
     fake.replies[protocol.Search] = protocol.Hits(hits=[])
     fake.replies[protocol.GetStats] = counted()
@@ -104,7 +104,7 @@ def test_what_a_search_sees_follows_namespace_and_reach(memctl: Memctl, fake: Fa
     assert seen[3:] == [("env", "visible"), ("", "all"), ("", "visible")]
 
 
-@pytest.mark.parametrize("words", [("search", "cache"), ("related", "3f9a")])
+@pytest.mark.parametrize("words", [("search", "cache"), ("search", "--like", "3f9a")])
 def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
     memctl: Memctl, fake: FakeDaemon, words: tuple[str, ...]
 ) -> None:
@@ -131,16 +131,14 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
     memctl(
         *("search", "x", "--type", "fact", "--type", "lesson", "--source", "manual", "--tier", "L1"),
         *(
-            "--metadata",
+            "--where",
             "a=1",
-            "--metadata",
-            '{"b": [2]}',
             "--after",
             "2026-03-31",
             "--before",
             "2026-04-01T00:00+02:00",
         ),
-        *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--set", "fusion=rrf"),
+        *("--path-prefix", "docs/", "--limit", "3", "--set", "fusion=rrf"),
         *("--set", "profile=swarm", "--set", "half_life_days=90", "--set", "mmr_lambda=0.5", "--set", "graph=false"),
         *("--set", "vector_weight=0.5", "--set", "min_score=0.1", "--set", "min_similarity=-0.5"),
         *("--set", "distinct=false", "--set", "include_vectors=true"),
@@ -152,11 +150,10 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
             type=["fact", "lesson"],
             source=["manual"],
             tier=["L1"],
-            metadata={"a": 1, "b": [2]},
+            where={"a": {"$eq": 1}},
             after=1774915200.0,
             before=1774994400.0,
             path_prefix="docs/",
-            ids=["abcd"],
             limit=3,
             options=protocol.SearchOptions(
                 fusion="rrf",
@@ -315,12 +312,11 @@ def test_what_a_memory_disagrees_with_is_told_in_its_words(memctl: Memctl, fake:
 def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {
         protocol.List: protocol.Page(memories=[MEMORY], total=7),
-        protocol.Count: protocol.Counted(count=7),
         protocol.GetStats: counted(turns=2),
         protocol.Get: MEMORY,
         protocol.Update: protocol.Changed(memory=MEMORY, operation="4" * 32),
         protocol.Tag: protocol.Changed(memory=MEMORY, operation="5" * 32),
-        protocol.Delete: protocol.Deleted(ids=[ID], operation="6" * 32),
+        protocol.Delete: protocol.Deleted(count=1, ids=[ID], operation="6" * 32),
     }
     beside = "2 turns said last beside them: `memctl tiers --turns`\n"
     assert f"We use Valkey, not Redis\n1 of 7 memories\n{beside}" in memctl("list").out
@@ -332,7 +328,7 @@ def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
     assert memctl("tag", "3f9a", "word", "port=6379").code == 0
     assert fake.calls[-1] == protocol.Tag(id="3f9a", tags=["word"], values={"port": 6379}, reach="all")
     assert "`memctl undo 66666666`" in memctl("delete", "3f9a", "b" * 32).out
-    assert memctl("delete", "3f9a", "--json").json == {"ids": [ID], "operation": "6" * 32, "turns": 0, "derived": []}
+    assert memctl("delete", "3f9a", "--json").json["ids"] == [ID]
 
 
 def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -531,8 +527,8 @@ def test_an_answer_is_printed_with_its_question(memctl: Memctl, fake: FakeDaemon
 def test_a_filter_that_leaves_nothing_is_explained(
     memctl: Memctl, fake: FakeDaemon, words: tuple[str, ...], sentence: str
 ) -> None:
-    fake.replies[protocol.List] = protocol.Page(memories=[], total=0)
-    fake.replies[protocol.Count] = protocol.Counted(count=2)  # of all states, too
+    totals = iter([0, 2, 2])  # of the filters, of all states, of no filter
+    fake.replies[protocol.List] = lambda: protocol.Page(memories=[], total=next(totals))
     fake.replies[protocol.Search] = protocol.Hits(hits=[])
     fake.replies[protocol.GetStats] = counted(
         memories=3, by_type={"decision": 1, "fact": 2}, by_source={"manual": 3}, by_tier={"L1": 3}
@@ -543,7 +539,6 @@ def test_a_filter_that_leaves_nothing_is_explained(
 
 def test_a_list_of_nothing_says_what_to_do(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {protocol.List: protocol.Page(memories=[], total=0), protocol.GetStats: counted()}
-    fake.replies[protocol.Count] = protocol.Counted(count=0)
     assert memctl("list").out == "No memories yet; `memctl add TEXT` keeps the first.\n"
     assert "`memctl namespaces` shows where there are some" in memctl("list", "--namespace", "acme").out
     assert memctl("list", "--namespace", "acme", "--reach", "exact").out.startswith("No memories are in acme; ")

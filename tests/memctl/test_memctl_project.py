@@ -109,7 +109,7 @@ def test_a_full_l0_takes_no_more_than_it_holds(client: Client, daemon: Any, memc
     assert memctl("project", "rename", "two", "one", "--join", "--json").json["turns"] == 15
     with Client("one", socket=client.socket_path, autostart=False) as inside:
         assert inside.turns(reach="exact").total == 20
-        assert inside.count(reach="exact", type=["turn"]).count == 10
+        assert inside.list(reach="exact", type=["turn"]).total == 10
     assert daemon.core.store.find_problems() == []
 
 

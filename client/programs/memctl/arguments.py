@@ -257,10 +257,7 @@ def add_filters(
     add_reach(near or parser, reach)
     add = parser.add_argument_group("filters (all must hold; repeat one to give several values)").add_argument
     add("--type", action="append", metavar="T", help="what it is: fact, decision, lesson …")
-    add("--tier", action="append", choices=get_args(Tier), help="the tier that holds it")
-    add("--metadata", action="append", type=parse_metadata, metavar="M", help="KEY=VALUE or a JSON object")
     add("--where", action="append", type=parse_where, metavar="W", help="KEY=VALUE, KEY>=4 …, or a JSON object")
-    add("--id", action="append", dest="ids", metavar="ID", help="only these memories")
     return add
 
 
@@ -281,6 +278,7 @@ def add_all_filters(parser: argparse.ArgumentParser, near: argparse._ActionsCont
     add = add_filters(parser, near)
     add_origin(add)
     add("--on", type=parse_span, metavar="TIME", help="created within it: yesterday, 'last Tuesday', October …")
+    add("--tier", action="append", choices=get_args(Tier), help="the tier that holds it")
     add("--path-prefix", metavar="PATH", help="from files below this path")
 
 
@@ -306,13 +304,11 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     fields = {
         "type": args.type or [],
         "source": given.get("source") or [],
-        "tier": args.tier or [],
-        "metadata": merge(args.metadata),
+        "tier": given.get("tier") or [],
         "where": join(args.where),
         "after": after,
         "before": before,
         "path_prefix": given.get("path_prefix"),
-        "ids": args.ids or [],
     }
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 

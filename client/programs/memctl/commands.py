@@ -47,7 +47,6 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "links": CommandRow("links", "which memories contradict each other; dismiss such a link"),
         "changes": CommandRow("changes", "saved memories that something later seems to change; say what holds"),
         "namespaces": CommandRow("share", "which namespaces hold memories, and how many"),
-        "related": CommandRow("search", "memories whose meaning is near that of one memory"),
         "share": CommandRow("share", "copy or move memories to another namespace, mostly one around theirs"),
     },
     "Understanding a search": {

@@ -8,7 +8,7 @@ from memoryd.client.programs.memctl.arguments import filters_of
 from memoryd.client.programs.memctl.link import client_for, named_namespace, send
 from memoryd.client.programs.memctl.output import make_printable
 from memoryd.client.programs.memctl.table import count_text
-from memoryd.client.protocol import Count, GetStats, Stats
+from memoryd.client.protocol import GetStats, List, Stats
 
 _SHOWN = 12  # values of a filter that are named
 _ELSEWHERE = "`memctl namespaces` shows where there are some"
@@ -17,7 +17,7 @@ _ELSEWHERE = "`memctl namespaces` shows where there are some"
 def explain_empty(args: Namespace) -> str:
     """Return why nothing matches the filters of a command, in one sentence."""
     stats = _count(args)
-    if stats.turns and (not stats.memories or args.tier == ["L0"]):
+    if stats.turns and (not stats.memories or getattr(args, "tier", None) == ["L0"]):
         return "What was said last is not a memory yet; `memctl tiers --turns` shows it."
     if not stats.memories:
         there = make_printable(named_namespace(args) or "")
@@ -33,7 +33,7 @@ def explain_empty(args: Namespace) -> str:
         return 'No memory has a word of it; words like "the" are not looked for.'
     place, number = explain_place(args), stats.memories
     if not getattr(args, "all_states", False):
-        number = send(args, Count()).count
+        number = send(args, List(limit=1)).total
     return f"None of {count_text(number, 'memory')} matches{f'; {place}' if place else ''}."
 
 

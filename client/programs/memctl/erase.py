@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from memoryd.client.programs.memctl.arguments import Usage, add_filters, add_origin, filters_of, parse_date
+from memoryd.client.programs.memctl.arguments import Usage, add_filters, add_origin, filters_of
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.confirming import confirm
 from memoryd.client.programs.memctl.link import client_for, named_namespace, send
@@ -38,7 +38,6 @@ _PLACES = {
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="ID", help="ids or their first digits, deleted ones too")
     parser.add_argument("--session", metavar="S", help="what was said in this session; its first 4 characters will do")
-    parser.add_argument("--since", type=parse_date, metavar="DATE", help="what was created after this date")
     parser.add_argument(
         "--matching",
         metavar="TEXT",
@@ -54,7 +53,7 @@ def _declare(parser: ArgumentParser) -> None:
 def _erase(args: Namespace) -> int:
     fields = _read_fields(args)
     if not fields and not (named_namespace(args) and args.reach in ("exact", "subtree")):
-        raise Usage("say what is to be erased: ids, --matching, --session, --since … (see `memctl erase --help`).")
+        raise Usage("say what is to be erased: ids, --matching, --session, --after … (see `memctl erase --help`).")
     preview = send(args, Erase(dry_run=True, unsent=_list_unsent_sessions(args.session), **fields))
     unsent = _erase_unsent(args, fields, preview, dry_run=True)
     places = _find_places(args, preview.derived)
@@ -86,10 +85,9 @@ def _read_fields(args: Namespace) -> dict[str, Any]:
         args.matching = read_content(args.matching)
     fields = filters_of(args)
     options = {
-        "ids": [*args.targets, *fields.get("ids", [])],
+        "ids": args.targets,
         "session": args.session,
         "matching": args.matching,
-        "after": args.since,
     }
     return fields | {name: value for name, value in options.items() if value not in (None, [])}
 

@@ -262,7 +262,8 @@ def _page_text(args: Namespace, page: protocol.Page) -> str:
         return f"There are no more than {count_text(page.total, 'memory')}."
     more = ""
     if not args.all_states:
-        count = send(args, protocol.Count(all_states=True, **arguments.filters_of(args))).count - page.total
+        every = calls.list_(limit=1, all_states=True, **arguments.filters_of(args))
+        count = send(args, every).total - page.total
         more = f"{count:,} more, superseded or expired, with --all-states" if count > 0 else ""
     if not page.memories:
         return ". ".join(filter(None, [explain_empty(args).rstrip("."), more])) + "."
@@ -400,9 +401,9 @@ def _delete(args: Namespace) -> None:
 
 
 def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
-    report = send(args, protocol.DeleteWhere(dry_run=args.dry_run, **filters))
+    report = send(args, protocol.Delete(dry_run=args.dry_run, **filters))
     if args.json or not args.dry_run or not report.ids:
-        show(args, report, lambda: _deleted_text(report.count, report.operation, report.documents))
+        show(args, report, lambda: _deleted_text(report))
         return
     page = send(
         args, calls.list_(ids=report.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree")
@@ -412,19 +413,20 @@ def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
 
 def _deleted_ids_text(args: Namespace, report: protocol.Deleted) -> str:
     what = count_kept(len(report.ids) - report.turns, report.turns)
-    lines = [f"Deleted {what}; {undo_text(report.operation)} brings back what was deleted."]
+    lines = [f"Deleted {what}; {undo_text(report.operation or '')} brings back what was deleted."]
     if report.derived:
-        done = send(args, methods.operation(report.operation, _MOST_CHANGES)).changes
+        done = send(args, methods.operation(report.operation or "", _MOST_CHANGES)).changes
         made = [(one.id, str(one.changed.get("content", ("",))[0])) for one in done if one.id in report.derived]
         lines += ["With it went what was made of it:", *map("  {}".format, list_texts(made, len(report.derived)))]
     return "\n".join(lines)
 
 
-def _deleted_text(count: int, operation: str | None, documents: int = 0) -> str:
-    note = f"\n{count_text(documents, 'part')} of files stay; edit the files." if documents else ""
-    if operation is None:
+def _deleted_text(report: protocol.Deleted) -> str:
+    note = f"\n{count_text(report.documents, 'part')} of files stay; edit the files." if report.documents else ""
+    if report.operation is None:
         return f"No memory is deleted: the filters leave none.{note}"
-    return f"Deleted {count_text(count, 'memory')}; {undo_text(operation)} brings back what was deleted.{note}"
+    what = f"Deleted {count_text(report.count, 'memory')}"
+    return f"{what}; {undo_text(report.operation)} brings back what was deleted.{note}"
 
 
 # feedback ------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from memoryd.client.calls import search as search_call
 from memoryd.client.confidence import FLOOR, UNLIKELY, word_of
 from memoryd.client.inert import say_later
-from memoryd.client.programs.memctl.arguments import add_all_filters, add_id, add_query, parse_share, query_of
+from memoryd.client.programs.memctl.arguments import Usage, add_all_filters, add_query, parse_share, query_of
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import send
 from memoryd.client.programs.memctl.output import columns, paint, say_degraded, show
@@ -30,11 +30,8 @@ LINES = 3  # of content shown for each hit
 
 
 def _declare(parser: ArgumentParser) -> None:
-    parser.add_argument("query", nargs="+", metavar="QUERY", help="what to look for, in plain words")
-    _declare_results(parser)
-
-
-def _declare_results(parser: ArgumentParser) -> None:
+    parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
+    parser.add_argument("--like", default="", metavar="ID", help="look for what is near this memory instead")
     parser.add_argument("--all", action="store_true", help=f"show unlikely ones too, of less confidence than {FLOOR}")
     group = add_query(parser)
     group.add_argument("--floor", type=parse_share, metavar="X", help="leave out results of less confidence, 0 to 1")
@@ -43,19 +40,10 @@ def _declare_results(parser: ArgumentParser) -> None:
 
 def _search(args: Namespace) -> None:
     query = " ".join(args.query)
-    hits = send(args, search_call(query, **query_of(args)))
+    if not (args.query or args.like):
+        raise Usage("give a QUERY, or --like ID for what is near a memory (see `memctl search --help`).")
+    hits = send(args, search_call(query, like=args.like, **query_of(args)))
     show(args, hits.hits, lambda: _text(args, hits, query))
-    say_degraded(hits.degraded)
-
-
-def _declare_related(parser: ArgumentParser) -> None:
-    add_id(parser)
-    _declare_results(parser)
-
-
-def _find_related(args: Namespace) -> None:
-    hits = send(args, search_call(like=args.id, **query_of(args)))
-    show(args, hits.hits, lambda: _text(args, hits, ""))
     say_degraded(hits.degraded)
 
 
@@ -133,11 +121,7 @@ COMMANDS = {
         _search,
         '  memctl search "which cache do we use"\n'
         "  memctl search deployment rules --type decision --limit 3 --after 2026-01-01\n"
-        '  memctl search "cache" --namespace acme/api --json',
-    ),
-    "related": Command(
-        _declare_related,
-        _find_related,
-        "  memctl related 3f9a\n  memctl related 3f9a --limit 3 --set min_similarity=0.5 --json",
+        '  memctl search "cache" --namespace acme/api --json\n'
+        "  memctl search --like 3f9a --limit 3",
     ),
 }

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import share as share_call
-from memoryd.client.programs.memctl.arguments import accept_whole, add_reach, parse_limit, parse_offset
+from memoryd.client.programs.memctl.arguments import add_reach, parse_limit
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.empty import count_turns
 from memoryd.client.programs.memctl.link import send, show_result
@@ -40,24 +40,17 @@ def _declare_namespaces(parser: ArgumentParser) -> None:
     parser.add_argument(
         "prefix", nargs="?", default="", metavar="PREFIX", help="only those that begin with these parts; * is any one"
     )
-    parser.add_argument(
-        "--depth", type=accept_whole(1, 16), metavar="N", help="cut names to N parts, and count all below with them"
-    )
     parser.add_argument("--limit", type=parse_limit, default=100, metavar="N", help="how many (default: 100)")
-    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
     add_reach(parser)
 
 
 def _list_namespaces(args: Namespace) -> None:
-    names = ("prefix", "depth", "limit", "offset")
-    page = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
+    page = send(args, Namespaces(prefix=args.prefix, limit=args.limit))
     rows = [[make_printable(one.name) or "/", f"{one.memories:,}"] for one in page.namespaces]
     show(args, page.namespaces, lambda: _namespaces_text(args, rows, page.total))
 
 
 def _namespaces_text(args: Namespace, rows: list[list[str]], total: int) -> str:
-    if not rows and total:
-        return f"There are no more than {count_text(total, 'namespace')}."
     if not rows:
         which = f"that begins with {make_printable(args.prefix)} " if args.prefix else ""
         return f"No namespace {which}holds a memory."
@@ -70,7 +63,7 @@ COMMANDS = {
     "namespaces": Command(
         _declare_namespaces,
         _list_namespaces,
-        "  memctl namespaces\n  memctl namespaces 'acme/*' --depth 2 --json",
+        "  memctl namespaces\n  memctl namespaces 'acme/*' --json",
     ),
     "share": Command(
         _declare_share,

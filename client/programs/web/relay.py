@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.errors import Forbidden, Invalid, MemorydError, UnknownMethod
-from memoryd.client.protocol import DECLARED, METHODS, Call, Erase, Event, RunJob, Update, method_name
+from memoryd.client.protocol import DECLARED, METHODS, Call, Delete, Erase, Event, RunJob, Update, method_name
 from memoryd.client.transport.aio import AsyncClient
 
 ALLOWED = tuple(method for method in METHODS if DECLARED[method].page)
@@ -47,6 +47,8 @@ def read_call(body: bytes) -> Call[Any]:
         raise Forbidden("The page stores no credentials.")
     if isinstance(call, Erase) and (len(call.ids) != 1 or call.session is not None):
         raise Forbidden("The page erases one memory at a time; `memctl erase` takes filters.")
+    if isinstance(call, Delete) and not call.ids:
+        raise Forbidden("The page deletes memories by their ids; `memctl delete` takes filters.")
     return call
 
 

@@ -164,8 +164,8 @@ def test_a_turn_keeps_who_said_it_and_its_files_in_l0_and_beyond(core: Core) -> 
     [row] = memories(core)
     assert row.metadata == '{"files":["src/a b.py","/etc/hosts"],"role":"user","speaker":"Farid"}'
     wait_until(lambda: core.embedding.count_pending() == 0)
-    assert found(core, "anything", metadata={"speaker": "Farid"}) == [FACTS[0]]
-    assert found(core, "anything", metadata={"files": "/etc/hosts"}) == [FACTS[0]]
+    assert found(core, "anything", where={"speaker": "Farid"}) == [FACTS[0]]
+    assert found(core, "anything", where={"files": "/etc/hosts"}) == [FACTS[0]]
 
 
 def test_neighbours_are_of_the_same_session_before_and_after(core: Core) -> None:

@@ -119,7 +119,7 @@ def test_tags_are_a_list_without_repeats_and_can_be_filtered_and_found(core: Cor
     }
     assert tag(core, id, "water", "grey").metadata["tags"] == ["bird", "water", "grey"]
     assert found(core, "grey") == ["Herons fish"]
-    assert ask(core, List(metadata={"tags": "grey"})).total == 1
+    assert ask(core, List(where={"tags": "grey"})).total == 1
     assert search(core, "herons fish")[0].similarity == pytest.approx(1.0, abs=1e-5)  # tags move no vector
 
 
@@ -140,7 +140,7 @@ def test_a_delete_is_all_or_none(core: Core) -> None:
         delete(core, ids[0], "0" * 32)
     with pytest.raises(Invalid):
         delete(core, ids[0], "%")
-    with pytest.raises(Invalid, match="No ids"):
+    with pytest.raises(Invalid, match="Give ids of what to delete"):
         delete(core)
     assert ask(core, List()).total == 3
     assert delete(core, ids[0][:12], ids[0], ids[2]).ids == [ids[0], ids[2]]

@@ -4,20 +4,21 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client.errors import Forbidden, Invalid, StorageFailed
-from memoryd.client.protocol import Count, DeletedWhere, DeleteWhere, List, NewMemory, NewTurn, Observe
+from memoryd.client.protocol import Delete, Deleted, List, NewMemory, NewTurn, Observe
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import deleting
 from memoryd.daemon.store.caller import USER, Caller
 from workbench import add, add_many, ask, search, undo
 
 
-def delete_where(core: Core, caller: Caller = USER, **fields: Any) -> DeletedWhere:
-    return ask(core, DeleteWhere(**fields), caller=caller)
+def delete_by(core: Core, caller: Caller = USER, **fields: Any) -> Deleted:
+    return ask(core, Delete(**fields), caller=caller)
 
 
 def count(core: Core, **fields: Any) -> int:
-    return ask(core, Count(**fields)).count
+    return ask(core, List(**fields)).total
 
 
 def fill(core: Core, count: int) -> Core:
@@ -39,7 +40,7 @@ def few(core: Core) -> Core:
 @pytest.mark.slow
 def test_what_a_filter_leaves_is_deleted_in_parts_and_one_undo_brings_it_back(filled: Core) -> None:
     before = list(ask(filled, List(limit=1000)))
-    done = delete_where(filled, where={"n": {"$gte": 10}})
+    done = delete_by(filled, where={"n": {"$gte": 10}})
     assert (done.count, done.documents, done.dry_run) == (440, 0, False)
     assert count(filled) == 10
     found = search(filled, "herons", limit=50, touch=False)
@@ -50,7 +51,7 @@ def test_what_a_filter_leaves_is_deleted_in_parts_and_one_undo_brings_it_back(fi
 
 
 def test_a_dry_run_names_what_it_would_delete_and_deletes_nothing(few: Core) -> None:
-    dry = delete_where(few, where={"n": {"$in": [3, 1]}}, dry_run=True)
+    dry = delete_by(few, where={"n": {"$in": [3, 1]}}, dry_run=True)
     listed = list(ask(few, List(ids=dry.ids)))
     assert (dry.count, dry.operation, dry.dry_run) == (2, None, True)
     assert {memory.metadata["n"] for memory in listed} == {1, 3}
@@ -58,13 +59,13 @@ def test_a_dry_run_names_what_it_would_delete_and_deletes_nothing(few: Core) -> 
 
 
 def test_a_filter_that_leaves_nothing_makes_no_operation(core: Core) -> None:
-    done = delete_where(core, where={"n": 1})
+    done = delete_by(core, where={"n": 1})
     assert (done.count, done.ids, done.operation) == (0, [], None)
 
 
 def test_a_delete_without_any_filter_is_refused(few: Core) -> None:
-    with pytest.raises(Invalid, match="The filter is empty"):
-        delete_where(few, namespace="", reach="all")
+    with pytest.raises(Invalid, match="Give ids of what to delete, or a filter"):
+        delete_by(few, namespace="", reach="all")
     assert count(few) == 12
 
 
@@ -72,8 +73,8 @@ def test_turns_in_l0_are_deleted_too_and_come_back(core: Core) -> None:
     turns = [NewTurn(role="user", content=text) for text in ("The heron is blue", "The stork is white")]
     ask(core, Observe(turns=turns, session="s1"))
     add(core, "About storks", metadata={"session": "s1", "role": "note"})
-    dry = delete_where(core, where={"session": "s1", "role": {"$ne": "note"}}, dry_run=True)
-    done = delete_where(core, where={"session": "s1"})
+    dry = delete_by(core, where={"session": "s1", "role": {"$ne": "note"}}, dry_run=True)
+    done = delete_by(core, where={"session": "s1"})
     assert (dry.count, done.count) == (2, 3)
     assert not search(core, "heron stork").hits
     undo(core, done.operation)
@@ -83,9 +84,9 @@ def test_turns_in_l0_are_deleted_too_and_come_back(core: Core) -> None:
 def test_reach_is_the_namespace_and_what_is_in_it_unless_it_is_given(core: Core) -> None:
     for place in ("acme", "acme/api", "acme/api/alpha"):
         add(core, f"A note of {place}", place, metadata={"old": True})
-    assert delete_where(core, namespace="acme/api", where={"old": True}, dry_run=True).count == 2
-    assert delete_where(core, namespace="acme/api", where={"old": True}, reach="visible", dry_run=True).count == 2
-    assert delete_where(core, namespace="acme/api", where={"old": True}, reach="exact").count == 1
+    assert delete_by(core, namespace="acme/api", where={"old": True}, dry_run=True).count == 2
+    assert delete_by(core, namespace="acme/api", where={"old": True}, reach="visible", dry_run=True).count == 2
+    assert delete_by(core, namespace="acme/api", where={"old": True}, reach="exact").count == 1
 
 
 def test_an_agent_deletes_what_is_its_own_or_nothing(core: Core) -> None:
@@ -93,9 +94,9 @@ def test_an_agent_deletes_what_is_its_own_or_nothing(core: Core) -> None:
         add(core, f"A note of {place}", place, metadata={"old": True})
     agent = Caller("agent", "acme/api")
     with pytest.raises(Forbidden):
-        delete_where(core, agent, namespace="acme/api", where={"old": True}, reach="visible")
+        delete_by(core, agent, namespace="acme/api", where={"old": True}, reach="visible")
     assert count(core) == 2
-    assert delete_where(core, agent, namespace="acme/api", where={"old": True}).count == 1
+    assert delete_by(core, agent, namespace="acme/api", where={"old": True}).count == 1
 
 
 @pytest.mark.slow
@@ -110,7 +111,7 @@ def test_an_error_in_the_middle_says_how_much_is_deleted(filled: Core, monkeypat
 
     monkeypatch.setattr(deleting, "delete_found", fail_later)
     with pytest.raises(StorageFailed, match="first 200 of 450 are deleted") as caught:
-        delete_where(filled, where={"n": {"$gte": 0}})
+        delete_by(filled, where={"n": {"$gte": 0}})
     assert caught.value.data["deleted"] == 200
     undo(filled, caught.value.data["operations"][0])
     assert count(filled) == 450
@@ -125,8 +126,16 @@ def test_a_place_that_is_named_outright_is_a_filter(few: Core) -> None:
     for place in ("acme", "acme/api"):
         add_many(few, [NewMemory(content=f"storks of {place}")], namespace=place)
     for empty in ({"namespace": "acme"}, {"namespace": "acme", "reach": "visible"}, {"reach": "subtree"}):
-        with pytest.raises(Invalid, match="The filter is empty"):
-            delete_where(few, **empty)
-    assert delete_where(few, namespace="acme", reach="exact").count == 1
-    assert delete_where(few, namespace="acme", reach="subtree").count == 1
+        with pytest.raises(Invalid, match="Give ids of what to delete, or a filter"):
+            delete_by(few, **empty)
+    assert delete_by(few, namespace="acme", reach="exact").count == 1
+    assert delete_by(few, namespace="acme", reach="subtree").count == 1
+    assert count(few) == 12
+
+
+@each("more", [{"type": ["fact"]}, {"where": {"n": 1}}, {"dry_run": True}, {"all_states": True}])
+def test_ids_and_a_filter_are_not_given_together(few: Core, more: dict[str, Any]) -> None:
+    id = ask(few, List(limit=1)).memories[0].id
+    with pytest.raises(Invalid, match="not both"):
+        delete_by(few, ids=[id], **more)
     assert count(few) == 12

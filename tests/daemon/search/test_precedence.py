@@ -87,9 +87,9 @@ def test_where_filters_leave_out_the_answer_the_question_is_a_hit_and_names_it(c
     asked, told = talk(core, ASKED, TOLD, session="s").ids
     for place in ("L0", "stored"):
         settle(core, place)
-        [hit] = search(core, ASKED, metadata={"role": "user"})
+        [hit] = search(core, ASKED, where={"role": "user"})
         assert (hit.id, named(hit)) == (asked, [("answer", told, True)])
-        [hit] = search(core, ASKED, metadata={"role": "assistant"})
+        [hit] = search(core, ASKED, where={"role": "assistant"})
         assert (hit.id, named(hit)) == (told, [("question", asked, True)])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from each import each
-from memoryd.client.protocol import Get, GetContext, Hit, List, NewTurn, Observe, WhyNot
+from memoryd.client.protocol import ExportMemories, Get, GetContext, Hit, List, NewTurn, Observe, WhyNot
 from memoryd.daemon.context import preparing
 from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
@@ -153,11 +153,10 @@ def weir(core: Core) -> Core:
         ({"tier": ["L1", "L2"]}, False),
         ({"type": ["turn"], "source": ["conversation"]}, True),
         ({"type": ["fact"]}, False),
-        ({"metadata": {"k": "v"}}, False),
-        ({"metadata": {"role": "user"}}, True),
-        ({"metadata": {"role": ["user"]}}, False),
-        ({"metadata": {"speaker": None}}, False),
-        ({"ids": ["ffffffff"]}, False),
+        ({"where": {"k": "v"}}, False),
+        ({"where": {"role": "user"}}, True),
+        ({"where": {"role": {"$eq": ["user"]}}}, False),
+        ({"where": {"speaker": None}}, False),
         ({"path_prefix": "a"}, False),
         ({"after": 1e9}, True),
         ({"before": 1e9}, False),
@@ -194,8 +193,8 @@ def test_all_of_l0_is_searched_by_words_by_meaning_and_by_what_is_known_of_a_tur
     [id] = ask(core, Observe(turns=[turn], namespace="b")).ids
     assert found(core, "farid", namespace="b")[0] == "we saw it again"
     for metadata in ({"speaker": "Farid"}, {"files": "birds.md"}):
-        assert found(core, "saw", metadata=metadata) == ["we saw it again"]
-    assert found(core, "saw", ids=[id[:8]]) == ["we saw it again"]
+        assert found(core, "saw", where=metadata) == ["we saw it again"]
+    assert [one.id for one in ask(core, ExportMemories(ids=[id[:8]]))] == [id]
     assert found(core, "zebra") == []
     observe(core, [f"{'nothing but reeds and rain. ' * 200}At the end a zebra came."], "long")
     assert found(core, "zebra", namespace="long")[0].endswith("At the end a zebra came.")

@@ -93,10 +93,8 @@ def _queries(call: type[Call[Any]], **fields: Any) -> Probe:
 
 
 FILTERS: list[dict[str, Any]] = [
-    {"ids": SECRET_IDS},
-    {"ids": ["abcd", "beef"]},
     {"source": ["numbat"]},
-    {"metadata": {"zyzzyva": "quokka"}},
+    {"where": {"zyzzyva": "quokka"}},
     {"type": ["fact"]},
     {"tier": ["L1"]},
 ]

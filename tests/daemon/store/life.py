@@ -9,7 +9,6 @@ from past import ACTIVE, KEPT, Done, Entry, Images, Past, State, has_key_twice, 
 from memoryd.client.errors import Conflict, MemorydError
 from memoryd.client.protocol import (
     Consolidate,
-    Count,
     Erase,
     Get,
     GetOperation,
@@ -91,8 +90,6 @@ class Life:
             page = ask(self._core, List(namespace=place, reach="exact", limit=100))
             assert page.total == len(inside)
             assert {memory.id for memory in page.memories} <= inside
-            counted = ask(self._core, Count(namespace=place, reach="exact"))
-            assert counted.count == len(inside)
         texts = {self.state[id].content for id in alive}
         for id in self._dice.sample(sorted(self.state), min(2, len(self.state))):
             entry = self.state[id]

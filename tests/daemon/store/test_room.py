@@ -18,7 +18,7 @@ from memoryd.daemon.store.store import Store
 from workbench import CountingEmbedder, Daemon, add, delete, running, search, undo, wait_until
 
 # What goes on at the limit. A new call stands here, or it is declared with `grows=True`.
-REMOVES = {"delete", "delete_where", "erase", "forget"}
+REMOVES = {"delete", "erase", "forget"}
 REMOVES |= {"put_many", "remove_workspace", "reset_session", "revoke_token", "undo"}
 TAKES_NO_ROOM = {
     "add_token",
@@ -227,18 +227,18 @@ def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_at_once(sma
 
 @pytest.mark.slow
 @pytest.mark.parametrize("small_disk", ["10m", "14m", "20m"], indirect=True)
-@pytest.mark.parametrize("first", ["delete", "delete_where", "erase", "forget", "undo"])
+@pytest.mark.parametrize("first", ["delete", "delete by filter", "erase", "forget", "undo"])
 def test_on_a_small_full_disk_each_call_that_removes_makes_room(small_disk: Path, folder: Path, first: str) -> None:
     with running(small_disk, CountingEmbedder()) as core:
         kept: list[Any] = []
         with pytest.raises(StorageFailed, match="The disk is full"):
             repeat(lambda number: kept.append(add(core, f"{number} heron {'-' * 2000}", dedup=False)), 10_000)
-        last = kept[-1]
+        last, text = kept[-1], f"{len(kept) - 1} heron {'-' * 2000}"
         daemon = Daemon(core, Config(), folder / "s")
         with daemon.client() as client:
             {
                 "delete": lambda: client.delete(last.id),
-                "delete_where": lambda: client.delete_where(ids=[last.id]),
+                "delete by filter": lambda: client.delete(where={"memory.content": text}),
                 "erase": lambda: client.erase(ids=[last.id]),
                 "forget": lambda: client.forget(last.id),
                 "undo": lambda: client.undo(last.operation),

@@ -70,7 +70,7 @@ def test_the_options_of_every_command_are_completed(words: Any, name: str) -> No
         (("doctor", "dis"), ["disk"]),
         (("doctor", "disk", "Fil"), ["Files"]),
         (("completion", ""), ["bash", "zsh", "fish"]),
-        (("explain", "--session", ""), []),
+        (("explain", "--where", ""), []),
     ],
 )
 def test_values_are_completed(words: Any, typed: tuple[str, ...], expected: list[str]) -> None:

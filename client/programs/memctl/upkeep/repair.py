@@ -150,7 +150,7 @@ def _reset_namespace(args: Namespace) -> None:
     undo = " and ".join(f"memctl undo {operation[:8]}" for operation in operations)
     text = f"Deleted {count_text(len(ids), 'memory')} of {namespace}; `{paint(undo, 'cyan')}` takes it back.{copied}"
     text += f"\nFor good: `{paint(f'memctl erase --namespace {namespace} --reach subtree --copies', 'cyan')}`."
-    return show(args, Deleted(ids=ids, operation=operations[-1]), lambda: text)
+    return show(args, Deleted(count=len(ids), ids=ids, operation=operations[-1]), lambda: text)
 
 
 def _list_ids(client: Client) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _delete(client: Client, ids: list[str]) -> list[str]:
         for part in split_evenly(ids, _PER_CALL):
             if there := [id for id in part if id not in gone]:
                 deleted = client.call(Delete(ids=there, reach="subtree"))
-                operations.append(deleted.operation)
+                operations.append(deleted.operation or "")
                 gone.update(deleted.derived)
             bar.update(bar.done + len(part))
     return operations
