@@ -212,8 +212,6 @@ def list_views():
     text = (root / "client/programs/web/static/app.js").read_text()
     table = re.search(r"const VIEWS = \[(.*?)\];", text, re.DOTALL)[1]
     yield from re.findall(r'\["([a-z]+)"', table)
-    reports = import_module("memoryd.client.programs.web.reports.table")
-    yield from (f"report {name}" for name in sorted(reports.REPORTS))
 
 
 SECTIONS = {

@@ -77,24 +77,6 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
-def list_stems(content: str) -> dict[str, str]:
-    """Return the stems of the words of a content that say what it is about, each with the word as it is written."""
-    words = (match[0] for match in _WORD.finditer(content[:MAX_CHARS]))
-    stems: dict[str, str] = {}
-    for word in words:
-        if len(word) > 3 and not word.isdecimal() and word.lower() not in COMMON:
-            stems.setdefault(stem(word), word)
-    return stems
-
-
-def list_words(content: str, query: str) -> list[str]:
-    """Return the words of a content that a query marks, each once, as they are written there first."""
-    words: dict[str, str] = {}
-    for mark in _find_marks(content[:MAX_CHARS], query_of(query)):
-        words.setdefault(mark.what, content[mark.start : mark.end])
-    return list(words.values())
-
-
 def make_snippet(content: str, query: str, size: int, lines: int, paint: Callable[[str], str]) -> list[str]:
     """Return the best part of a content in at most `lines` lines of `size` columns, the words of the query painted."""
     words = query_of(query)

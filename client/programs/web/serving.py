@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -20,16 +19,14 @@ from memoryd.client.programs.loopback.serving import bind_port, serve_app
 from memoryd.client.programs.memctl.link import client_for, named_namespace, own_token
 from memoryd.client.programs.memctl.output import say, say_json
 from memoryd.client.programs.web import relay
+from memoryd.client.programs.web.findings import read_findings
 from memoryd.client.programs.web.guard import GUARDS, PRIVATE, Opening
-from memoryd.client.programs.web.reports.health import read_findings
-from memoryd.client.programs.web.reports.table import REPORTS
 from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 
 STATIC = Path(__file__).with_name("static")
 KEPT_S = 2  # a connection without a request; it is less than the limit for one, so that one has time to come
-_LONG = ("never", "plan")  # reports that look at all there is
-_LONG_S = 600.0  # a job that a person runs
+_LONG_S = 600.0  # a job that a person runs, or its plan
 
 
 class PageServer:
@@ -46,10 +43,9 @@ class PageServer:
             Route("/open", self._open, methods=["POST"]),
             Route("/api/call", self._call, methods=["POST"]),
             Route("/api/events", self._follow),
-            *(Route(f"/api/{name}", self._report) for name in REPORTS),
             Route("/api/doctor", self._check_health),
             Route("/api/{name}", self._refuse_unknown),
-            Mount("/static", StaticFiles(directory=STATIC, packages=[("memoryd.client.programs.topics", "static")])),
+            Mount("/static", StaticFiles(directory=STATIC)),
         ]
 
     async def _show_page(self, request: Request) -> Response:
@@ -65,19 +61,11 @@ class PageServer:
     async def _follow(self, request: Request) -> Response:
         return _Events(relay.follow_events(self._clients.quick), self._streams)
 
-    async def _report(self, request: Request) -> Response:
-        return await _make_reply(self._read_report(request))
-
-    async def _read_report(self, request: Request) -> bytes:
-        name = request.url.path.removeprefix("/api/")
-        client = self._clients.patient if name in _LONG else self._clients.quick
-        return msgspec.json.encode(await REPORTS[name](client, request.query_params))
-
     async def _check_health(self, request: Request) -> Response:
         return await _make_reply(read_findings(self._args))
 
     async def _refuse_unknown(self, request: Request) -> Response:
-        return _refuse("There is no such report.", 404)
+        return _refuse("There is no such address.", 404)
 
 
 class _Events(StreamingResponse):

@@ -7,7 +7,6 @@
 | each guard is tested | `test_each_guard_has_an_attack` |
 | policy, no-store, nosniff, no-referrer, no cookie | `test_every_answer_is_sealed` |
 | memories are inert | `test_page.py`: hostile memories in every view; `test_web_files.py`: nothing makes markup |
-| reports are inert | `test_reports.py`: known parts whatever memories hold |
 | a new method is placed before it can be called | `test_a_method_is_declared_with_whether_the_page_may_…` |
 | what is refused never reaches the daemon | `test_what_is_not_allowed_does_not_reach_the_daemon` |
 | no credentials, one memory erased at a time | `test_a_wrong_call_gets_one_sentence` |

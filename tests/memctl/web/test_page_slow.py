@@ -367,28 +367,3 @@ def test_all_are_selected_at_once_and_a_range_with_shift(tab: Tab) -> None:
         expect(bar).to_contain_text("30 selected")
 
     tab.look(steps)
-
-
-def test_a_button_of_a_report_calls_and_can_be_undone(tab: Tab) -> None:
-    from playwright.sync_api import expect
-
-    act = ["act", "Delete the second", "Deleted 1 memory", "delete", {"ids": ["a1"]}, ""]
-    sent: list[Any] = []
-
-    def answer(route: Any) -> None:
-        call = route.request.post_data_json
-        if call["method"] != "delete":
-            return route.continue_()
-        sent.append(call)
-        return route.fulfill(json={"result": {"operation": "7" * 32}})
-
-    def steps(page: Any) -> None:
-        page.route("**/api/health?*", lambda route: route.fulfill(json={"result": ["div.hit", act]}))
-        page.route("**/api/call", answer)
-        show(page, "health")
-        page.get_by_role("button", name="Delete the second").click()
-        expect(page.locator(".toast")).to_contain_text("Deleted 1 memory")
-        expect(page.locator(".toast").get_by_role("button", name="Undo")).to_be_visible()
-
-    tab.look(steps)
-    assert sent == [{"method": "delete", "ids": ["a1"]}]

@@ -118,8 +118,3 @@ def test_the_process_loads_neither_the_sdk_of_mcp_nor_what_the_daemon_needs() ->
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"[]\n"
-
-
-@each("module", ["topics.page", "web.workspaces"])
-def test_what_other_folders_bring_to_the_page_can_be_imported_first(module: str) -> None:
-    subprocess.run([sys.executable, "-c", f"import memoryd.client.programs.{module}"], check=True)

@@ -6,15 +6,11 @@ from os.path import normpath
 
 from vendored import FOLDER, digest
 
-from imports import CHECKOUT
-
 STATIC = FOLDER.parent
-FOLDERS = [STATIC, CHECKOUT / "client" / "programs" / "topics" / "static"]
 # By its address below `/static`.
 OWN = {
-    str(path.relative_to(folder)): path
-    for folder in FOLDERS
-    for path in sorted(folder.rglob("*"))
+    str(path.relative_to(STATIC)): path
+    for path in sorted(STATIC.rglob("*"))
     if path.suffix in (".js", ".css", ".html") and FOLDER not in path.parents
 }
 
@@ -41,7 +37,8 @@ def test_every_module_of_the_page_is_reached_from_its_beginning() -> None:
     listed = re.findall(r'^  \["(\w+)", "\w+", ', OWN["app.js"].read_text(), re.M)
     views = {f"views/{name}.js" for name in listed}
     assert views == {address for address in OWN if address.startswith("views/")}
-    reached = {"app.js", *views}
-    for address in list(reached):
-        reached |= imports(address)
+    reached, left = set[str](), {"app.js", *views}
+    while left:
+        reached |= left
+        left = set[str]().union(*map(imports, left)) - reached
     assert {address for address in OWN if address.endswith(".js")} <= reached

@@ -8,6 +8,7 @@ export function on(name, act) {
   const acts = (listeners[name] ||= new Set()).add(act);
   return () => acts.delete(act);
 }
+
 export function emit(name, value) {
   for (const act of listeners[name] || []) act(value);
 }
@@ -24,6 +25,7 @@ function keep(token) {
   sessionStorage.setItem("token", token);
   emit("signed", Boolean(token));
 }
+
 export async function signIn() {
   const code = new URLSearchParams(location.hash.slice(1)).get("open");
   if (code) {
@@ -39,17 +41,25 @@ export async function signIn() {
 
 async function send(path, body) {
   const headers = { authorization: `Bearer ${state.token}`, "content-type": "application/json" };
-  const answer = await fetch(path, body ? { headers, method: "POST", body: JSON.stringify(body) } : { headers }).catch(() => { throw new Error(ENDED); });
+  const answer = await fetch(path, body ? { headers, method: "POST", body: JSON.stringify(body) } : { headers }).catch(
+    () => {
+      throw new Error(ENDED);
+    },
+  );
   if (answer.status === 401) keep("");
   return answer;
 }
+
 async function read(answer) {
-  const { result, error, ...refusal } = await answer.json().catch(() => ({ message: `The page's process answered with ${answer.status}.` }));
+  const { result, error, ...refusal } = await answer
+    .json()
+    .catch(() => ({ message: `The page's process answered with ${answer.status}.` }));
   if (!answer.ok || error) throw Object.assign(new Error(), refusal, error);
   return result;
 }
+
 export const call = async (method, fields) => read(await send("/api/call", { method, ...fields }));
-export const report = async (name) => read(await send(`/api/${name}`));
+export const readFindings = async () => read(await send("/api/doctor")); // what doctor says
 
 // Events. One tab leads: it holds the lock and the stream, and passes on what comes.
 let following = false;
@@ -67,11 +77,12 @@ export async function follow() {
   });
   following = false;
 }
+
 async function stream() {
   const answer = await send("/api/events");
   if (!answer.ok) throw new Error(answer.status);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ""; ; ) {
+  for (let rest = ""; ;) {
     const { value, done } = await reader.read();
     if (done) throw new Error("ended");
     const parts = (rest + value).split("\n\n");
@@ -82,14 +93,18 @@ async function stream() {
     }
   }
 }
+
 function share(name, value) {
   tabs.postMessage({ name, value });
   receive(name, value);
 }
+
 function receive(name, value) {
   if (name === "event") return emit("event", value);
   // A stream that opens again, be it another tab's, has missed what happened meanwhile.
-  const online = name === "open", turned = online !== state.online, missed = online && (state.opened || turned);
+  const online = name === "open";
+  const turned = online !== state.online;
+  const missed = online && (state.opened || turned);
   Object.assign(state, { online, opened: state.opened || online, notice: value.message });
   if (turned) emit("online");
   if (missed) emit("changed");
@@ -103,25 +118,35 @@ function note(text, back) {
   emit("toast", { text, undo: back && (() => undo(entry)) });
   emit("changed");
 }
+
 export function undo(entry = done.at(-1)) {
   if (!entry) return say("Nothing was done here that could be undone.");
   if (done.includes(entry)) done.splice(done.indexOf(entry), 1);
   return entry.back(`Undone: ${entry.text}`);
 }
+
 export const own = new Set(); // operations that this tab began: their events are no news to it
 export function noteAll(text, operations) {
   for (const operation of operations) own.add(operation);
   note(text, operations.length ? (said) => undoAll([...operations].reverse(), said) : null);
 }
+
 // Operations are undone, the latest first. One is refused while what changed the same later is in effect, so those are
 // tried again; what cannot be undone is named.
 export async function undoAll(operations, text) {
-  const undone = [], refused = new Set();
-  for (let left = operations, before = Infinity; left.length < before; ) {
+  const undone = [];
+  const refused = new Set();
+  for (let left = operations, before = Infinity; left.length < before;) {
     const again = [];
     refused.clear();
     for (const operation of left) {
-      await call("undo", { operation }).then((answer) => undone.push(answer.operation), (error) => { refused.add(error.message); again.push(operation); });
+      await call("undo", { operation }).then(
+        (answer) => undone.push(answer.operation),
+        (error) => {
+          refused.add(error.message);
+          again.push(operation);
+        },
+      );
     }
     [left, before] = [again, left.length];
   }
@@ -129,6 +154,7 @@ export async function undoAll(operations, text) {
   else emit("changed");
   [...refused].slice(0, 2).forEach(fail);
 }
+
 export const say = (text) => emit("toast", { text });
 export const fail = (error) => emit("toast", { text: error.message || error, bad: true });
 // A call of a person: the answer, or nothing when it failed. What it did can be undone, by its operation or by `back`.
@@ -138,5 +164,7 @@ export async function run(text, method, fields, back) {
     if (back) note(text, back);
     else noteAll(text, method === "erase" ? [] : [answer.operation].filter(Boolean)); // which nothing brings back
     return answer;
-  } catch (error) { fail(error); }
+  } catch (error) {
+    fail(error);
+  }
 }
