@@ -37,7 +37,7 @@ class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The socket's side."""
 
-    max_connections: Annotated[PositiveInt, "open connections; one more is told that the daemon is busy"] = 512
+    max_connections: Annotated[PositiveInt, "open connections; one more is refused as busy"] = 512
 
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """What agents are told though they did not ask, at a session's start and beside a prompt."""
+    """What agents are shown automatically, at a session's start and beside a prompt."""
 
     start_tokens: Annotated[NonNegativeInt, "tokens at a session's start at most; 0: nothing"] = 1500
     prompt_lines: Annotated[NonNegativeInt, "lines beside a prompt at most; 0: none"] = 3
@@ -160,12 +160,12 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ObserveConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is taken note of."""
+    """What is recorded."""
 
-    never: Annotated[list[str], "folders (from `/` or `~`) and namespaces in which no turn is ever taken note of"] = []
+    never: Annotated[list[str], "folders (from `/` or `~`) and namespaces in which no turn is ever recorded"] = []
     only: Annotated[
         list[str],
-        "folders (from `/` or `~`) and namespaces; turns of all other places are not taken note of; []: no limit",
+        "folders (from `/` or `~`) and namespaces; turns of all other places are not recorded; []: no limit",
     ] = []
 
 
@@ -185,7 +185,7 @@ class PrivacyConfig(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["redact", "refuse", "allow"],
         "likely credentials are taken out, make a call fail, or are stored like anything else",
     ] = "redact"
-    allow: Annotated[list[str], "regular expressions; a credential that one matches whole is let through"] = []
+    allow: Annotated[list[str], "regular expressions; a credential that one matches as a whole is stored as it is"] = []
 
 
 class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -217,7 +217,7 @@ class Seeded(Struct, kw_only=True):
 
 @rpc("outward", grows=True, page=False)
 class Observe(Scoped[Observed], kw_only=True, frozen=True):
-    """Take note of turns of a conversation. Waits for no model; what is accepted is on disk when it returns.
+    """Record turns of a conversation. Waits for no model; what is accepted is on disk when it returns.
 
     Turns that say nothing (too short, stop words, printed errors and progress, repetitions) are skipped with the
     reason. The others enter L0, a ring per namespace, and become memories when they leave it: the important ones in L1,

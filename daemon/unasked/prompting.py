@@ -377,5 +377,5 @@ def _make_line(
         text, left_out[one.row.id] = "", "it was taken back"
     else:
         text = make_inert(choose_sentences(one.stated, MOST_CHARS, call.prompt))
-    who = "an agent said so" if turn.role == "assistant" else "you laid it down"
+    who = "an agent said so" if turn.role == "assistant" else "you decided it"
     return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", text, f"{who} in another session, {why}")

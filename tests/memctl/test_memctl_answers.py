@@ -120,7 +120,7 @@ def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
     assert find(sure) == [head, "1 found in 1.50 ms"]
     assert find(unlikely, sure) == [head, "1 less likely one with --all", "1 found in 1.50 ms"]
     assert find(sure, unlikely, sure, unlikely)[2:] == ["2 less likely ones with --all", "2 found in 1.50 ms"]
-    assert find(unlikely, unlikely) == ["Nothing found that is likely to be meant; 2 less likely ones with --all"]
+    assert find(unlikely, unlikely) == ["No likely result; 2 less likely ones with --all"]
     assert find(unlikely, sure, more=("--all",)) == [low, head, "2 found in 1.50 ms"]
     assert find(unlikely, more=("--floor", "0.01")) == [low, "1 found in 1.50 ms"]
     assert [hit["confidence"] for hit in memctl(*words, "--json").json] == [0.0199]
@@ -318,7 +318,7 @@ def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
         protocol.Tag: protocol.Changed(memory=MEMORY, operation="5" * 32),
         protocol.Delete: protocol.Deleted(count=1, ids=[ID], operation="6" * 32),
     }
-    beside = "2 turns said last beside them: `memctl tiers --turns`\n"
+    beside = "and 2 recent turns, not listed here: `memctl tiers --turns`\n"
     assert f"We use Valkey, not Redis\n1 of 7 memories\n{beside}" in memctl("list").out
     assert beside not in memctl("list", "--type", "fact").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [ID]

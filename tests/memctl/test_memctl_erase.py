@@ -70,7 +70,7 @@ def test_all_that_mentions_a_word_is_shown_and_erased(memctl: Memctl, client: An
 
 def test_observing_is_paused_shown_and_resumed(memctl: Memctl, client: Any, folder: Path) -> None:
     assert memctl("observe", "status").out == "Everything is observed.\n"
-    given = "What is kept is still given to agents."
+    given = "Memories are still shown to agents."
     assert memctl("observe", "off").out == f"Observing is paused everywhere; `memctl observe on` ends that.\n{given}\n"
     memctl("observe", "on")
     paused = f"Observing is paused in the folder {folder}; `memctl observe on --folder {folder}` ends that."

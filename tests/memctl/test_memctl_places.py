@@ -60,7 +60,7 @@ def test_turns_and_keys_go_to_the_project(checkout: Path, memctl: Memctl) -> Non
     (checkout / "seed.jsonl").write_text('{"content": "one"}\n{"content": "two", "namespace": "acme"}\n')
     assert memctl("put", "cache", "Valkey").out.startswith("Stored: cache in api (")
     assert memctl("get", "--key", "cache", "--json").json["namespace"] == "api"
-    assert memctl("observe", "Never deploy the API on Fridays.").out == "Took note of 1 turn in api.\n"
+    assert memctl("observe", "Never deploy the API on Fridays.").out == "Recorded 1 turn in api.\n"
     assert memctl("seed", str(checkout / "seed.jsonl")).out.startswith("Seeded in api, acme: 2 memories created")
     held = contents(memctl, "--reach", "exact")
     assert {"Valkey", "one"} <= held

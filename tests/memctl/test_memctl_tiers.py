@@ -33,7 +33,7 @@ def test_observe_takes_turns_from_its_arguments(memctl: Memctl) -> None:
     told = memctl("observe", FACT, "ok", "--session", "standup", "--namespace", "acme/api")
     assert (told.code, told.err) == (0, "")
     assert told.out.splitlines() == [
-        "Took note of 1 turn.",
+        "Recorded 1 turn.",
         "Skipped 1 turn:",
         "REASON     TURN",
         "too short  ok",

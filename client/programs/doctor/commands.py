@@ -7,7 +7,7 @@ from memoryd.client.programs.memctl.commands import Command
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("checks", nargs="*", metavar="CHECK", help="only these, by name or area (default: all)")
-    parser.add_argument("--wrong", action="store_true", help="show only what is not well")
+    parser.add_argument("--wrong", action="store_true", help="show only problems")
     parser.add_argument("--fix", action="store_true", help="run the safe commands for what is wrong; asks first")
     parser.add_argument("--yes", action="store_true", help="with --fix: do not ask")
 

@@ -91,8 +91,8 @@ def check_environment(patient: Patient) -> Finding:
         from difflib import get_close_matches
 
         near = get_close_matches(strange[0], VARIABLES, 1)
-        meant = f"; {near[0]} is meant" if near else ""
-        return warn(f"{', '.join(strange)}: memoryd does not know that{meant}", f"unset {' '.join(strange)}")
+        meant = f"; did you mean {near[0]}?" if near else ""
+        return warn(f"{', '.join(strange)}: not a variable of memoryd{meant}", f"unset {' '.join(strange)}")
     variables = sorted(name for name in os.environ if name in VARIABLES)
     message = f"set here: {', '.join(variables)}" if variables else "nothing is set, the defaults hold"
     if own := " and ".join(paths.list_overrides()):

@@ -13,11 +13,11 @@ from msgspec import Struct
 # What a hook does; the names that `memctl hook` takes.
 START, PROMPT, TOOL, COMPACT, STOP, END = "session-start", "prompt", "tool", "compact", "stop", "session-end"
 EVENTS = {
-    START: "give the context that a session begins with",
-    PROMPT: "give what matters for a prompt and is new to the session; take note of the prompt",
+    START: "print the context that a session begins with",
+    PROMPT: "print memories that are about the prompt and new to the session; record the prompt",
     TOOL: "note which files were written; bring the index up to date when one is a memory file",
-    COMPACT: "have the session be given again what a compaction takes from it",
-    STOP: "take note of the agent's answer",
+    COMPACT: "let the session receive again what a compaction takes from it",
+    STOP: "record the agent's answer",
     END: "say that the session is over: it is summed up",
 }
 

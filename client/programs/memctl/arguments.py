@@ -219,7 +219,7 @@ def declare_nothing(parser: argparse.ArgumentParser) -> None:
 
 def add_secrets(parser: argparse._ActionsContainer) -> None:
     """Declare `--allow-secrets`."""
-    parser.add_argument("--allow-secrets", action="store_true", help="store it even where it looks like a credential")
+    parser.add_argument("--allow-secrets", action="store_true", help="store it even if it looks like a credential")
 
 
 def add_kind(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="give again what the session was given: it has lost that, as by a compaction",
+        help="include what the session was given before: it has lost that, as by a compaction",
     )
     parser.add_argument("--with-ids", action="store_true", help="begin each line with the beginning of the id")
     parser.add_argument("--compact", action="store_true", help="without the frame and the names of files")

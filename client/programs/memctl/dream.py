@@ -24,7 +24,7 @@ def _declare(parser: ArgumentParser) -> None:
     )
     allow = "let dreams of the workspace write MEMORY.md, now, later and each night; without it they propose"
     parser.add_argument("--allow", action=BooleanOptionalAction, help=allow)
-    parser.add_argument("--undo", action="store_true", help="put back MEMORY.md as before the latest dream")
+    parser.add_argument("--undo", action="store_true", help="restore MEMORY.md to before the latest dream")
 
 
 def _run(args: Namespace) -> int:

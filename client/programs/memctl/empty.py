@@ -60,7 +60,7 @@ def _name_absent(args: Namespace, stats: Stats) -> str:
 def count_turns(args: Namespace) -> str:
     """Return how many turns are beside the memories of a list; nothing if there are none."""
     turns = send(args, stats_call()).turns
-    return f"{count_text(turns, 'turn')} said last beside them: `memctl tiers --turns`" if turns else ""
+    return f"and {count_text(turns, 'recent turn')}, not listed here: `memctl tiers --turns`" if turns else ""
 
 
 def explain_place(args: Namespace) -> str:

@@ -46,7 +46,7 @@ def _declare_explain(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
     last = "the latest search of anyone, or the one with this trace id"
     parser.add_argument("--last", nargs="?", const="", metavar="ID", help=last)
-    parser.add_argument("--recent", action="store_true", help="list what was asked for lately, with ids for --last")
+    parser.add_argument("--recent", action="store_true", help="list recent searches, with ids for --last")
     add_filters(parser, add_query(parser))
 
 

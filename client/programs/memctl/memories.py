@@ -64,7 +64,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     _add_fields(parser)
     parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
-    parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
+    parser.add_argument("--no-dedup", action="store_true", help="store it even if a duplicate exists")
     arguments.add_secrets(parser)
 
 

@@ -42,7 +42,7 @@ SESSIONS = 3  # paused ones that are shown: a pause of a session outlives it
 
 
 def _observe_arguments(parser: ArgumentParser) -> None:
-    meaning = "what was said (default: JSON lines on stdin); or `off`, `on`, `status`: pause, go on, show pauses"
+    meaning = "what was said (default: JSON lines on stdin); or `off`, `on`, `status`: pause, resume, show pauses"
     parser.add_argument("turns", nargs="*", metavar="TURN", help=meaning)
     parser.add_argument("--folder", metavar="DIR", help="with `off` and `on`: for this folder and all below it")
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
@@ -105,7 +105,7 @@ def _pauses_text(pauses: protocol.Observing) -> str:
         lines.append(
             f"{count_text(len(earlier), 'earlier session')} {be} paused too; `memctl observe status --json` lists them."
         )
-    return "\n".join([*lines, f"{rest}What is kept is still given to agents."])
+    return "\n".join([*lines, f"{rest}Memories are still shown to agents."])
 
 
 def _pause_text(pause: protocol.Pause) -> str:
@@ -125,7 +125,7 @@ def _join(parts: list[protocol.Observed]) -> protocol.Observed:
 
 
 def _observed_text(observed: protocol.Observed, turns: list[protocol.NewTurn], where: str) -> str:
-    lines = [f"Took note of {count_text(observed.accepted, 'turn')}{where}."]
+    lines = [f"Recorded {count_text(observed.accepted, 'turn')}{where}."]
     if observed.skipped:
         rows = []
         for result, turn in zip(observed, turns, strict=True):

@@ -63,7 +63,7 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
 
         place = explain_place(args)
         more = f"; {place}" if place else ""
-        return f"Nothing found that is likely to be meant; {less}{more}{_advise_time(args, query)}"
+        return f"No likely result; {less}{more}{_advise_time(args, query)}"
     took = paint(f"{len(likely)} found in {ms_text(hits.took_ms)} ms", "dim")
     return "\n".join(filter(None, [*(hit_text(hit, query) for hit in likely), less, took]))
 

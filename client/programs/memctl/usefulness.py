@@ -15,7 +15,7 @@ _HEADERS = ["month", "project", "sessions", "told", "used", "said again", "corre
 
 def _declare(parser: ArgumentParser) -> None:
     since = "today, yesterday, 12h, 3d, 2w or a date"
-    parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"only what was told since: {since}")
+    parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"only lines shown since: {since}")
     add_reach(parser)
 
 

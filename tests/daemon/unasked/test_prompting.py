@@ -77,7 +77,7 @@ def test_what_a_user_laid_down_and_an_agent_took_up_is_said_once(core: Core) -> 
     settle(core, "active")
     made = at_prompt(core, "which pin pairs the warehouse scanner of the depot?", session="s2")
     assert texts(made) == [told]
-    assert made.lines[0].why.startswith("you laid it down in another session, ")
+    assert made.lines[0].why.startswith("you decided it in another session, ")
     assert "the other turn of its exchange counts in its place" in read_trace(core, made).left_out.values()
 
 

@@ -60,7 +60,7 @@ def test_a_misspelt_variable_is_told(doctor: Doctor, monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setenv("MEMORYD_DATADIR", "/x")
     found = doctor("environment")["environment"]
-    assert found["message"] == "MEMORYD_DATADIR: memoryd does not know that; MEMORYD_DATA_DIR is meant"
+    assert found["message"] == "MEMORYD_DATADIR: not a variable of memoryd; did you mean MEMORYD_DATA_DIR?"
     assert found["fix"] == "unset MEMORYD_DATADIR"
 
 

@@ -131,7 +131,7 @@ def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> N
         expect(more).to_have_count(0)
         page.get_by_label("Search memories").fill("football match")
         page.keyboard.press("Enter")
-        expect(page.locator(".list")).to_contain_text("Nothing was found that is likely to be meant.")
+        expect(page.locator(".list")).to_contain_text("There is no likely result.")
         expect(more).to_be_visible()
 
     tab.look(ask)

@@ -16,7 +16,7 @@ const LIMITS = ["5", "10", "20", "50"];
 const HINT = html`<p>Searching here leaves no mark: no access is counted.</p>
   <p>Under <b>Recent searches</b> is what agents asked for and what they were given.</p>`;
 const NONE = html`<p>Nothing was found.</p><p>Paste the id of a memory, or words of it, beside <b>Why not?</b></p>`;
-const NOT_LIKELY = "Nothing was found that is likely to be meant.";
+const NOT_LIKELY = "There is no likely result.";
 
 // The search of an address: `q` and `ns` for a new one, or `trace` for one that is kept.
 function useSearch({ q = "", ns = "", trace = "", limit = "10" }) {
