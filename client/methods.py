@@ -146,9 +146,9 @@ def feedback(
     return protocol.Feedback(id=id, useful=useful, note=note, allow_secrets=allow_secrets, reach=reach)
 
 
-def jobs() -> protocol.Jobs:
-    """List the background jobs with their states, intervals and latest runs."""
-    return protocol.Jobs()
+def jobs(name: str | None = None, limit: int = 20) -> protocol.Jobs:
+    """List the background jobs with their states and intervals, and how their latest runs went."""
+    return protocol.Jobs(name=name, limit=limit)
 
 
 def run_job(
@@ -173,14 +173,12 @@ def resume_job(name: str) -> protocol.ResumeJob:
     return protocol.ResumeJob(name=name)
 
 
-def job_history(name: str | None = None, limit: int = 20) -> protocol.JobHistory:
-    """Report how the runs of a job, or of all jobs, went."""
-    return protocol.JobHistory(name=name, limit=limit)
-
-
-def history(id: str, *, reach: Reach | None = None) -> protocol.History:
-    """Every change of one memory, also of a deleted one."""
-    return protocol.History(id=id, reach=reach)
+def history(
+    id: str = "", operation: str = "", limit: int = 100, offset: int = 0, *, reach: Reach | None = None
+) -> protocol.History:
+    """Return every change of one memory, also of a deleted one, or what one operation did to memories within
+    reach."""
+    return protocol.History(id=id, operation=operation, limit=limit, offset=offset, reach=reach)
 
 
 def operations(
@@ -201,13 +199,6 @@ def operations(
         kind=to_list("kind", kind),
         reach=reach,
     )
-
-
-def operation(
-    operation: str, limit: int = 100, offset: int = 0, *, reach: Reach | None = None
-) -> protocol.GetOperation:
-    """Return one operation with what it did to each memory within reach."""
-    return protocol.GetOperation(operation=operation, limit=limit, offset=offset, reach=reach)
 
 
 def undo(operation: str | None = None, *, reach: Reach | None = None) -> protocol.Undo:
@@ -267,14 +258,11 @@ def get_observing() -> protocol.GetObserving:
     return protocol.GetObserving()
 
 
-def pause_observing(kind: Literal["session", "namespace", "folder"], name: str) -> protocol.PauseObserving:
-    """Stop observing in a place until it is resumed; what was observed before stays."""
-    return protocol.PauseObserving(kind=kind, name=name)
-
-
-def resume_observing(kind: Literal["session", "namespace", "folder"], name: str) -> protocol.ResumeObserving:
-    """Observe in a place again; pauses of the settings stay."""
-    return protocol.ResumeObserving(kind=kind, name=name)
+def pause_observing(
+    kind: Literal["session", "namespace", "folder"], name: str, resume: bool = False
+) -> protocol.PauseObserving:
+    """Stop observing in a place until it is resumed; what was observed before stays. Pauses of the settings stay."""
+    return protocol.PauseObserving(kind=kind, name=name, resume=resume)
 
 
 def move_namespace(namespace: str, to: str) -> protocol.MoveNamespace:
@@ -297,15 +285,9 @@ def verify(repair: bool = False) -> protocol.Verify:
     return protocol.Verify(repair=repair)
 
 
-def shutdown() -> protocol.Shutdown:
-    """Finish the calls under way, write everything to disk and end the daemon."""
-    return protocol.Shutdown()
-
-
-def restart() -> protocol.Restart:
-    """Finish the calls under way and start again from what is installed now, on the same socket: nobody is
-    refused."""
-    return protocol.Restart()
+def shutdown(restart: bool = False) -> protocol.Shutdown:
+    """Finish the calls under way, write everything to disk and end the daemon, or start again."""
+    return protocol.Shutdown(restart=restart)
 
 
 def hello(version: str) -> protocol.Hello:
@@ -465,10 +447,8 @@ class DeclaredMethods:
     run_job = method(run_job)
     pause_job = method(pause_job)
     resume_job = method(resume_job)
-    job_history = method(job_history)
     history = method(history)
     operations = method(operations)
-    operation = method(operation)
     undo = method(undo)
     links = method(links)
     dismiss_link = method(dismiss_link)
@@ -480,13 +460,11 @@ class DeclaredMethods:
     consolidate = method(consolidate)
     get_observing = method(get_observing)
     pause_observing = method(pause_observing)
-    resume_observing = method(resume_observing)
     move_namespace = method(move_namespace)
     traces = method(traces)
     use_model = method(use_model)
     verify = method(verify)
     shutdown = method(shutdown)
-    restart = method(restart)
     hello = method(hello)
     end_session = method(end_session)
     reset_session = method(reset_session)

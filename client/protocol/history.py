@@ -8,8 +8,14 @@ from memoryd.client.protocol.base import MAX_INTEGER, Action, Choice, Iterated, 
 
 
 class Change(Struct, kw_only=True):
-    """One entry of a memory's history: `changed` maps a field to its `[old, new]` values."""
+    """What one operation did to one memory, or to a turn of L0: `changed` maps a field to its `[old, new]` values."""
 
+    id: str = ""
+    """id of the memory or turn"""
+    namespace: str = ""
+    """of an operation: where it is, or was"""
+    preview: str = ""
+    """of an operation: the beginning of its text"""
     operation: str
     """id of the operation"""
     kind: str
@@ -26,15 +32,6 @@ class Change(Struct, kw_only=True):
     """the session that its call named"""
     process: str = ""
     """the process that called, as `name (pid)`; empty: the daemon itself"""
-
-
-class Changes(Iterated[Change], kw_only=True):
-    """The history of one memory, oldest first."""
-
-    id: str
-    """id of the memory"""
-    changes: list[Change]
-    """oldest first"""
 
 
 class Operation(Struct, kw_only=True):
@@ -67,24 +64,15 @@ class OperationLog(Iterated[Operation], kw_only=True):
     """newest first"""
 
 
-class OperationChange(Change, kw_only=True):
-    """What one operation did to one memory, or to a turn of L0."""
+class Changes(Iterated[Change], kw_only=True):
+    """The history of one memory, or one operation with what it did, in order."""
 
-    id: str
-    """id of the memory or turn"""
-    namespace: str
-    """where it is, or was"""
-    preview: str
-    """the beginning of its text"""
-
-
-class OperationDetail(Iterated[OperationChange], kw_only=True):
-    """One operation with what it did, in order."""
-
-    operation: Operation
-    """the entry of the log"""
-    changes: list[OperationChange]
-    """from `offset` on, at most `limit`; `operation.memories` counts all of them"""
+    id: str = ""
+    """id of the memory; empty: it is about an operation"""
+    operation: Operation | None = None
+    """the entry of the log, where an operation was asked for"""
+    changes: list[Change]
+    """oldest first; of an operation from `offset` on, at most `limit`: `operation.memories` counts all of them"""
 
 
 class Undone(Struct, kw_only=True):
@@ -102,10 +90,16 @@ class Undone(Struct, kw_only=True):
 
 @rpc("within", reads=True, page=True)
 class History(Scoped[Changes], kw_only=True, frozen=True):
-    """Every change of one memory, also of a deleted one."""
+    """Return every change of one memory, also of a deleted one, or what one operation did to memories within reach."""
 
-    id: str
+    id: str = ""
     """id or unique prefix, also of a deleted memory"""
+    operation: str = ""
+    """instead of a memory: an operation, by its id or a unique prefix of 4 or more digits"""
+    limit: Limit = 100
+    """of an operation: changes in the reply at most"""
+    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """of an operation: how many of them to skip"""
 
 
 @rpc("within", reads=True, page=True)
@@ -122,18 +116,6 @@ class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
     """only those before this time"""
     kind: Choice = []
     """only those of one of these kinds"""
-
-
-@rpc("within", reads=True, page=True)
-class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="operation"):
-    """Return one operation with what it did to each memory within reach."""
-
-    operation: str
-    """its id or a unique prefix of 4 or more digits"""
-    limit: Limit = 100
-    """changes in the reply at most"""
-    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
-    """how many of them to skip"""
 
 
 @rpc("within", page=True)

@@ -98,24 +98,24 @@ class Job(Struct, kw_only=True):
 
 
 class JobList(Struct, kw_only=True):
-    """All jobs; `at` is the daemon's time."""
+    """The jobs and their latest runs; `at` is the daemon's time."""
 
     jobs: list[Job]
-    """all jobs"""
+    """all jobs, or the one that was named"""
     at: float
     """the daemon's time"""
-
-
-class JobRuns(Struct, kw_only=True):
-    """Runs, the latest first."""
-
-    runs: list[JobRun]
-    """the latest first"""
+    runs: list[JobRun] = []
+    """the latest runs of these jobs, the latest first"""
 
 
 @rpc("owner", reads=True, lane="control", page=True)
 class Jobs(Call[JobList], kw_only=True, frozen=True):
-    """List the background jobs with their states, intervals and latest runs."""
+    """List the background jobs with their states and intervals, and how their latest runs went."""
+
+    name: str | None = None
+    """only this job"""
+    limit: Limit = 20
+    """how many runs at most"""
 
 
 @rpc("owner", lane="control", page=True)
@@ -154,13 +154,3 @@ class ResumeJob(Call[Job], kw_only=True, frozen=True):
 
     name: str
     """the job's name"""
-
-
-@rpc("owner", reads=True, page=True)
-class JobHistory(Call[JobRuns], kw_only=True, frozen=True):
-    """Report how the runs of a job, or of all jobs, went."""
-
-    name: str | None = None
-    """only runs of this job"""
-    limit: Limit = 20
-    """how many at most"""

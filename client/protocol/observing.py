@@ -31,22 +31,14 @@ class GetObserving(Call[Observing], kw_only=True, frozen=True):
 
 @rpc("owner", page=True)
 class PauseObserving(Call[Observing], kw_only=True, frozen=True):
-    """Stop observing in a place until it is resumed; what was observed before stays."""
+    """Stop observing in a place until it is resumed; what was observed before stays. Pauses of the settings stay."""
 
     kind: PauseKind
     """whether the name is of a session, a namespace or a folder"""
     name: str
     """of a session, a namespace (the empty text: all) or an absolute folder"""
-
-
-@rpc("owner", page=True)
-class ResumeObserving(Call[Observing], kw_only=True, frozen=True):
-    """Observe in a place again; pauses of the settings stay."""
-
-    kind: PauseKind
-    """whether the name is of a session, a namespace or a folder"""
-    name: str
-    """of a session, a namespace or a folder, as it was paused"""
+    resume: bool = False
+    """observe there again"""
 
 
 @rpc("owner", page=False)

@@ -210,12 +210,10 @@ class Backup(Call[BackedUp], kw_only=True, frozen=True):
 
 @rpc("owner", lane="inline", any_version=True, page=False)
 class Shutdown(Call[Done], kw_only=True, frozen=True):
-    """Finish the calls under way, write everything to disk and end the daemon."""
+    """Finish the calls under way, write everything to disk and end the daemon, or start again."""
 
-
-@rpc("owner", lane="inline", any_version=True, page=False)
-class Restart(Call[Done], kw_only=True, frozen=True):
-    """Finish the calls under way and start again from what is installed now, on the same socket: nobody is refused."""
+    restart: bool = False
+    """start again from what is installed now, on the same socket: nobody is refused"""
 
 
 class Welcome(Struct, kw_only=True):
@@ -236,7 +234,8 @@ class Hello(Call[Welcome], kw_only=True, frozen=True):
     """Say which version the client has, ahead of its first call.
 
     Where a newer version was installed in the place that the daemon runs from, and the client is no older than that,
-    the daemon restarts as `restart` does, so that an upgrade leaves no old code running. Nothing else depends on it.
+    the daemon restarts as `shutdown` does with `restart`, so that an upgrade leaves no old code running. Nothing else
+    depends on it.
     """
 
     version: str

@@ -4,7 +4,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.protocol import GetObserving, Observing, Pause, PauseObserving, ResumeObserving
+from memoryd.client.protocol import GetObserving, Observing, Pause, PauseObserving
 from memoryd.daemon.conversations.tables import session_names
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
@@ -23,25 +23,18 @@ def read_pauses(core: Core, call: GetObserving) -> Observing:
 
 @handles(PauseObserving)
 def pause(core: Core, call: PauseObserving) -> "Future[Observing]":
-    """Pause observing in a place."""
+    """Pause observing in a place, or resume it."""
     _check(call)
     now, name = core.clock(), _resolve(core, call)
-    return core.store.write(lambda transaction: _list(core, core.pauses.put(transaction, call.kind, name, now)))
-
-
-@handles(ResumeObserving)
-def resume(core: Core, call: ResumeObserving) -> "Future[Observing]":
-    """Observe in a place again."""
-    _check(call)
-    now, name = core.clock(), _resolve(core, call)
-    return core.store.write(lambda transaction: _list(core, core.pauses.remove(transaction, call.kind, name, now)))
+    change = core.pauses.remove if call.resume else core.pauses.put
+    return core.store.write(lambda transaction: _list(core, change(transaction, call.kind, name, now)))
 
 
 def _list(core: Core, pauses: list[Pause]) -> Observing:
     return Observing(pauses=pauses, only=core.pauses.list_only())
 
 
-def _resolve(core: Core, call: PauseObserving | ResumeObserving) -> str:
+def _resolve(core: Core, call: PauseObserving) -> str:
     """Return the name of a place: of a session that is known the whole one for its first characters."""
     if call.kind == "session" and len(call.name) < _WHOLE_CHARS:
         with core.store.reading() as connection, suppress(NotFound):  # one that is yet to begin
@@ -49,7 +42,7 @@ def _resolve(core: Core, call: PauseObserving | ResumeObserving) -> str:
     return call.name
 
 
-def _check(call: PauseObserving | ResumeObserving) -> None:
+def _check(call: PauseObserving) -> None:
     """Raise `Invalid` for what cannot be the name of such a place."""
     if call.kind == "namespace":
         namespaces.check(call.name.strip("/"))

@@ -10,8 +10,8 @@ from memoryd.daemon.registry import ReportProgress, handles
 
 @handles(protocol.Jobs)
 def jobs(jobs: Runner, call: protocol.Jobs) -> protocol.JobList:
-    """List the jobs."""
-    return jobs.list()
+    """List the jobs and their latest runs."""
+    return jobs.report(call)
 
 
 @handles(protocol.RunJob)
@@ -30,9 +30,3 @@ def pause_job(jobs: Runner, call: protocol.PauseJob) -> "Future[Job]":
 def resume_job(jobs: Runner, call: protocol.ResumeJob) -> "Future[Job]":
     """Resume a job."""
     return jobs.resume(call.name)
-
-
-@handles(protocol.JobHistory)
-def job_history(jobs: Runner, call: protocol.JobHistory) -> protocol.JobRuns:
-    """Report how runs went."""
-    return jobs.history(call)

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import Literal, NamedTuple
 
 from memoryd.client.errors import Conflict, Unavailable
-from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, PlannedStep, Progress, RunJob
+from memoryd.client.protocol import Job, JobList, JobRun, Jobs, PlannedStep, Progress, RunJob
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.run import Run, Stopped, Terms
@@ -116,12 +116,15 @@ class Runner:
         """Return all jobs."""
         return self.states.jobs(self._find_state)
 
-    def history(self, call: JobHistory) -> JobRuns:
-        """Return the latest runs."""
+    def report(self, call: Jobs) -> JobList:
+        """Return the jobs that a call asks for, and their latest runs."""
+        listed = self.list()
         if call.name is not None:
             self.states.check_known(call.name)
+            listed.jobs = [job for job in listed.jobs if job.name == call.name]
         with self._core.store.reading() as connection:
-            return JobRuns(runs=jobs.read_latest(connection, call.name, call.limit))
+            listed.runs = jobs.read_latest(connection, call.name, call.limit)
+        return listed
 
     def _find_state(self, name: str) -> Literal["running", "queued"] | None:
         current = self._current

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from memoryd.client import protocol
@@ -101,11 +100,15 @@ def _is_beginning(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 @handles(protocol.History)
 def read_changes(core: Core, call: protocol.History, caller: Caller = USER) -> protocol.Changes:
-    """Return what happened to one memory: the difference between each state and the next.
+    """Return what happened to one memory, the difference between each state and the next, or what an operation did.
 
     While it lay where the caller does not reach, it did not exist for the caller: a move is its beginning or its end.
     What was gone when the caller's token was made did not exist for it either.
     """
+    if bool(call.id) == bool(call.operation):
+        raise Invalid("Give the id of a memory, or that of an operation.")
+    if call.operation:
+        return _read_operation(core, call, caller)
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
 
     with core.store.reading() as connection:
@@ -192,8 +195,7 @@ def operations(core: Core, call: protocol.Operations) -> protocol.OperationLog:
         return protocol.OperationLog(operations=log.find(connection, visible_condition(core, call), query))
 
 
-@handles(protocol.GetOperation)
-def read_operation(core: Core, call: protocol.GetOperation, caller: Caller = USER) -> protocol.OperationDetail:
+def _read_operation(core: Core, call: protocol.History, caller: Caller) -> protocol.Changes:
     """Return one operation with what it did to each memory that the caller reaches."""
     condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
@@ -205,24 +207,19 @@ def read_operation(core: Core, call: protocol.GetOperation, caller: Caller = USE
             steps = [step for step in steps if _see(history.read_present(connection, step.memory), reached)]
     steps = [step._replace(before=_see(step.before, reached), after=_see(step.after, reached)) for step in steps]
     changes = [_describe_step(core, operation, step) for step in steps]
-    return protocol.OperationDetail(operation=operation, changes=[change for change in changes if change])
+    return protocol.Changes(operation=operation, changes=[change for change in changes if change])
 
 
-def _describe_step(
-    core: Core, operation: protocol.Operation, step: log.OperationStep
-) -> protocol.OperationChange | None:
+def _describe_step(core: Core, operation: protocol.Operation, step: log.OperationStep) -> protocol.Change | None:
     actor = Actor(operation.token, operation.session, operation.process)
     state = history.FormerState(operation.id, operation.kind, operation.at, step.before, actor)
     change = _compute_difference(core, state, step.after)
     if change is None:
         return None
     text = next((row.content for row in (step.after, step.before) if row), "")
-    return protocol.OperationChange(
-        id=step.memory,
-        namespace=step.namespace,
-        preview=" ".join(text[: 2 * _PREVIEW].split())[:_PREVIEW],
-        **msgspec.structs.asdict(change),
-    )
+    change.id, change.namespace = step.memory, step.namespace
+    change.preview = " ".join(text[: 2 * _PREVIEW].split())[:_PREVIEW]
+    return change
 
 
 def stats(core: Core, call: protocol.GetStats, caller: Caller = USER) -> protocol.Stats:

@@ -95,16 +95,9 @@ def use_model(context: CallContext, call: protocol.UseModel) -> protocol.Done:
 
 @handles(protocol.Shutdown)
 def shutdown(context: CallContext, call: protocol.Shutdown) -> protocol.Done:
-    """End the daemon after the calls under way."""
-    context.server.stop()
-    return protocol.Done(message="stopping")
-
-
-@handles(protocol.Restart)
-def restart(context: CallContext, call: protocol.Restart) -> protocol.Done:
-    """Start again on the same socket after the calls under way."""
-    context.server.restart()
-    return protocol.Done(message="restarting")
+    """End the daemon after the calls under way, or start again on the same socket."""
+    (context.server.restart if call.restart else context.server.stop)()
+    return protocol.Done(message="restarting" if call.restart else "stopping")
 
 
 @handles(protocol.Hello)

@@ -27,16 +27,15 @@ SECTIONS = {
     "Find": "search context get list related explain why_not trace traces",
     "Conversations": "observe end_session reset_session complete_task get_log get_around turns skipped listen seed "
     "summarize count_tokens get_unasked list_given measure_usefulness",
-    "Pauses": "get_observing pause_observing resume_observing",
-    "Change": "delete forget erase history operations operation undo feedback links dismiss_link "
-    "list_changes settle_change",
+    "Pauses": "get_observing pause_observing",
+    "Change": "delete forget erase history operations undo feedback links dismiss_link list_changes settle_change",
     "Events": "subscribe",
     "Namespaces and access": "namespaces move_namespace add_token list_tokens revoke_token",
     "Folders of notes": "add_workspace workspaces index_workspace remove_workspace remember flush dream",
-    "Tiers and jobs": "tiers consolidate jobs run_job pause_job resume_job job_history",
+    "Tiers and jobs": "tiers consolidate jobs run_job pause_job resume_job",
     "Graph": "graph_topics graph_nodes graph_rebuild",
     "Copies": "backup export_memories import_memories verify",
-    "The daemon": "status stats use_model restart shutdown",
+    "The daemon": "status stats use_model shutdown",
 }
 # Values whose fields are explained: those that programs write themselves or read most often.
 VALUES = (
@@ -86,7 +85,6 @@ _IDS = {"id", "ids", "other"}
 # When a method raises what is not said by its declaration; a test asks for what is not found.
 _NOT_FOUND = {
     "undo": "there is no such operation, or none to undo",
-    "operation": "there is no such operation",
     "trace": "no such trace is kept any more",
     "run_job": "there is no such job or plan",
     "pause_job": "there is no such job",

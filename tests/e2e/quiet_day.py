@@ -86,7 +86,7 @@ def all_jobs() -> None:
     with Client(autostart=False) as client:
 
         def ran(name: str) -> int:
-            return sum(run.by == "scheduler" for run in client.job_history(name, limit=500).runs)
+            return sum(run.by == "scheduler" for run in client.jobs(name, limit=500).runs)
 
         wait_until(lambda: all(ran(name) >= ROUNDS for name in list_jobs()), 120)
 

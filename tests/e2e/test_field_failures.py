@@ -17,7 +17,7 @@ import workbench
 from configs import NO_MODEL
 from memoryd.client import AsyncClient, Busy
 from memoryd.client.errors import ModelUnavailable
-from memoryd.client.protocol import Consolidate, JobHistory, Jobs, RunJob, Verify
+from memoryd.client.protocol import Consolidate, Jobs, RunJob, Verify
 from memoryd.client.protocol.topics import GraphNodes
 from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
@@ -318,7 +318,7 @@ def read_everything(client: Any, size: int, ids: list[str]) -> None:
     client.call(Consolidate(dry_run=True))
     for job in client.call(Jobs()).jobs:
         client.call(RunJob(name=job.name))
-    assert {run.job for run in client.call(JobHistory(limit=100)).runs} == set(list_jobs())
+    assert {run.job for run in client.call(Jobs(limit=100)).runs} == set(list_jobs())
     client.call(GraphNodes())
     with pytest.raises(ModelUnavailable):  # it rests on vectors, and this daemon has no model
         client.graph_rebuild()

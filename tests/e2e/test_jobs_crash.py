@@ -11,7 +11,7 @@ from killing import open_snapshot
 
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client, MemorydError
-from memoryd.client.protocol import JobHistory, Jobs, NewMemory, RunJob, Verify
+from memoryd.client.protocol import Jobs, NewMemory, RunJob, Verify
 from memoryd.daemon.jobs.table import list_jobs
 from workbench import wait_until
 
@@ -74,7 +74,7 @@ def live_and_die(process: Any, dice: random.Random, expected: set[str]) -> None:
     """Start, write while the jobs run, kill at any moment."""
     process.start()
     with process.client("birds", timeout_s=20) as client:
-        wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(list_jobs()))
+        wait_until(lambda: {run.job for run in client.call(Jobs(limit=200)).runs} >= set(list_jobs()))
         for _ in range(dice.randrange(1, 12)):
             added = client.add_many(some_memories(dice, 20), dedup=False)
             expected.update(result.id for result in added.results)
@@ -103,7 +103,7 @@ def test_nothing_is_lost_or_half_done_when_the_daemon_is_killed_while_jobs_run(
     process.start()
     with process.client("birds") as client:
         assert client.call(Verify()).problems == []
-        runs = client.call(JobHistory(limit=1000)).runs
+        runs = client.call(Jobs(limit=1000)).runs
         assert Counter(run.outcome for run in runs)["running"] == 0
         assert Counter(run.job for run in runs).keys() == list_jobs().keys()
         assert {job.state for job in client.call(Jobs()).jobs} == {"off"}
@@ -117,7 +117,7 @@ def test_a_stop_while_every_job_runs_is_prompt_and_leaves_no_run_under_way(
     process.start()
     with process.client("birds") as client:
         client.add_many(some_memories(random.Random(1), 500), dedup=False)
-        wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(list_jobs()))
+        wait_until(lambda: {run.job for run in client.call(Jobs(limit=200)).runs} >= set(list_jobs()))
     assert process.stop() == 0
     with open_snapshot(process) as connection:
         assert connection.execute("SELECT count(*) FROM runs WHERE outcome = 'running'").get == 0

@@ -10,7 +10,7 @@ import pytest
 from configs import NO_MODEL
 from installation import NEW, OLD, Busy, Installation, check_kept, inode
 from memoryd.client import Client
-from memoryd.client.protocol import Hello, Restart
+from memoryd.client.protocol import Hello, Shutdown
 from waiting import wait_until
 from wire import Wire, request
 from workbench import Process
@@ -72,7 +72,7 @@ def test_restarts_on_request_fail_no_call_of_eight_clients(start: Started) -> No
     with Busy(process.socket) as busy:
         for number in range(3):
             with process.client() as client:
-                assert client.call(Restart()).message == "restarting"
+                assert client.call(Shutdown(restart=True)).message == "restarting"
             wait_until(lambda: ready(process) == number + 2)  # noqa: B023
             busy.go_on()
     assert busy.failures == []
@@ -93,7 +93,7 @@ async def test_an_asynchronous_client_with_many_calls_under_way_sees_nothing_of_
             adding = [asyncio.create_task(client.add(f"note {at}", dedup=False)) for at in range(40)]
             await asyncio.sleep(0)
             with process.client() as another:
-                another.call(Restart())
+                another.call(Shutdown(restart=True))
             assert {added.outcome for added in await asyncio.gather(*adding)} == {"created"}
         assert (await client.stats()).memories == 120
 
@@ -101,7 +101,8 @@ async def test_an_asynchronous_client_with_many_calls_under_way_sees_nothing_of_
 def test_what_a_call_wrote_before_a_restart_is_there_after_it(start: Started) -> None:
     process = start()
     with Wire(process.socket) as wire:
-        wire.send(request({"method": "add", "memory": {"content": "under way"}}, 7) + request({"method": "restart"}, 8))
+        adding = request({"method": "add", "memory": {"content": "under way"}}, 7)
+        wire.send(adding + request({"method": "shutdown", "restart": True}, 8))
         replies = [wire.receive() for _ in range(3)]
     assert {(reply or [])[1] for reply in replies} == {7, 8, 0}
     assert [(reply or [])[2] for reply in replies if reply and reply[1] == 0] == ["unavailable"]
@@ -144,7 +145,7 @@ def test_an_upgrade_that_a_restart_does_not_bring_is_tried_once(site: Installati
     succession = site.folder / "memoryd" / "daemon" / "server" / "succession.py"
     succession.write_text(succession.read_text() + f'\n\ndef read_installed_version() -> str:\n    return "{NEW}"\n')
     with process.client() as client:
-        client.call(Restart())
+        client.call(Shutdown(restart=True))
     wait_until(lambda: ready(process) == 2)
     for _ in range(5):
         with Client(socket=process.socket, autostart=False) as client:
@@ -159,7 +160,7 @@ def test_a_new_version_that_cannot_start_says_why_and_the_next_client_may_start_
     process = start()
     (site.folder / "memoryd" / "daemon" / "server" / "server.py").write_text("raise RuntimeError('broken release')")
     with process.client() as client:
-        client.call(Restart())
+        client.call(Shutdown(restart=True))
     assert process.child.wait(30) == 1
     assert "broken release" in (process.folder / "log").read_text()
     process.environment.pop("PYTHONPATH")
@@ -171,7 +172,7 @@ def test_a_new_version_that_cannot_start_says_why_and_the_next_client_may_start_
 def test_a_signal_after_a_restart_leaves_everything_tidy(start: Started) -> None:
     process = start()
     with process.client() as client:
-        client.call(Restart())
+        client.call(Shutdown(restart=True))
     wait_until(lambda: ready(process) == 2)
     os.kill(process.child.pid, signal.SIGTERM)
     assert process.child.wait(30) == 0

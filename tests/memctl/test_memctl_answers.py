@@ -390,13 +390,13 @@ def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
     assert "update  updated  memctl " in memctl("history", "3f9a").out
     changes = memctl("history", "3f9a", "--json").json["changes"]
     assert changes[0]["changed"] == {"expires_at": [None, "1970-01-01T00:00:00Z"]}
-    step = protocol.OperationChange(
+    step = protocol.Change(
         id=ID, namespace="a", preview="x", operation=logged.id, kind="update", action="updated", at=0.0
     )
-    fake.replies[protocol.GetOperation] = protocol.OperationDetail(operation=logged, changes=[step])
+    fake.replies[protocol.History] = protocol.Changes(operation=logged, changes=[step])
     assert "updated  a" in memctl("history", "--operation", "2222").out
     assert "update  ada " in memctl("history", "--operation", "2222").out
-    assert fake.calls[-1] == protocol.GetOperation(operation="2222", limit=20, reach="all")
+    assert fake.calls[-1] == protocol.History(operation="2222", limit=20, reach="all")
     memctl("history", "--before", "2026-03-31", "--kind", "delete")
     assert fake.calls[-1] == protocol.Operations(limit=20, before=1774915200.0, kind=["delete"], reach="all")
     assert memctl("history", "3f9a", "--operation", "2222").code == 2

@@ -165,16 +165,16 @@ def test_pause_and_resume_take_several_names_or_all(
 
 
 def test_history_shows_the_latest_runs(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[protocol.JobHistory] = protocol.JobRuns(runs=[FAILED, DONE])
-    out = memctl("jobs", "history", "sweep", "--limit", "2").out
+    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[], at=0.0, runs=[FAILED, DONE])
+    out = memctl("jobs", "list", "sweep").out
     assert lines(out) == [
         "RUN | AT | JOB | BY | OUTCOME | TOOK | OP | DID",
         "8 | 2027-01-15T07:58:00Z | sweep | scheduler | failed | 340 ms | The disk is full.",
         "7 | 2027-01-15T07:58:00Z | sweep | scheduler | done | 340 ms | 45454545 | 1,234 moved, 3 skipped",
     ]
-    assert fake.calls == [protocol.JobHistory(name="sweep", limit=2)]
-    fake.replies[protocol.JobHistory] = protocol.JobRuns(runs=[])
-    assert memctl("jobs", "history").out == "No runs.\n"
+    assert fake.calls == [protocol.Jobs(name="sweep")]
+    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[], at=0.0, runs=[])
+    assert memctl("jobs", "list", "sweep").out == "No runs.\n"
 
 
 def test_spans_of_time_are_told_in_their_largest_unit() -> None:

@@ -21,7 +21,7 @@ def check_jobs(patient: Patient) -> Finding | None:
         resume: list[Texts] = [["memctl", "jobs", "resume", job.name] for job in held]
         return fail(_failure_text(held), safe=resume)
     if failing:
-        return warn(_failure_text(failing), f"memctl jobs history {failing[0].name}")
+        return warn(_failure_text(failing), f"memctl jobs list {failing[0].name}")
     if patient.settings and not patient.settings["jobs"]["enabled"]:
         fix = "set `enabled = true` under [jobs] in the file that `memctl config path` names"
         return warn("no job runs by itself: `enabled` is false in [jobs]", fix)

@@ -115,11 +115,10 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "serve-stdio": CommandRow("serve_stdio", "what another machine runs over ssh to reach a token's memories"),
     },
     "Background jobs": {
-        "jobs list": CommandRow("jobs", "background jobs: state, last run, next run"),
+        "jobs list": CommandRow("jobs", "background jobs: state, last run, next run; of one its latest runs"),
         "jobs run": CommandRow("jobs", "run a job now, or show what it would do"),
         "jobs pause": CommandRow("jobs", "keep jobs from running by themselves"),
         "jobs resume": CommandRow("jobs", "let jobs run again, after a pause or failures"),
-        "jobs history": CommandRow("jobs", "how the latest runs went"),
     },
     "Models and settings": {
         "model list": CommandRow("model", "embedding models: installed and available"),

@@ -17,7 +17,7 @@ from memoryd.client.programs.memctl.output import complain, print_note, say_byte
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.record_text import format_json, to_plain
 from memoryd.client.programs.memctl.table import count_kept, count_text
-from memoryd.client.protocol import Exported, GetOperation, Operations
+from memoryd.client.protocol import Exported, History, Operations
 
 SHOWN = 10  # files that are named one by one
 _MOST = 1000  # operations, or changes of one, of a reply
@@ -88,7 +88,7 @@ def _find_erased(args: Namespace) -> set[str]:
     with client_for(args) as client, suppress(Forbidden):
         for one in client.call(Operations(kind=["erase"], limit=_MOST, namespace="", reach="all")).operations:
             for offset in range(0, one.memories, _MOST):
-                call = GetOperation(operation=one.id, limit=_MOST, offset=offset, namespace="", reach="all")
+                call = History(operation=one.id, limit=_MOST, offset=offset, namespace="", reach="all")
                 ids |= {change.id for change in client.call(call).changes}
     return ids
 

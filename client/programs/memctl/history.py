@@ -11,7 +11,7 @@ from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import send, show_result
 from memoryd.client.programs.memctl.output import TIMES, make_printable, paint, print_note, show, undo_text
 from memoryd.client.programs.memctl.table import count_kept, format_table, shorten, text_of
-from memoryd.client.protocol import Change, Changes, Operation, OperationChange
+from memoryd.client.protocol import Change, Changes, Operation
 from memoryd.client.times import iso
 
 SHOWN = 10  # memories that an undo would change
@@ -33,10 +33,8 @@ def _show_history(args: Namespace) -> None:
     if args.operation is not None:
         if args.id is not None:
             raise Usage("give an ID or --operation OP, not both.")
-        one = methods.operation(args.operation, args.limit)
-        show_result(
-            args, one, lambda detail: f"{_operations_text([detail.operation])}\n\n{_steps_text(detail.changes)}"
-        )
+        one = methods.history(operation=args.operation, limit=args.limit)
+        show_result(args, one, _operation_text)
     elif args.id is None:
         call = methods.operations(args.limit, after=args.after, before=args.before, kind=args.kind or [])
         show_result(args, call, lambda log: _operations_text(log.operations), lambda log: log.operations)
@@ -51,10 +49,10 @@ def _show_history(args: Namespace) -> None:
 def _refuse_operation(args: Namespace) -> None:
     """Raise `NotFound` if the id that was given for a memory is that of an operation."""
     try:
-        operation = send(args, methods.operation(args.id, 1)).operation
+        operation = send(args, methods.history(operation=args.id, limit=1)).operation
     except (AmbiguousId, NotFound):
         return
-    short = operation.id[:8]
+    short = operation.id[:8] if operation else ""
     raise NotFound(f"{short} is an operation, not a memory: `memctl history --operation {short}`.") from None
 
 
@@ -73,12 +71,16 @@ def _changes_text(history: Changes) -> str:
     return f"{paint(history.id, 'cyan')}\n{table}"
 
 
+def _operation_text(detail: Changes) -> str:
+    return f"{_operations_text([detail.operation] if detail.operation else [])}\n\n{_steps_text(detail.changes)}"
+
+
 def _actor_text(change: Change | Operation) -> str:
     """Return who made a change: the token, else the program. The daemon itself and who is out of reach have neither."""
     return change.token or change.process.partition(" (")[0] or "–"
 
 
-def _steps_text(changes: list[OperationChange]) -> str:
+def _steps_text(changes: list[Change]) -> str:
     rows = [[c.id[:8], c.action, c.namespace or "/", _changed_text(c)] for c in changes]
     return format_table(["ID", "ACTION", "NAMESPACE", "CHANGED"], rows)
 
@@ -125,7 +127,7 @@ def _ask_for_latest(args: Namespace) -> str | None:
         return None
     if latest.kind == "erase":  # the daemon says why that cannot be undone
         return latest.id
-    detail = send(args, methods.operation(latest.id, SHOWN))
+    detail = send(args, methods.history(operation=latest.id, limit=SHOWN))
     by = ", ".join(filter(None, [latest.token, latest.session, latest.process])) or "the daemon itself"
     print(f"{_operations_text([latest])}\nby {make_printable(by)}\n\n{_steps_text(detail.changes)}")
     print_note(f"Undo operation {latest.id[:8]}? [y/N]")

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from functools import partial
 
 from memoryd.client import methods
-from memoryd.client.programs.memctl.arguments import add_optional, declare_nothing, parse_limit
+from memoryd.client.programs.memctl.arguments import add_optional, parse_limit
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for, show_result
 from memoryd.client.programs.memctl.output import complain, paint, show, undo_text
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.table import count_text, format_table, ms_text
-from memoryd.client.protocol import Call, Job, JobList, JobRun, JobRuns, PlannedStep, Progress
+from memoryd.client.protocol import Call, Job, JobList, JobRun, PlannedStep, Progress
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
 
@@ -26,8 +26,15 @@ _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow", "quaranti
 # list ----------------------------------------------------------------------------------------------------------------
 
 
+def _declare_list(parser: ArgumentParser) -> None:
+    add_optional(parser, "name", "how the latest runs of this job went")
+
+
 def _list(args: Namespace) -> None:
-    show_result(args, methods.jobs(), _list_text, lambda page: page.jobs)
+    if args.name is None:
+        show_result(args, methods.jobs(), _list_text, lambda page: page.jobs)
+    else:
+        show_result(args, methods.jobs(args.name), _runs_text, lambda page: page.runs)
 
 
 def _list_text(page: JobList) -> str:
@@ -155,19 +162,7 @@ def _change_each(order: Callable[[str], Call[Job]], verb: str, args: Namespace) 
     show(args, jobs, lambda: verb.format(", ".join(job.name for job in jobs)))
 
 
-# history -------------------------------------------------------------------------------------------------------------
-
-
-def _declare_history(parser: ArgumentParser) -> None:
-    add_optional(parser, "name", "only runs of this job")
-    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="runs shown (default: 20)")
-
-
-def _show_history(args: Namespace) -> None:
-    show_result(args, methods.job_history(args.name, limit=args.limit), _history_text, lambda page: page.runs)
-
-
-def _history_text(page: JobRuns) -> str:
+def _runs_text(page: JobList) -> str:
     rows = []
     for run in page.runs:
         how = [run.outcome, format_duration(run), (run.operation or "")[:8]]
@@ -176,7 +171,7 @@ def _history_text(page: JobRuns) -> str:
 
 
 COMMANDS = {
-    "jobs list": Command(declare_nothing, _list, "  memctl jobs list"),
+    "jobs list": Command(_declare_list, _list, "  memctl jobs list\n  memctl jobs list trim --json"),
     "jobs run": Command(
         _declare_run,
         _run,
@@ -189,8 +184,5 @@ COMMANDS = {
     ),
     "jobs resume": Command(
         _declare_names, partial(_change_each, methods.resume_job, "Resumed: {}."), "  memctl jobs resume all"
-    ),
-    "jobs history": Command(
-        _declare_history, _show_history, "  memctl jobs history\n  memctl jobs history trim --json"
     ),
 }

@@ -415,7 +415,7 @@ def _deleted_ids_text(args: Namespace, report: protocol.Deleted) -> str:
     what = count_kept(len(report.ids) - report.turns, report.turns)
     lines = [f"Deleted {what}; {undo_text(report.operation or '')} brings back what was deleted."]
     if report.derived:
-        done = send(args, methods.operation(report.operation or "", _MOST_CHANGES)).changes
+        done = send(args, methods.history(operation=report.operation or "", limit=_MOST_CHANGES)).changes
         made = [(one.id, str(one.changed.get("content", ("",))[0])) for one in done if one.id in report.derived]
         lines += ["With it went what was made of it:", *map("  {}".format, list_texts(made, len(report.derived)))]
     return "\n".join(lines)

@@ -85,7 +85,7 @@ def _change_pauses(args: Namespace) -> None:
             raise Invalid(f"There is no folder {name}, so nothing is paused.")
     calls: dict[str, protocol.Call[protocol.Observing]] = {
         "off": protocol.PauseObserving(kind=kind, name=name),  # type: ignore[arg-type]
-        "on": protocol.ResumeObserving(kind=kind, name=name),  # type: ignore[arg-type]
+        "on": protocol.PauseObserving(kind=kind, name=name, resume=True),  # type: ignore[arg-type]
         "status": protocol.GetObserving(),
     }
     show_result(args, calls[args.turns[0]], _pauses_text)

@@ -22,7 +22,6 @@ from memoryd.client.protocol import (
     List,
     MoveNamespace,
     PauseObserving,
-    ResumeObserving,
     Share,
     Turns,
 )
@@ -94,7 +93,7 @@ def _give_name(args: Namespace, name: str, new: str, join: bool) -> tuple[dict[s
                 report["left"] = _count_memories(client, old)
                 report["is_shared"] = len(_find_projects(projects.read_table(), new)) > len(entries)
                 if old in paused:
-                    client.call(ResumeObserving(kind="namespace", name=old))
+                    client.call(PauseObserving(kind="namespace", name=old, resume=True))
     return report, entries[-1], is_new
 
 

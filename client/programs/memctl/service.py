@@ -14,7 +14,7 @@ from memoryd.client.programs.memctl.output import make_printable, paint, paused_
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.spooled import send_spooled
 from memoryd.client.programs.memctl.table import count_text, duration_text, format_fields, size_text, to_one_line
-from memoryd.client.protocol import ClockState, Done, ModelState, Restart, Shutdown, Status, ThreadState
+from memoryd.client.protocol import ClockState, Done, ModelState, Shutdown, Status, ThreadState
 from memoryd.client.times import iso
 from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client
@@ -80,7 +80,7 @@ def restart(client: Client, limit_s: float) -> Status:
     if activation.is_enabled(client.socket_path):
         activation.run_systemctl("reset-failed", activation.SERVICE_UNIT)  # it counts starts: this one is wanted
     began_at = time.monotonic()
-    client.call(Restart())
+    client.call(Shutdown(restart=True))
     while (status := client.status()).uptime_s > time.monotonic() - began_at:
         if time.monotonic() - began_at > limit_s:
             raise TimedOut(f"The daemon (pid {status.pid}) has not started again after {limit_s:g} s.")

@@ -15,7 +15,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.programs.systemd.units import Installation, command_of, format_units, is_ours
-from memoryd.client.protocol import Restart, Shutdown, Status
+from memoryd.client.protocol import Shutdown, Status
 from memoryd.client.transport import activation
 from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_systemctl
 from memoryd.client.transport.sync import Client
@@ -168,7 +168,7 @@ def _start(client: Client, changed: list[str] | None, former: bool) -> None:
     if changed and SOCKET_UNIT in changed:
         _run_systemctl("stop", SERVICE_UNIT, SOCKET_UNIT, limit_s=activation.START_LIMIT_S)
     elif changed and _is_active(SERVICE_UNIT):
-        client.call(Restart())
+        client.call(Shutdown(restart=True))
         client.close()
     _run_systemctl("start", SOCKET_UNIT)
     if former:

@@ -7,7 +7,7 @@ import pytest
 
 from conversing import observe, problems
 from memoryd.client.errors import Conflict, Forbidden, Invalid
-from memoryd.client.protocol import Delete, Erase, List, Memory, NewTurn, PauseObserving, ResumeObserving
+from memoryd.client.protocol import Delete, Erase, List, Memory, NewTurn, PauseObserving
 from memoryd.client.protocol.backfill import Backfill, Backfilled, PastTurn
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.rating import SMALL_TALK
@@ -192,7 +192,7 @@ def test_what_was_said_during_a_pause_that_is_over_is_left_out(core: Core, clock
     (kind, name), started = pause, clock()
     ask(core, PauseObserving(kind=kind, name=name))
     clock.advance(100)
-    ask(core, ResumeObserving(kind=kind, name=name))
+    ask(core, PauseObserving(kind=kind, name=name, resume=True))
     times = {started - 1: "before the", started + 50: "during the", started + 100: "after the"}
     given = turns(*(("user", f"The vault was opened {when} pause") for when in times.values()))
     given = [
@@ -210,7 +210,7 @@ def test_an_answer_to_what_was_said_in_a_pause_that_is_over_is_left_out(core: Co
     started = clock()
     ask(core, PauseObserving(kind="namespace", name=""))
     clock.advance(100)
-    ask(core, ResumeObserving(kind="namespace", name=""))
+    ask(core, PauseObserving(kind="namespace", name="", resume=True))
     later = ("user", "Then let us move the mail service to Postgres 15 as well.")
     given = [
         msgspec.structs.replace(turn, created_at=started + at)

@@ -13,7 +13,7 @@ import pytest
 from conversing import problems
 from memoryd.client.errors import Forbidden, Invalid
 from memoryd.client.programs.sessions.agents import AGENTS, LINES
-from memoryd.client.protocol import Delete, Erase, PauseObserving, ResumeObserving, Skipped
+from memoryd.client.protocol import Delete, Erase, PauseObserving, Skipped
 from memoryd.client.protocol.backfill import Backfill, Listen, PastTurn
 from memoryd.client.times import iso
 from memoryd.daemon.backfill import listening, opening
@@ -487,7 +487,7 @@ def test_what_was_said_in_a_pause_stays_out_live_and_later(kind: str, told: Told
     told.queues("And the safe with granite")
     clock.advance(10)
     told.says("I will remember that about the vault")
-    ask(core, ResumeObserving(kind=kind, name=name))  # type: ignore[arg-type]
+    ask(core, PauseObserving(kind=kind, name=name, resume=True))  # type: ignore[arg-type]
     clock.advance(10)
     told.prompt("Check the invoices of March now")
     told.types("Check the invoices of March now")

@@ -17,7 +17,6 @@ from memoryd.client.protocol import (
     NewTurn,
     Observe,
     PauseObserving,
-    ResumeObserving,
     Traces,
 )
 from memoryd.daemon.store import settings
@@ -62,7 +61,7 @@ def test_nothing_of_a_paused_place_is_kept(start_daemon: Start) -> None:
         listed = client.call(GetObserving()).pauses
         made = {pause.kind for pause in listed if pause.since}
         assert (made, len(listed)) == ({"session", "folder", "namespace"}, 5)
-        client.call(ResumeObserving(kind="session", name="s1"))
+        client.call(PauseObserving(kind="session", name="s1", resume=True))
         assert say(client, 9, session="s1") == 1
         assert daemon.core.store.find_problems() == []
 
@@ -107,7 +106,7 @@ def test_what_arrives_late_is_judged_by_the_time_at_which_it_was_said(start_daem
         assert (say_late(began - 1), say_late(began), say_late(began - 2, "acme/secret")) == (1, 0, 0)
         clock.advance(100)
         ended = daemon.core.clock()
-        client.call(ResumeObserving(kind="namespace", name=""))
+        client.call(PauseObserving(kind="namespace", name="", resume=True))
         assert (say_late(began - 3), say_late(began + 1), say_late(ended)) == (1, 0, 1)
 
 
@@ -124,7 +123,7 @@ def test_of_a_prompt_said_in_a_pause_no_trace_is_kept(client: Client, kind: Any,
 
     client.call(PauseObserving(kind=kind, name=name))
     assert (prompt(), client.call(Traces()).traces) == ("", [])
-    client.call(ResumeObserving(kind=kind, name=name))
+    client.call(PauseObserving(kind=kind, name=name, resume=True))
     assert prompt() == client.call(Traces()).traces[0].id
 
 
@@ -137,7 +136,7 @@ def test_an_answer_to_what_was_said_in_a_pause_stays_out(client: Client, kind: A
 
     client.call(PauseObserving(kind=kind, name=name))
     assert observe("user") == ["skipped"]
-    client.call(ResumeObserving(kind=kind, name=name))
+    client.call(PauseObserving(kind=kind, name=name, resume=True))
     assert observe("assistant") == ["skipped"]
     assert observe("assistant", session="s2") == ["accepted"], "another session, which said nothing in the pause"
     assert observe("assistant", "user", "assistant") == ["skipped", "accepted", "accepted"]
@@ -182,7 +181,7 @@ def test_a_session_is_paused_by_its_first_characters(daemon: "Daemon", client: C
     assert say(client, 1, session=session) == 1
     assert [pause.name for pause in client.pause_observing("session", "44ccf693").pauses] == [session]
     assert say(client, 2, session=session) == 0
-    assert client.resume_observing("session", "44ccf693").pauses == []
+    assert client.pause_observing("session", "44ccf693", resume=True).pauses == []
     assert say(client, 3, session=session) == 1
 
 
@@ -198,8 +197,8 @@ def test_a_restore_keeps_the_pauses_of_here_and_those_that_were_resumed_here(
         paused_at = client.call(PauseObserving(kind="folder", name="/projects/diary")).pauses[-1].since
         client.call(PauseObserving(kind="session", name="s1"))
         clock.advance(60)
-        client.call(ResumeObserving(kind="folder", name="/projects/shop"))
-        client.call(ResumeObserving(kind="session", name="s1"))
+        client.call(PauseObserving(kind="folder", name="/projects/shop", resume=True))
+        client.call(PauseObserving(kind="session", name="s1", resume=True))
         former = tmp_path / "former.sqlite"
         client.backup(str(former))
     (tmp_path / "restored").mkdir()

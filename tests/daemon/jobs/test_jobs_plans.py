@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from memoryd.client.errors import Conflict, NotFound
-from memoryd.client.protocol import JobHistory, NewMemory
+from memoryd.client.protocol import Jobs, NewMemory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.jobs.plans import MAX_PLANS, MAX_STEPS, Plan, Plans
@@ -36,7 +36,7 @@ def test_a_dry_run_returns_every_step_and_changes_nothing(core: Core, jobs: Runn
     assert [(s.action, s.target, s.reason) for s in planned.steps] == [("move", id, "it is in L1") for id in ids]
     assert [s.preview for s in planned.steps] == [f"Crane number {n}" for n in range(count)]
     assert everything(core) == before
-    assert jobs.history(JobHistory()).runs == []
+    assert jobs.report(Jobs()).runs == []
     assert jobs.list().jobs[0].last_run_at is None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memoryd.client.errors import Conflict, NotFound, StorageFailed, Unavailable
-from memoryd.client.protocol import JobHistory, NewMemory, Progress, RunJob
+from memoryd.client.protocol import Jobs, NewMemory, Progress, RunJob
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs.run import LARGEST_SLICE, MAX_FAILED, resize
@@ -233,7 +233,7 @@ def test_a_stop_interrupts_a_plan_that_takes_long(core: Core) -> None:
 
     jobs = Runner(core, table(Work(plan, Mover().apply)))
     future = jobs.run(RunJob(name="move"), lambda event: None)
-    wait_until(lambda: jobs.history(JobHistory()).runs != [])
+    wait_until(lambda: jobs.report(Jobs()).runs != [])
     jobs.close()
     assert future.result(1).error == "The daemon was stopped; the rest comes next time."
 
@@ -243,14 +243,14 @@ def test_the_history_of_runs_has_all_that_a_run_said(core: Core, jobs: Runner, c
     first = run(jobs)
     clock.advance(10)
     second = run(jobs, "other")
-    found = jobs.history(JobHistory()).runs
+    found = jobs.report(Jobs()).runs
     assert [r.job for r in found] == ["other", "move"]
     assert (found[1].run, found[1].counts, found[1].operation) == (first.run, first.counts, first.operation)
     assert found[0].started_at - found[1].started_at == 10
     assert found[0].run == second.run
     assert found[1].took_ms == pytest.approx(first.took_ms)
-    assert [r.job for r in jobs.history(JobHistory(name="move")).runs] == ["move"]
-    assert len(jobs.history(JobHistory(limit=1)).runs) == 1
+    assert [r.job for r in jobs.report(Jobs(name="move")).runs] == ["move"]
+    assert len(jobs.report(Jobs(limit=1)).runs) == 1
 
 
 def test_a_job_that_does_not_exist_is_named_with_those_that_do(core: Core, jobs: Runner) -> None:
@@ -258,7 +258,7 @@ def test_a_job_that_does_not_exist_is_named_with_those_that_do(core: Core, jobs:
         with pytest.raises(NotFound, match="no job 'sweeep'; there are move, other"):
             call()
     with pytest.raises(NotFound, match="no job"):
-        jobs.history(JobHistory(name="sweeep"))
+        jobs.report(Jobs(name="sweeep"))
 
 
 def test_a_run_cut_off_by_a_crash_is_noted_as_interrupted_with_what_it_had_done(core: Core, mover: Mover) -> None:
@@ -271,10 +271,10 @@ def test_a_run_cut_off_by_a_crash_is_noted_as_interrupted_with_what_it_had_done(
         assert connection.execute("SELECT outcome FROM runs").get == "running"
     after = runner(core, mover)  # as after a crash: nothing of the first one is known to it
     mover.gate.set()
-    wait_until(lambda: jobs.history(JobHistory()).runs[0].outcome == "done")
+    wait_until(lambda: jobs.report(Jobs()).runs[0].outcome == "done")
     core.store.write(lambda t: t.connection.execute("UPDATE runs SET outcome = 'running'")).result()
     after.start()
-    [noted] = after.history(JobHistory()).runs
+    [noted] = after.report(Jobs()).runs
     assert (noted.outcome, noted.error) == ("interrupted", "The daemon ended while it ran.")
     assert noted.counts == {"moved": 8, "skipped": 0}
     assert after.list().jobs[0].failures == 1  # a job that kills the daemon shall rest

@@ -22,7 +22,7 @@ from conversing import (
     talk,
 )
 from each import each
-from memoryd.client.protocol import ExportMemories, GetOperation, History, ImportMemories, NewTurn
+from memoryd.client.protocol import ExportMemories, History, ImportMemories, NewTurn
 from memoryd.daemon.config import Config, LifetimeConfig, TiersConfig
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
@@ -150,9 +150,9 @@ def test_the_history_keeps_of_a_move_the_former_tier_and_shows_the_rest_from_wha
     assert (made.changed["content"], made.changed["tier"]) == ((None, FACTS[0]), (None, "L1"))
     assert moved.changed == {"tier": ("L1", "L2")}
     assert changed.changed["content"] == (FACTS[0], FACTS[1])
-    [change] = ask(core, GetOperation(operation=operation)).changes
+    [change] = ask(core, History(operation=operation)).changes
     assert (change.preview, change.changed) == (FACTS[0], {"tier": ("L1", "L2")})
-    [change] = ask(core, GetOperation(operation=made.operation)).changes
+    [change] = ask(core, History(operation=made.operation)).changes
     assert change.changed["tier"] == (None, "L1")
     undo(core)
     back = undo(core, operation).operation

@@ -131,9 +131,10 @@ def _traces(world: World) -> Iterator[Call[Any]]:
 
 def _operations(world: World) -> Iterator[Call[Any]]:
     for id in world.secret_operations:
-        yield protocol.GetOperation(operation=id)
-        yield protocol.GetOperation(operation=id[:8])
-    yield from _placed(protocol.GetOperation, operation=world.secret_operations[0])
+        yield protocol.History(operation=id)
+        yield protocol.History(operation=id[:8])
+    yield from _placed(protocol.History, operation=world.secret_operations[0])
+    yield from _by_id(protocol.History)(world)
 
 
 def _undo(world: World) -> Iterator[Call[Any]]:
@@ -259,7 +260,7 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.Search: _queries(protocol.Search),
     protocol.GetTrace: _traces,
     protocol.Traces: lambda world: _placed(protocol.Traces, limit=1000),
-    protocol.GetOperation: _operations,
+    protocol.History: _operations,
     protocol.GetContext: _contexts,
     protocol.CountTokens: lambda world: _placed(protocol.CountTokens, texts=[SECRETS[0], ""]),
     protocol.WhyNot: _why_not,

@@ -293,7 +293,7 @@ def test_a_token_undoes_nothing_that_the_owner_or_a_former_token_of_its_name_did
         for id in (operation.id for operation in later.operations()):
             with pytest.raises(Forbidden, match="not yours to undo"):
                 later.undo(id)
-            assert later.operation(id).changes == []
+            assert later.history(operation=id).changes == []
         with pytest.raises(NotFound, match="nothing to undo"):
             later.undo()
         for id in (own.id, gone.id):
@@ -381,7 +381,7 @@ def test_an_operation_on_what_an_agent_does_not_see_is_to_it_as_one_that_never_w
         with pytest.raises(NotFound, match=f"No operation has an id that begins with {id}"):
             alpha.undo(id)
         with pytest.raises(NotFound, match=f"No operation has an id that begins with {id}"):
-            alpha.operation(id)
+            alpha.history(operation=id)
     assert client.undo(own[:8]).undone == own  # the owner may use what an agent names
 
 

@@ -11,7 +11,6 @@ from memoryd.client.protocol import (
     Consolidate,
     Erase,
     Get,
-    GetOperation,
     History,
     List,
     NewMemory,
@@ -156,7 +155,7 @@ class Life:
     def _finish_run(self, operation: str | None) -> None:
         """Note an operation that says itself which memories it concerns."""
         if operation is not None:
-            detail = ask(self._core, GetOperation(operation=operation, limit=1000))
+            detail = ask(self._core, History(operation=operation, limit=1000))
             self._finish(operation, dict.fromkeys(change.id for change in detail.changes))
         self._note_dead(self.coming)
 

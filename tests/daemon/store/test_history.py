@@ -9,7 +9,6 @@ import pytest
 from memoryd.client.errors import AmbiguousId, Conflict, Invalid, NotFound
 from memoryd.client.protocol import (
     Get,
-    GetOperation,
     History,
     List,
     Memory,
@@ -176,16 +175,16 @@ def test_an_operation_is_named_by_a_prefix_as_a_memory_is(core: Core, monkeypatc
     memories = [f"{number:032x}" for number in range(2)]
     for memory in memories:
         add(core, f"Text of {memory}", id=memory)
-    for name in (lambda id: undo(core, id), lambda id: ask(core, GetOperation(operation=id))):
+    for name in (lambda id: undo(core, id), lambda id: ask(core, History(operation=id))):
         with pytest.raises(AmbiguousId, match="abcd is not unique: abcd0000, abcd0000") as refused:
             name("abcd")
         assert refused.value.data == {"candidates": ids[:2]}
         with pytest.raises(NotFound, match="No operation has an id that begins with abce"):
             name("abce")
-        for wrong in ("12", "", "ABCD", "a" * 33):
+        for wrong in ("12", "ABCD", "a" * 33):
             with pytest.raises(Invalid, match="is not an id"):
                 name(wrong)
-    assert ask(core, GetOperation(operation=ids[1][:9])).operation.id == ids[1]
+    assert ask(core, History(operation=ids[1][:9])).operation.id == ids[1]
     assert undo(core, ids[0][:9]).undone == ids[0]
 
 
@@ -194,7 +193,7 @@ def test_a_prefix_says_nothing_of_operations_out_of_reach(core: Core, monkeypatc
     monkeypatch.setattr("secrets.token_hex", Mock(side_effect=ids))
     add(core, "Her plan", "team/her", id="1" * 32)
     add(core, "My plan", "team/me", id="2" * 32)
-    assert ask(core, GetOperation(operation="abcd", namespace="team/me")).operation.id == ids[1]
+    assert ask(core, History(operation="abcd", namespace="team/me")).operation.id == ids[1]
     said = []
     for unknown in (ids[0], ids[3]):
         with pytest.raises(NotFound) as refused:
@@ -255,24 +254,24 @@ def test_an_operation_says_what_it_did_to_each_memory_also_when_later_ones_chang
     first = add(core, "Herons fish at dawn", "a")
     changed = update(core, first.id, content="Herons fish at dusk")
     update(core, first.id, pinned=True)
-    made = ask(core, GetOperation(operation=changed.operation))
+    made = ask(core, History(operation=changed.operation))
     assert (made.operation.kind, made.operation.memories) == ("update", 1)
     [change] = made.changes
     assert (change.id, change.namespace, change.action) == (first.id, "a", "updated")
     assert change.preview == "Herons fish at dusk"
     assert change.changed == {"content": ("Herons fish at dawn", "Herons fish at dusk")}
     gone = delete(core, first.id)
-    [change] = ask(core, GetOperation(operation=gone.operation))
+    [change] = ask(core, History(operation=gone.operation))
     assert (change.action, change.preview) == ("deleted", "Herons fish at dusk")
-    [change] = ask(core, GetOperation(operation=first.operation))
+    [change] = ask(core, History(operation=first.operation))
     assert change.action == "created"
     with pytest.raises(NotFound):
-        ask(core, GetOperation(operation=first.operation, namespace="b"))
+        ask(core, History(operation=first.operation, namespace="b"))
 
 
 def test_the_changes_of_an_operation_come_in_pages_and_only_within_reach(core: Core) -> None:
     [operation] = add_many(core, [f"Note {n}" for n in range(5)], "a").operations
-    pages = [ask(core, GetOperation(operation=operation, limit=2, offset=at)) for at in (0, 2, 4)]
+    pages = [ask(core, History(operation=operation, limit=2, offset=at)) for at in (0, 2, 4)]
     assert [change.preview for page in pages for change in page] == [f"Note {n}" for n in range(5)]
     assert {page.operation.memories for page in pages} == {5}
 
@@ -280,7 +279,7 @@ def test_the_changes_of_an_operation_come_in_pages_and_only_within_reach(core: C
 def test_the_turns_that_an_operation_deleted_from_l0_are_shown(core: Core) -> None:
     turns = [NewTurn(role="user", content="We deploy the API on Tuesdays")]
     [id] = ask(core, Observe(turns=turns)).ids
-    [change] = ask(core, GetOperation(operation=delete(core, id).operation))
+    [change] = ask(core, History(operation=delete(core, id).operation))
     assert (change.id, change.action, change.preview) == (id, "deleted", "We deploy the API on Tuesdays")
 
 

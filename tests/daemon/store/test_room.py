@@ -32,7 +32,6 @@ TAKES_NO_ROOM = {
     "pause_observing",
     "restart",
     "resume_job",
-    "resume_observing",
     "run_job",
     "shutdown",
     "verify",

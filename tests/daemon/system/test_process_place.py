@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memoryd.client import Client, MemorydError
-from memoryd.client.protocol import Restart, Shutdown
+from memoryd.client.protocol import Shutdown
 from memoryd.client.transport.spawn import is_answering
 from memoryd.daemon import config
 from memoryd.daemon.system import log, process
@@ -52,7 +52,7 @@ def test_a_daemon_that_a_client_started_is_not_where_the_client_was(folder: Path
         assert (status.data_dir, status.socket) == (str(folder / "data"), str(folder / "run" / "s"))
         os.chdir(folder)
         shutil.rmtree(work)
-        client.call(Restart())  # relative words of the first start would lead elsewhere now
+        client.call(Shutdown(restart=True))  # relative words of the first start would lead elsewhere now
         wait_until(lambda: (folder / "data" / "memoryd.log").read_text().count("ready: socket") == 2)
         again = client.status()
         assert (again.pid, again.data_dir, again.socket) == (status.pid, status.data_dir, status.socket)
@@ -71,7 +71,7 @@ def test_relative_options_are_those_of_the_folder_of_the_start(folder: Path, wor
                 wait_until(lambda: _answers(client))
                 options = client.status().options
                 assert [options[options.index(word) + 1] for word in words[::2]] == [str(work / v) for v in words[1::2]]
-                client.call(Restart())
+                client.call(Shutdown(restart=True))
                 wait_until(lambda: (work / "log").read_text().count("ready: socket") == 2)
                 assert client.status().data_dir == str(work / "d")
                 line = Path(f"/proc/{child.pid}/cmdline").read_bytes().decode().split("\0")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import GetContext, JobHistory, Operations
+from memoryd.client.protocol import GetContext, Jobs, Operations
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
@@ -33,7 +33,7 @@ def test_the_latest_runs_of_each_job_are_kept(core: Core, jobs: Runner, monkeypa
         run(jobs, "maintain")
     run(jobs, "embed")
     assert run(jobs, "trim").counts == {"runs": 3}
-    assert [r.job for r in jobs.history(JobHistory()).runs] == ["trim", "embed", "maintain", "maintain"]
+    assert [r.job for r in jobs.report(Jobs()).runs] == ["trim", "embed", "maintain", "maintain"]
 
 
 def test_the_latest_skipped_turns_of_each_namespace_are_kept(core: Core, jobs: Runner) -> None:

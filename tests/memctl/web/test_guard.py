@@ -222,7 +222,7 @@ def test_a_file_outside_the_static_folder_is_not_served(site: Served) -> None:
 # The allowlist -------------------------------------------------------------------------------------------------------
 
 NEVER = (
-    "shutdown restart use_model import_memories export_memories graph_rebuild add_token revoke_token seed authenticate"
+    "shutdown use_model import_memories export_memories graph_rebuild add_token revoke_token seed authenticate"
     " add add_many observe backup forget dream add_workspace remove_workspace subscribe"
 ).split()
 
@@ -250,10 +250,11 @@ def test_what_is_not_allowed_does_not_reach_the_daemon(site: Served) -> None:
         (b"", "invalid", "cannot be read"),
         (b"[]", "invalid", "cannot be read"),
         (b'{"method":"nothing"}', "unknown_method", "There is no method nothing"),
-        (b'{"method":"history"}', "invalid", "missing required field `id`"),
+        (b'{"method":"undo","operation":1}', "invalid", "Expected `str | null`"),
         (b'{"method":"get","id":"abcd","more":1}', "invalid", "unknown field `more`"),
         (b'{"method":"get","id":"abcd"}', "not_found", "abcd"),
         (b'{"method":"update","id":"abcd","content":"x","allow_secrets":true}', "forbidden", "credentials"),
+        (b'{"method":"delete","type":["fact"]}', "forbidden", "by their ids"),
         (b'{"method":"erase"}', "forbidden", "one memory at a time"),
         (b'{"method":"erase","ids":["abcd","abce"]}', "forbidden", "one memory at a time"),
         (b'{"method":"erase","ids":["abcd"],"session":"s"}', "forbidden", "one memory at a time"),

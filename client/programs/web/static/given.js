@@ -54,7 +54,7 @@ function NeverAgain({ asked: { id, namespace, session: name }, close }) {
   const erase = () => run("Erased for good", "erase", { ids: [id], reach: "all" });
   const pause = (kind, what) => {
     const fields = { kind, name: what };
-    const resume = () => run("Observing is resumed", "resume_observing", fields, () => pause(kind, what));
+    const resume = () => run("Observing is resumed", "pause_observing", { ...fields, resume: true }, () => pause(kind, what));
     return run("Observing is paused", "pause_observing", fields, resume);
   };
   const made = plan.value?.derived.length ? ` and ${memories(plan.value.derived.length)} made of it` : "";

@@ -1,7 +1,7 @@
 // What runs by itself: when, how it went, what it would do now; a plan is applied as it was shown, and undone as a whole.
 
 import { run, undoAll } from "../api.js";
-import { show, useCall, useCalls, useState } from "../hooks.js";
+import { show, useCall, useState } from "../hooks.js";
 import { badge, button, dim, facts, head, html, panel, row, table, time } from "../parts.js";
 import { count, counts, duration, ms, number } from "../text.js";
 
@@ -12,12 +12,12 @@ const look = (word) => badge(word, LOOKS[word] || "");
 
 export default function Jobs() {
   const [planned, plan] = useState("");
-  const answer = useCalls([["jobs"], ["job_history", { limit: RUNS }]], { kinds: ["job"] });
+  const answer = useCall("jobs", { limit: RUNS }, { kinds: ["job"] });
   return html`${head("Jobs")}<div class="scroll">
     ${planned && html`<${Plan} key=${planned} job=${planned} close=${() => plan("")} />`}
     ${show(
       answer,
-      ([{ jobs, at }, { runs }]) => html`<div class="grid">${jobs.map((job) => showJob(job, at, plan))}</div>
+      ({ jobs, at, runs }) => html`<div class="grid">${jobs.map((job) => showJob(job, at, plan))}</div>
       ${panel("Runs", runs.length ? table("Runs", HEADS, runs.map(showRun)) : dim("No job has run yet."))}`,
     )}</div>`;
 }

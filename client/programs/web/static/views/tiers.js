@@ -37,10 +37,9 @@ export default function Tiers() {
 
 // Pauses --------------------------------------------------------------------------------------------------------------
 
-function turn(method, { kind, name }) {
-  const back = method === "pause_observing" ? "resume_observing" : "pause_observing";
-  const said = method === "pause_observing" ? "Observing is paused" : "Observing is resumed";
-  return run(said, method, { kind, name }, () => turn(back, { kind, name }));
+function turn({ kind, name }, resume = false) {
+  const said = resume ? "Observing is resumed" : "Observing is paused";
+  return run(said, "pause_observing", { kind, name, resume }, () => turn({ kind, name }, !resume));
 }
 
 function showPauses({ pauses, only }, namespace) {
@@ -51,14 +50,14 @@ function showPauses({ pauses, only }, namespace) {
     ${
       !isPaused &&
       html`<p class="acts">
-      ${button(`Pause observing ${namespace || "everywhere"}`, () => turn("pause_observing", here))}</p>`
+      ${button(`Pause observing ${namespace || "everywhere"}`, () => turn(here))}</p>`
     }`;
 }
 
 function showPause(pause) {
   const where = pause.name ? `the ${pause.kind} ${pause.name}` : "any namespace";
   const end = pause.since
-    ? button("Observe again", () => turn("resume_observing", pause))
+    ? button("Observe again", () => turn(pause, true))
     : "The settings say so: [observe] never.";
   return html`<p class="panel about">Nothing is observed in ${where}. ${end}</p>`;
 }

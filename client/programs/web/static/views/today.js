@@ -175,7 +175,7 @@ function useBeginning(id) {
   useEffect(() => {
     if (beginnings[id] !== undefined) return;
     const keep = ({ changes }) => set((beginnings[id] = line(changes[0]?.preview)));
-    call("operation", { operation: id, limit: 1, reach: "all" }).then(keep, () => {});
+    call("history", { operation: id, limit: 1, reach: "all" }).then(keep, () => {});
   }, [id]);
   return beginning;
 }
@@ -204,7 +204,7 @@ function Entry({ one, box, open, toggle }) {
 function Steps({ one }) {
   const more = one.memories - STEPS;
   return show(
-    useCall("operation", { operation: one.id, limit: STEPS, reach: "all" }),
+    useCall("history", { operation: one.id, limit: STEPS, reach: "all" }),
     ({ changes }) =>
       html`<div class="steps">${list(changes, showStep)}${more > 0 && dim(`and ${number(more)} more`)}</div>`,
   );
