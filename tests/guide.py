@@ -39,7 +39,7 @@ _QUALITY = "it takes minutes, or an hour and public sets; tests/quality runs its
 _MACHINE = "it changes the machine; test_memctl_systemd.py runs what is ours of it"
 # Lines of shell blocks that are not run, and why not. Whoever adds one says who runs it instead.
 NOT_RUN = {
-    "git clone … && cd memoryd && make wheel": "it needs the network; tests/release.py runs the lines after it",
+    "make wheel": "it makes an environment; tests/release.py runs it",
     'uv tool install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
     'pipx install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
     'pip install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
