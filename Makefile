@@ -60,7 +60,7 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 
 protocol: $(VENV)/installed
-	$(BIN)/python tests/contract/protocol_document.py > PROTOCOL.md
+	$(BIN)/python tests/contract/protocol_document.py > protocol.json
 	$(BIN)/python tests/contract/golden.py > tests/contract/golden.jsonl
 	$(BIN)/python tests/contract/settings_document.py > docs/settings.md
 	$(BIN)/python tests/contract/client_methods.py | $(BIN)/ruff format --stdin-filename client/methods.py - > client/methods.next

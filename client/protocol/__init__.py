@@ -3,7 +3,7 @@
 A call is a value: one Struct per method, declared by `@rpc` with who may call it, whether it reads, whether it grows
 the database and on which lane it runs. Its fields are the parameters, its tag the name on the wire, its docstring and
 those of its fields the documentation for users, its type argument the result. Decoder, dispatch, access, the clients'
-methods and PROTOCOL.md come from the declarations. Requests forbid unknown fields (a newer client's filter must not be
+methods and protocol.json come from the declarations. Requests forbid unknown fields (a newer client's filter must not be
 ignored silently); results ignore them. Times are UTC seconds since the epoch. Namespaces are written `acme/api/alpha`;
 the root is the empty string.
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     READS: frozenset[type[Call[Any]]]
     UNVERSIONED: frozenset[str]
 
-# In this order PROTOCOL.md lists the methods.
+# In this order protocol.json lists the methods.
 _MODULES = tuple(
     f"{__name__}.{module}"
     for module in "access base namespaces context erase events memories feedback jobs history keyed links tiers"

@@ -29,7 +29,9 @@ SOURCES = Path(protocol.__file__).resolve().parents[2]
 
 def test_every_method_has_its_own_docstring() -> None:
     silent = [call.__name__ for call in METHODS if not call.__dict__.get("__doc__")]
-    assert silent == [], "write a docstring for each of these classes in client/protocol/: it is what PROTOCOL.md says"
+    assert silent == [], (
+        "write a docstring for each of these classes in client/protocol/: it is what protocol.json says"
+    )
 
 
 def test_every_method_has_a_handler_and_every_handler_a_method() -> None:
@@ -81,7 +83,7 @@ def test_method_names_are_unique_and_lower_case() -> None:
 def test_every_method_has_a_result_type_with_a_docstring_that_its_handler_returns(call: type[Call[Any]]) -> None:
     result = result_type(call)
     assert issubclass(result, msgspec.Struct)
-    assert result.__doc__, f"write a docstring for {result.__name__} in client/protocol/: it is what PROTOCOL.md says"
+    assert result.__doc__, f"write a docstring for {result.__name__} in client/protocol/: it is what protocol.json says"
     returned = inspect.get_annotations(HANDLERS[call])["return"]
     name = result.__name__
     assert str(getattr(returned, "__name__", returned)) in (
