@@ -3,9 +3,9 @@
 A call is a value: one Struct per method, declared by `@rpc` with who may call it, whether it reads, whether it grows
 the database and on which lane it runs. Its fields are the parameters, its tag the name on the wire, its docstring and
 those of its fields the documentation for users, its type argument the result. Decoder, dispatch, access, the clients'
-methods and protocol.json come from the declarations. Requests forbid unknown fields (a newer client's filter must not be
-ignored silently); results ignore them. Times are UTC seconds since the epoch. Namespaces are written `acme/api/alpha`;
-the root is the empty string.
+methods and protocol.json come from the declarations. Requests forbid unknown fields (a newer client's filter must not
+be ignored silently); results ignore them. Times are UTC seconds since the epoch. Namespaces are written
+`acme/api/alpha`; the root is the empty string.
 
 A module is imported when one of its names is first asked for here, since making all Structs takes longer than a search
 from a shell: what is on that way names a call as `protocol.Add` where it needs it, and imports at its head names of
