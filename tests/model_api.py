@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Events = list[tuple[str, dict[str, Any]]]
-CALL = "call_1"  # the id of a tool's call
 
 
 class ModelAnswer(NamedTuple):
@@ -19,6 +18,7 @@ class ModelAnswer(NamedTuple):
     thought: str = ""
     tool: str = ""
     arguments: Mapping[str, Any] = MappingProxyType({})
+    number: int = 1  # in the ids of what is said: agents drop a second message of one id
 
 
 class ModelApi(ThreadingHTTPServer):
@@ -65,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, asked: str) -> ModelAnswer:
         self.server.asked.append(asked)
-        return self.server.answer(asked)
+        return self.server.answer(asked)._replace(number=len(self.server.asked))
 
     def _stream(self, events: Events) -> None:
         lines = [f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n" for name, data in events]
@@ -82,14 +82,21 @@ class _Handler(BaseHTTPRequestHandler):
 def _messages(answer: ModelAnswer) -> Events:
     """Return the stream of Anthropic's Messages API."""
     usage = {"input_tokens": 10, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
+    message = {
+        "id": f"msg_{answer.number}",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "usage": usage,
+    }
     blocks: list[tuple[dict[str, Any], dict[str, Any]]] = []
     if answer.thought:
         thought = {"type": "thinking_delta", "thinking": answer.thought}
         blocks.append(({"type": "thinking", "thinking": "", "signature": "c2ln"}, thought))
     blocks.append(({"type": "text", "text": ""}, {"type": "text_delta", "text": answer.text}))
     if answer.tool:
-        call = {"type": "tool_use", "id": CALL, "name": answer.tool, "input": {}}
+        call = {"type": "tool_use", "id": f"call_{answer.number}", "name": answer.tool, "input": {}}
         blocks.append((call, {"type": "input_json_delta", "partial_json": json.dumps(dict(answer.arguments))}))
     events: Events = [("message_start", {"message": {**message, "stop_reason": None, "stop_sequence": None}})]
     for index, (block, delta) in enumerate(blocks):
@@ -107,26 +114,42 @@ def _responses(answer: ModelAnswer) -> Events:
     items: list[dict[str, Any]] = []
     if answer.thought:
         summary = [{"type": "summary_text", "text": answer.thought}]
-        items.append({"type": "reasoning", "id": "rs_1", "summary": summary, "content": [], "encrypted_content": None})
+        items.append(
+            {
+                "type": "reasoning",
+                "id": f"rs_{answer.number}",
+                "summary": summary,
+                "content": [],
+                "encrypted_content": None,
+            }
+        )
     content = [{"type": "output_text", "text": answer.text, "annotations": []}]
-    items.append({"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": content})
+    items.append(
+        {"type": "message", "id": f"m{answer.number}", "role": "assistant", "status": "completed", "content": content}
+    )
     if answer.tool:
-        call = {"type": "function_call", "id": "fc_1", "call_id": CALL, "name": answer.tool}
-        items.append({**call, "arguments": json.dumps(dict(answer.arguments)), "status": "completed"})
+        server, _, name = answer.tool.rpartition("__")  # a tool of an MCP server has a namespace here
+        call = {"type": "function_call", "id": f"fc_{answer.number}", "call_id": f"call_{answer.number}", "name": name}
+        arguments = json.dumps(dict(answer.arguments))
+        items.append(
+            {**call, **({"namespace": server} if server else {}), "arguments": arguments, "status": "completed"}
+        )
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     details = {"input_tokens_details": None, "output_tokens_details": None}
-    end = {"response": {"id": "r1", "output": items, "usage": {**usage, **details}}}
+    end = {"response": {"id": f"r{answer.number}", "output": items, "usage": {**usage, **details}}}
     done = [("response.output_item.done", {"output_index": at, "item": item}) for at, item in enumerate(items)]
-    return [("response.created", {"response": {"id": "r1"}}), *done, ("response.completed", end)]
+    return [("response.created", {"response": {"id": f"r{answer.number}"}}), *done, ("response.completed", end)]
 
 
 def _completions(answer: ModelAnswer) -> list[dict[str, Any]]:
     """Return the stream of OpenAI's Chat Completions API."""
-    base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    base = {"id": f"c{answer.number}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": answer.text}]
     if answer.tool:
         function = {"name": answer.tool, "arguments": json.dumps(dict(answer.arguments))}
-        deltas.append({"tool_calls": [{"index": 0, "id": CALL, "type": "function", "function": function}]})
+        deltas.append(
+            {"tool_calls": [{"index": 0, "id": f"call_{answer.number}", "type": "function", "function": function}]}
+        )
     chunks = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     reason = "tool_calls" if answer.tool else "stop"
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -138,7 +161,9 @@ def _generated(answer: ModelAnswer) -> dict[str, Any]:
     parts: list[dict[str, Any]] = [{"text": answer.thought, "thought": True}] if answer.thought else []
     parts.append({"text": answer.text})
     if answer.tool:
-        parts.append({"functionCall": {"id": CALL, "name": answer.tool, "args": dict(answer.arguments)}})
+        parts.append(
+            {"functionCall": {"id": f"call_{answer.number}", "name": answer.tool, "args": dict(answer.arguments)}}
+        )
     candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     return {"candidates": [candidate], "usageMetadata": usage}

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -122,27 +123,52 @@ def move_home(real: Process, home: Path) -> None:
     real.start()
 
 
+class Installed(NamedTuple):
+    """An agent with the hooks in a home of its own, in the project `billing`."""
+
+    words: list[str]  # they ask QUESTION
+    environment: dict[str, str]
+    place: Path
+
+    def say(self, text: str, *options: str) -> str:
+        """Run a session with one prompt; return what the agent printed."""
+        words = [text if word == QUESTION else word for word in self.words]
+        done = subprocess.run(
+            [*words, *options],
+            cwd=self.place,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=300,
+        )
+        return done.stdout.decode() or done.stderr.decode()[-2000:]
+
+
+def install(agent: str, api: ModelApi, real: Process, monkeypatch: pytest.MonkeyPatch) -> Installed:
+    home, place = real.folder / "home", real.folder / "billing"
+    home.mkdir()
+    (place / ".git").mkdir(parents=True)
+    move_home(real, home)
+    words, environment = AGENTS[agent](api, home)
+    for name in {name for host in HOSTS.values() for name in (host.home, host.keeps[0].partition("/")[0])}:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    assert run(["hooks", "install", agent]) == 0
+    asking = {**os.environ, **real.environment, **environment, "HOME": str(home), "PWD": str(place)}
+    return Installed(words, asking, place)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted(
     agent: str, real: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, place = real.folder / "home", real.folder / "billing"
-    home.mkdir()
-    (place / ".git").mkdir(parents=True)
-    move_home(real, home)
-    with real.client("billing") as client:
-        client.add(MEMORY, type="lesson")
     with model_api(ANSWER) as api:
-        words, environment = AGENTS[agent](api, home)
-        for name in {name for host in HOSTS.values() for name in (host.home, host.keeps[0].partition("/")[0])}:
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("HOME", str(home))
-        assert run(["hooks", "install", agent]) == 0
-        asking = {**os.environ, **real.environment, **environment, "HOME": str(home), "PWD": str(place)}
-        done = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
-        assert ANSWER in done.stdout.decode(), done.stderr.decode()[-2000:]
+        installed = install(agent, api, real, monkeypatch)
+        with real.client("billing") as client:
+            client.add(MEMORY, type="lesson")
+        assert ANSWER in installed.say(QUESTION)
         assert any("--lock-timeout 5s" in asked and QUESTION in asked for asked in api.asked)
     with real.client("billing") as client:
         wait_until(lambda: client.stats().methods["end_session"].calls >= 1)

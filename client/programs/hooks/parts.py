@@ -107,15 +107,19 @@ class JsonServer(NamedTuple):
         return [there] if _is_server(there) else []
 
 
+# Codex gives its servers few variables; without these its tools would ask another daemon than its hooks.
+_PASSED_ON = tuple(f"MEMORYD_{name}" for name in ("SOCKET", "DATA_DIR", "CONFIG", "TOKEN", "NAMESPACE", "MODEL_DIR"))
+
+
 class TomlServer(NamedTuple):
     """The MCP server in TOML: a block of lines between marks."""
 
     def add(self, text: str, command: Sequence[str]) -> str:
         """Return the text with the server."""
         entry = build_server_entry(command)
-        arguments = ", ".join(map(_format_toml, entry["args"]))
-        block = f"[mcp_servers.{SERVER}]\ncommand = {_format_toml(entry['command'])}\nargs = [{arguments}]\n"
-        return tomltext.add_block(text, block)
+        arguments, passed_on = (", ".join(map(_format_toml, words)) for words in (entry["args"], _PASSED_ON))
+        table = f"[mcp_servers.{SERVER}]\ncommand = {_format_toml(entry['command'])}\nargs = [{arguments}]\n"
+        return tomltext.add_block(text, f"{table}env_vars = [{passed_on}]\n")
 
     def remove(self, text: str, former: str = "") -> str:
         """Return the text without the server."""

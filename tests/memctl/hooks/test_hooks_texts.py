@@ -94,7 +94,8 @@ def test_one_thing_is_taken_out(text: str, path: jsontext.Path, left: str) -> No
 def test_a_toml_block_goes_without_a_trace(text: str) -> None:
     part = TomlServer()
     made = part.add(text, COMMAND)
-    assert part.read_entries(made) == [{"command": COMMAND[0], "args": ["mcp"]}]
+    (entry,) = part.read_entries(made)
+    assert (entry["command"], entry["args"], entry["env_vars"][0]) == (COMMAND[0], ["mcp"], "MEMORYD_SOCKET")
     assert part.remove(made) == text
     assert part.add(made, COMMAND) == made
 
