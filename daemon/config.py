@@ -67,8 +67,8 @@ class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
     prompt_lines: Annotated[NonNegativeInt, "lines beside a prompt at most; 0: none"] = 3
     prompt_floor: Annotated[
         UnitShare,
-        "how sure it must be that a memory is about a prompt, 0.15 more for a second line; lower: more comes up, and"
-        " less often right",
+        "confidence that a memory is about the prompt, from which it is shown, 0.15 more for a second line; lower:"
+        " more lines, less often right",
     ] = 0.4
 
 
