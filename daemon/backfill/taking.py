@@ -11,7 +11,7 @@ from memoryd.daemon.backfill.planning import PlannedTurn, plan
 from memoryd.daemon.backfill.tables import said, transcripts
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import asking
+from memoryd.daemon.language.sentences import ends_with_question
 from memoryd.daemon.memories.parts import PART, PART_BYTES, cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import erasures, history, namespaces, rows, turns, vectors
@@ -174,7 +174,7 @@ def _compare(
 
 def _is_kept_once(one: PlannedTurn) -> bool:
     """Return whether a turn that says the same as another one is left out."""
-    return not (one.asked or asking.is_question(one.turn.content))
+    return not (one.asked or ends_with_question(one.turn.content))
 
 
 def _make_row(core: Core, call: Backfill, number: int, one: PlannedTurn, stored: dict[str, str]) -> Row:

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.language.asking import is_question
+from memoryd.daemon.language.sentences import FILLERS, ends_with_question
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 READ_CHARS = 20_000  # a longer text is no noise: somebody may have to read it again
@@ -25,12 +25,7 @@ QUIET = (TOO_SHORT, STOP_WORDS_ONLY)  # reasons that do not hold for an answer
 ANSWER_CHARS = 120  # of a short answer at most
 
 _WORD = compile_late(r"[^\W_]+(?:['’][^\W_]+)?")
-# Said to keep a talk going; with stop words alone they say nothing.
-_FILLERS = frozenset(
-    "ok okay k yes yeah yep yup no nope nah hm hmm hi hey hello thanks thank thx ty please sure cool fine alright right"
-    " i me my mine we us our ah oh uh um well now go yay lol haha i'm it's that's let's don't i'll".split()
-)
-_SILENT = STOP_WORDS | _FILLERS
+_SILENT = STOP_WORDS | FILLERS
 
 
 class Noise(NamedTuple):
@@ -124,7 +119,7 @@ def check(text: str) -> str | None:
         return None
     if not any(character.isalnum() for character in text):
         return _classify_noise(text) or TOO_SHORT
-    if len(text) < 200 and (_FILLERS if is_question(text) else _SILENT).issuperset(_split_words(text)):
+    if len(text) < 200 and (FILLERS if ends_with_question(text) else _SILENT).issuperset(_split_words(text)):
         return TOO_SHORT if sum(map(str.isalnum, text)) < MIN_CHARACTERS else STOP_WORDS_ONLY
     return _classify_noise(text)
 
@@ -152,4 +147,4 @@ def _split_words(text: str) -> list[str]:
 
 def is_short_answer(text: str) -> bool:
     """Return whether a turn that follows a question is its answer and means little without it."""
-    return len(text) <= ANSWER_CHARS and not is_question(text)
+    return len(text) <= ANSWER_CHARS and not ends_with_question(text)

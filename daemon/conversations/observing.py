@@ -16,7 +16,7 @@ from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
 from memoryd.daemon.conversations import citing, extracting, gate, pairing, promoting
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import asking
+from memoryd.daemon.language.sentences import ends_with_question
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import extraction, namespaces, pauses, rows, turns
 from memoryd.daemon.store.actor import PRESENT
@@ -177,7 +177,7 @@ def _take_turn(place: TurnTarget, taken: Taken) -> ObservedTurn:
         is_repeat = asked in place.repeated and bool(_find_equal(place, key))
         return _note_repeat(place, _accept(place, taken, key, asked), is_repeat)
     same = _find_equal(place, key)
-    if same and not asking.is_question(turn.content):
+    if same and not ends_with_question(turn.content):
         return _skip(place, turn, DUPLICATE, same)
     # A question that is asked again may have another answer, which belongs to it.
     return _note_repeat(place, _accept(place, taken, key, _find_answered(place, turn)), bool(same))

@@ -6,6 +6,7 @@ from itertools import takewhile
 from memoryd.client.protocol import NewTurn
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import asking
+from memoryd.daemon.language.sentences import ends_with_question
 from memoryd.daemon.store.turns import RecentTurn
 
 WITHIN_S = 900.0  # an answer belongs to a question at most so much older
@@ -18,7 +19,7 @@ def find_asked(last: RecentTurn | None, turn: NewTurn, at: float) -> RecentTurn 
     """Return the question of somebody else that a short turn follows directly; users without a name are one person."""
     if last is None or not gate.is_short_answer(turn.content) or not can_answer(turn):
         return None
-    if not (asking.is_question(last.end) and is_recent(last, at)):
+    if not (ends_with_question(last.end) and is_recent(last, at)):
         return None
     named = _are_named([last], turn)
     return last if _name_speaker(turn, named) != _find_speaker(last, named) else None
@@ -40,7 +41,7 @@ def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> Rec
     theirs = list(takewhile(lambda one: _find_speaker(one, named) != own, said[len(mine) :]))
     if turn.role == "assistant" and not named:
         theirs = theirs[:1]
-    asked = next((one for one in theirs if asking.is_question(one.end)), None) if len(mine) <= _MORE else None
+    asked = next((one for one in theirs if ends_with_question(one.end)), None) if len(mine) <= _MORE else None
     is_short = len(turn.content) - len(asking.find_label(turn.content)) <= _FEW_CHARS
     if asked is None and not mine and is_short:
         asked = next((one for one in theirs[:1] if one.role != "assistant" or one.speaker), None)

@@ -34,7 +34,7 @@ from memoryd.daemon.dreams.fates import (
 )
 from memoryd.daemon.dreams.items import MAX_CHARS, ItemEdit, ListItem, change_items, list_items, strip_time
 from memoryd.daemon.dreams.tables import dreams
-from memoryd.daemon.language.condensing import split_sentences
+from memoryd.daemon.language.condensing import list_telling
 from memoryd.daemon.llm.provider import RULES, Provider, ask
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import decode
@@ -185,7 +185,7 @@ def _split_notes(text: str) -> list[str]:
     found = list[str]()
     for item in list_items(text):
         told = strip_time(item.text)
-        found += [told] if item.marker and len(told) <= MAX_CHARS else split_sentences(told)
+        found += [told] if item.marker and len(told) <= MAX_CHARS else list_telling(told)
     # A note with bytes that cannot be read would be written wrongly.
     return [told for told in found if len(told) <= MAX_CHARS and REPLACEMENT not in told]
 

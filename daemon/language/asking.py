@@ -7,12 +7,10 @@ German) or holds one (Chinese, Japanese). That somebody does not know is read in
 import re
 
 from memoryd.client.patterns import compile_late
+from memoryd.daemon.language.sentences import ends_with_question, split_sentences
 
 _MOST_CHARS = 400  # of a text that only asks
-# Alternatives that begin with a character each: `search` skips to these.
-_ENDS = compile_late(r"(?:\?|？|か[。.]?|吗[。.]?|呢[。.]?|嗎[。.]?|っけ[。.]?)[\s\"'”’»)\]*_`]*$")
 _SPEAKER = compile_late(r"[^\W\d_][^\n:?？]{0,39}: ")
-_SENTENCE = compile_late(r".+?(?:[.!?…](?=\s|$)|[。！？]|\n|$)", re.DOTALL)
 _STATED = compile_late(r"\d|\w[/_]\w|\w\.\w")  # a number, a path, the name of a file
 _BEGINS = compile_late(
     r"(?:(?:and|so|but|ok(?:ay)?|hey|hi|hm+|wait|sorry|quick question|und|also|na|moin)[,:]? )*"
@@ -71,26 +69,20 @@ def _drop_label(text: str) -> str:
     return text[match.end() :] if match else text
 
 
-def is_question(text: str) -> bool:
-    """Return whether a text ends with a question."""
-    return bool(_ENDS.search(text[-40:]))
-
-
 def only_asks(text: str) -> bool:
     """Return whether a text asks and states nothing: what is said beside the question is shorter, and no number."""
     if len(text) > _MOST_CHARS:
         return False
     text = _drop_label(text.strip())
-    if not is_question(text):
+    if not ends_with_question(text):
         return bool(_BEGINS.fullmatch(text) or (not text.isascii() and _HOLDS.fullmatch(text)))
-    sentences = [match[0].strip() for match in _SENTENCE.finditer(text)]
-    stated = "".join(sentence for sentence in sentences if not is_question(sentence))
+    stated = "".join(sentence for sentence in split_sentences(text) if not ends_with_question(sentence))
     return 2 * len(stated) < len(text) and not _STATED.search(stated)
 
 
 def asks(text: str) -> bool:
     """Return whether a text holds a question."""
-    return only_asks(text) or any(is_question(match[0]) for match in _SENTENCE.finditer(text))
+    return only_asks(text) or any(map(ends_with_question, split_sentences(text)))
 
 
 def knows_nothing(text: str) -> bool:

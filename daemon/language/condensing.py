@@ -2,39 +2,30 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from math import hypot, sqrt
 
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import rating
+from memoryd.daemon.language.sentences import split_sentences
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 MAX_SENTENCES = 10  # looked at: those of the beginning, where people say what they mean
 MAX_CHARS = 300  # of the result
-_READ_CHARS = 8_000
 _MIN_WORDS, _MIN_UNSPACED = 3, 6  # of a sentence: words, or characters of a script without blanks
 _UNSPACED = compile_late(r"[\u3040-\u30ff\u3400-\u9fff]")
-_MONTHS = "Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"  # am 3. Mai
-_BOUNDARY = compile_late(
-    r"(?<=[.!?…])(?<!\.\.)[\"')\]]*\s+(?!(?<=[0-9]\.\s)(?:" + _MONTHS + r")\b)(?=[\"'(\[]*[A-Z0-9ÄÖÜÉÀ])"
-    r"|(?<=[。！？])|\n+"
-)
-_LEAD = compile_late(r"^(?:[-*•>#]+|\d+[.)]|User:|Assistant:)\s*")
 _WORD = compile_late(r"[^\W_]{2,}")
-_ABBREVIATED = compile_late(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
+_SPEAKER = compile_late(r"^(?:User|Assistant):\s*")
 
 
-def split_sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
-    """Return the first sentences of a text as written, without bullets and speakers; code lines are left out."""
-    pieces: list[str] = []
-    joined = ""
-    for part in _BOUNDARY.split(text[:_READ_CHARS].replace("```", "\n")):
-        piece = f"{joined} {part}".strip() if joined else _LEAD.sub("", part.strip())
-        joined = piece if _ABBREVIATED.search(piece) else ""
-        if not joined and (len(piece.split()) >= _MIN_WORDS or len(_UNSPACED.findall(piece)) >= _MIN_UNSPACED):
-            pieces.append(piece)
-    if joined:
-        pieces.append(joined)
-    return pieces[:limit]
+def list_telling(text: str, limit: int = MAX_SENTENCES) -> list[str]:
+    """Return the first sentences of a text that have a few words, as written, without bullets, speakers and code."""
+    found = (_SPEAKER.sub("", sentence) for sentence in split_sentences(text))
+    return list(islice((one for one in found if _is_telling(one)), limit))
+
+
+def _is_telling(sentence: str) -> bool:
+    return len(sentence.split()) >= _MIN_WORDS or len(_UNSPACED.findall(sentence)) >= _MIN_UNSPACED
 
 
 def find_central(sentences: Sequence[str]) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import rating
+from memoryd.daemon.language.sentences import BOUNDARY
 
 ASKED, ANSWER, FILES = "Asked: ", "Answer: ", "Files: "
 _CHARS_PER_TOKEN = 4
 _ASKED_SHARE = 3  # one part in so many of the text is for what was asked
 _LEAST_BYTES = 60  # of an answer that says something; if all are shorter, the longest one is taken
 _CODE = compile_late(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", 8)  # re.MULTILINE; and what is quoted
-_END = compile_late(r"[.!?…](?=\s)|[。！？]")
 
 
 def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) -> str:
@@ -49,5 +49,5 @@ def _cut(text: str, chars: int) -> str:
     """Return the first sentences of a text that fit; of one that is too long by itself, its first words."""
     if len(text) <= chars:
         return text
-    ends = [match.end() for match in _END.finditer(text[: chars + 1]) if match.end() <= chars]
+    ends = [match.start() for match in BOUNDARY.finditer(text[: chars + 1]) if match.start()]
     return text[: ends[-1]] if ends else text[: chars - 1].rpartition(" ")[0] + "…"

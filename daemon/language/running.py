@@ -239,7 +239,7 @@ def extract(older: Sequence[Message], former: str, max_tokens: int, count: Token
 
 def _find_sentences(message: Message) -> list[str]:
     """Return the sentences of a message that say something; of a tool's result only how it failed."""
-    found = condensing.split_sentences(message.content)
+    found = condensing.list_telling(message.content)
     if message.role == "tool":
         return [sentence for sentence in found if any(word in sentence.casefold() for word in _FAILURE)][:1]
     return found or [" ".join(message.content.split())][: bool(message.content.strip())]

@@ -71,7 +71,7 @@ class RulesProvider:
     def condense(self, content: str) -> str:
         """Choose the most central sentence."""
         time.sleep(_BREATH_S)
-        sentences = condensing.split_sentences(content)
+        sentences = condensing.list_telling(content)
         return condensing.find_central(sentences) if len(sentences) > 1 else ""
 
     def extract(self, turns: Sequence[Spoken]) -> list[Fact]:

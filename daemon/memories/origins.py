@@ -12,9 +12,9 @@ import msgspec
 
 from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import MemoryOrigin, NewMemory
-from memoryd.daemon.agreement.claims import split_sentences
 from memoryd.daemon.agreement.reading import has_digit, read_statement
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language.sentences import split_sentences
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.rows import Row
 

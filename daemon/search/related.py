@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from memoryd.client.protocol import Related
-from memoryd.daemon.language.asking import answers_nothing, asks, is_question, only_asks
+from memoryd.daemon.language.asking import answers_nothing, asks, only_asks
+from memoryd.daemon.language.sentences import ends_with_question
 from memoryd.daemon.language.talk import find_speaker
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
@@ -121,7 +122,7 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
     for id, head in heads.items():
         # One that asks is completed by what answers it, another one by what it answers.
         own_answers, answered = answers.get(id, []), [one for one in [questions[id]] if one in rows]
-        is_asking = head.record is not None and is_question(head.record.content)
+        is_asking = head.record is not None and ends_with_question(head.record.content)
         for other in (own_answers or answered) if is_asking else (answered or own_answers):
             if other in rows:
                 attach(head, rows.pop(other))

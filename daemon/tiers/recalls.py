@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from memoryd.client.inert import FRAME
 from memoryd.daemon.language import talk
+from memoryd.daemon.language.sentences import BOUNDARY
 
 SESSIONS = 256
 MEMORIES = 200  # of each session
@@ -20,7 +21,6 @@ SENTENCES = 100_000  # of all sessions, about 200 bytes each
 _MAX_CHARS = 16_000
 _LEAST_CHARS = 20  # of a memory's text, so that saying it is no chance
 _ID = re.compile(r"\b[0-9a-f]{8,32}\b")
-_SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 # What a context puts around a memory (`context/fitting.py`, `memctl mcp`): the date, the id; headings, dates.
 _SHOWN = re.compile(
     r"^(?:disagrees with what was known on \d{1,2} [a-z]{3,9} \d{4}: )?(?:\d{4}-\d\d-\d\d )?"
@@ -164,7 +164,7 @@ def split_sentences(text: str) -> list[str]:
 
 def _split_parts(text: str) -> list[str]:
     plain = unicodedata.normalize("NFC", text).casefold()
-    parts = (_SHOWN.sub("", _BULLET.sub("", part.strip())).rstrip(".!?…。！？ ") for part in _SENTENCE.split(plain))
+    parts = (_SHOWN.sub("", _BULLET.sub("", part.strip())).rstrip(".!?…。！？ ") for part in BOUNDARY.split(plain))
     return [" ".join(part.split()) for part in parts if part]
 
 

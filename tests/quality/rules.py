@@ -104,25 +104,25 @@ RULES = (
         "claims: questions",
         "any by its mark; en de fr without",
         "holds back what a user asks",
-        _replace("agreement.claims", "is_question", "lambda sentence: False"),
+        _replace("language.sentences", "is_question", "lambda sentence: False"),
     ),
     Rule(
         "claims: orders",
         "en de fr zh",
         "holds back what a user orders",
-        _replace("agreement.claims", "is_order", "lambda _: False"),
+        _replace("language.sentences", "is_order", "lambda _: False"),
     ),
     Rule(
         "claims: guesses",
         "en de fr zh",
         "holds back what is not sure",
-        _replace("agreement.claims", "is_guess", "lambda _: False"),
+        _replace("language.sentences", "is_guess", "lambda _: False"),
     ),
     Rule(
         "claims: denials",
         "en de fr zh",
         "holds back what the next messages take back; has who denies guess",
-        _replace("agreement.claims", "is_denial", "lambda text: False"),
+        _replace("language.sentences", "is_denial", "lambda text: False"),
     ),
 )
 

@@ -44,7 +44,6 @@ BUILT: dict[str, list[str]] = {
     "client.patterns.__getattr__": [],  # what globals have
     "client.credentials.rules._make": [],  # RULES
     "client.credentials.named._connect": [],  # _CONNECTIONS
-    "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
     "daemon.agreement.words._compile_phrases": [],  # CHANGE, PENDING, …
     "client.credentials.redacting.allow_list": [],  # settings: the user's own

@@ -150,7 +150,7 @@ def test_the_shortest_texts_are_refused_when_they_tell_nothing(text: str, reason
     ],
 )
 def test_a_question_is_known_by_its_end(text: str, asks: bool) -> None:
-    assert gate.is_question(text) is asks
+    assert gate.ends_with_question(text) is asks
     assert gate.is_short_answer(text) is not asks
 
 

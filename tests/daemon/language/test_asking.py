@@ -1,7 +1,8 @@
 """Whether a text ends with a question, and whether asking is all that it does."""
 
 from each import each
-from memoryd.daemon.language.asking import asks, is_question, knows_nothing, only_asks
+from memoryd.daemon.language.asking import asks, knows_nothing, only_asks
+from memoryd.daemon.language.sentences import ends_with_question
 
 
 @each(
@@ -72,7 +73,7 @@ def test_a_text_that_states_something_does_not_only_ask(text: str) -> None:
     ],
 )
 def test_a_question_is_at_the_end_of_a_text(text: str, ends: bool) -> None:
-    assert is_question(text) is ends
+    assert ends_with_question(text) is ends
 
 
 def test_a_text_may_ask_before_its_end() -> None:

@@ -5,7 +5,7 @@ from memoryd.daemon.language.condensing import (
     MAX_CHARS,
     MAX_SENTENCES,
     find_central,
-    split_sentences,
+    list_telling,
 )
 from memoryd.daemon.llm.provider import RulesProvider
 
@@ -29,11 +29,11 @@ TEXT = (
     ],
 )
 def test_sentences(text: str, expected: list[str]) -> None:
-    assert split_sentences(text) == expected
+    assert list_telling(text) == expected
 
 
 def test_only_the_first_sentences_of_a_long_text_are_looked_at() -> None:
-    assert len(split_sentences("This is a sentence. " * 1000)) == MAX_SENTENCES
+    assert len(list_telling("This is a sentence. " * 1000)) == MAX_SENTENCES
 
 
 def test_the_central_sentence_is_the_one_nearest_to_all_weighed_by_importance() -> None:
