@@ -79,9 +79,9 @@ def find_related(id: str, *, limit: int = 5, **fields: Any) -> protocol.Search:
     return build(protocol.Search, like=id, limit=limit, **query_fields(fields))
 
 
-def explain(query: str, *, limit: int = 10, **fields: Any) -> protocol.Explain:
-    """Run a search and return its trace with the hits; takes what `search` takes."""
-    return build(protocol.Explain, query=query, limit=limit, **query_fields(fields))
+def explain(query: str, *, limit: int = 10, **fields: Any) -> protocol.Search:
+    """Run a search that brings its whole trace too, as `.explanation`; takes what `search` takes."""
+    return build(protocol.Search, query=query, limit=limit, explain=True, **query_fields(fields))
 
 
 def why_not(id: str, query: str, *, limit: int = 10, **fields: Any) -> protocol.WhyNot:
@@ -288,7 +288,7 @@ class Methods(DeclaredMethods):
         self._postprocessors += (process,)
 
     def _postprocess(self, call: Call[R], result: R) -> R:
-        if isinstance(result, protocol.Hits | protocol.Explanation) and isinstance(call, protocol.Query):
+        if isinstance(result, protocol.Hits) and isinstance(call, protocol.Query):
             for process in self._postprocessors:
                 result.hits = process(call.query, result.hits)
         return result

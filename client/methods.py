@@ -126,11 +126,14 @@ def get(
     renew: bool = False,
     include_vectors: bool = False,
     touch: bool = True,
+    around: int | None = None,
     *,
     reach: Reach | None = None,
 ) -> protocol.Get:
     """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
-    return protocol.Get(id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, reach=reach)
+    return protocol.Get(
+        id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, around=around, reach=reach
+    )
 
 
 def confirm(ids: Words, *, reach: Reach | None = None) -> protocol.Confirm:
@@ -233,14 +236,11 @@ def settle_change(
     return protocol.SettleChange(id=id, verdict=verdict, origin=origin, reach=reach)
 
 
-def turns(session: str | None = None, limit: int = 100, *, reach: Reach | None = None) -> protocol.Turns:
+def turns(
+    session: str | None = None, limit: int = 100, skipped: bool = False, *, reach: Reach | None = None
+) -> protocol.Turns:
     """List the turns in L0, newest first."""
-    return protocol.Turns(session=session, limit=limit, reach=reach)
-
-
-def skipped(limit: int = 100, offset: int = 0, *, reach: Reach | None = None) -> protocol.Skipped:
-    """List turns that were not kept, newest first, each with the reason."""
-    return protocol.Skipped(limit=limit, offset=offset, reach=reach)
+    return protocol.Turns(session=session, limit=limit, skipped=skipped, reach=reach)
 
 
 def tiers(*, reach: Reach | None = None) -> protocol.Tiers:
@@ -332,11 +332,6 @@ def get_log(
 ) -> protocol.GetLog:
     """Return what was done, session by session: what was asked, what it came to, which files were written."""
     return protocol.GetLog(since=since, until=until, path=path, session=session, limit=limit, reach=reach)
-
-
-def get_around(id: str, around: int = 5, *, reach: Reach | None = None) -> protocol.GetAround:
-    """Return a turn with those before and after it in its conversation."""
-    return protocol.GetAround(id=id, around=around, reach=reach)
 
 
 def graph_nodes(
@@ -455,7 +450,6 @@ class DeclaredMethods:
     list_changes = method(list_changes)
     settle_change = method(settle_change)
     turns = method(turns)
-    skipped = method(skipped)
     tiers = method(tiers)
     consolidate = method(consolidate)
     get_observing = method(get_observing)
@@ -470,7 +464,6 @@ class DeclaredMethods:
     reset_session = method(reset_session)
     complete_task = method(complete_task)
     get_log = method(get_log)
-    get_around = method(get_around)
     graph_nodes = method(graph_nodes)
     graph_topics = method(graph_topics)
     graph_rebuild = method(graph_rebuild)

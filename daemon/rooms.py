@@ -55,6 +55,7 @@ class Room:
     erase: Callable[[Any, Sequence[str], Sequence[int]], None] = lambda connection, ids, rows: None
     """(connection, ids of memories and turns, rows of those that are stored): these are about to be erased"""
     show: Callable[[Any, Any, Any, str], None] = lambda connection, row, memory, reached: None
+    find_around: Callable[[Any, Any, Any, int, str], list[Any]] = lambda core, connection, row, count, reached: []
     """(connection, row, `Memory` made of it, SQL condition of visible rows): add to a memory that is read by its id"""
     start: Callable[[Any], None] = lambda core: None
     """(core): begin its work in the background, before the first call is answered"""

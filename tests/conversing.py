@@ -109,7 +109,7 @@ def flows(core: Core, namespace: str = "") -> dict[str, int]:
 
 def skips(core: Core) -> list[tuple[str, str]]:
     with core.store.reading() as connection:
-        return [(skip.content, skip.reason) for skip in turns.read_skipped(connection, "TRUE", 1000, 0)]
+        return [(skip.content, skip.reason) for skip in turns.read_skipped(connection, "TRUE", 1000)]
 
 
 def problems(core: Core) -> list[str]:

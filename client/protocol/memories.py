@@ -314,8 +314,16 @@ class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
+class MemoryDetail(Memory, kw_only=True):
+    """A memory, and the turns of its conversation around it."""
+
+    around: list[Memory] = []
+    """where `around` asked for them: turns in the order in which they were said, in L0 or memories by now; of a fact
+    around the first turn that it was drawn from, of a summary or an outcome around its time"""
+
+
 @rpc("within", reads=True, lane="inline", page=True)
-class Get(Scoped[Memory], kw_only=True, frozen=True):
+class Get(Scoped[MemoryDetail], kw_only=True, frozen=True):
     """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
 
     id: str = ""
@@ -328,6 +336,8 @@ class Get(Scoped[Memory], kw_only=True, frozen=True):
     """with its vector"""
     touch: bool = True
     """count an access of it"""
+    around: Annotated[int, Meta(ge=0, le=200)] | None = None
+    """with so many turns before it and after it in its conversation, and itself; left out: without"""
 
 
 @rpc("within", reads=True, page=True)

@@ -48,23 +48,6 @@ class Hit(Memory, kw_only=True):
     """what belongs to it: its question, its latest answers, facts or turns"""
 
 
-class Hits(Listed[Hit], kw_only=True):
-    """Hits, best first. `degraded` names what was left out (`vector`, `fulltext`) or incomplete."""
-
-    hits: list[Hit]
-    """best first"""
-    degraded: list[str] = []
-    """what was left out: `vector`, `fulltext`, `deadline`; `pending_embeddings`: some of the texts searched,
-    turns of L0 included, have no vector yet, so only words find these"""
-    trace: str = ""
-    """id of the kept trace, for `get_trace`"""
-    took_ms: float = 0.0
-    """time in the daemon"""
-
-    def __getitem__(self, index: int) -> Hit:
-        return self.hits[index]
-
-
 class StageTrace(Struct, kw_only=True):
     """One stage of a retrieval: its time, how many candidates entered and left, what it decided."""
 
@@ -146,7 +129,7 @@ class Trace(Struct, kw_only=True):
     took_ms: float = 0.0
     """time in the daemon"""
     kind: str = ""
-    """the call that searched: `search`, `explain`, `get_context` or `get_unasked`"""
+    """the call that searched: `search`, `get_context` or `get_unasked`"""
     session: str = ""
     """the conversation that it was for; empty: none was named"""
     token: str = ""
@@ -171,7 +154,7 @@ class TraceSummary(Struct, kw_only=True):
     namespace: str
     """the caller's place"""
     kind: str
-    """the call that searched: `search`, `explain`, `get_context` or `get_unasked`"""
+    """the call that searched: `search`, `get_context` or `get_unasked`"""
     session: str
     """the conversation that it was for; empty: none was named"""
     token: str
@@ -193,13 +176,23 @@ class TraceList(Listed[TraceSummary], kw_only=True):
     """newest first"""
 
 
-class Explanation(Struct, kw_only=True):
-    """The hits of a search together with its whole trace."""
+class Hits(Listed[Hit], kw_only=True):
+    """Hits, best first. `degraded` names what was left out (`vector`, `fulltext`) or incomplete."""
 
     hits: list[Hit]
     """best first"""
-    trace: Trace
-    """how they were found"""
+    degraded: list[str] = []
+    """what was left out: `vector`, `fulltext`, `deadline`; `pending_embeddings`: some of the texts searched,
+    turns of L0 included, have no vector yet, so only words find these"""
+    trace: str = ""
+    """id of the kept trace, for `get_trace`"""
+    explanation: Trace | None = None
+    """the trace itself, where `explain` asked for it"""
+    took_ms: float = 0.0
+    """time in the daemon"""
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
 
 
 class Meant(Struct, kw_only=True):
@@ -331,10 +324,8 @@ class Search(Query[Hits], kw_only=True, frozen=True):
     Where memories have large values, fewer come than asked for; the next page begins at `offset` + their number.
     """
 
-
-@rpc("within", reads=True, page=True)
-class Explain(Query[Explanation], kw_only=True, frozen=True):
-    """Run a search and return its whole trace with the hits."""
+    explain: bool = False
+    """with the whole trace: how the hits were found, stage by stage"""
 
 
 @rpc("within", reads=True, page=True)
@@ -361,6 +352,6 @@ class Traces(Scoped[TraceList], kw_only=True, frozen=True):
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
 
     kind: Choice = []
-    """only those of these calls: `search`, `explain`, `get_context`, `get_unasked`"""
+    """only those of these calls: `search`, `get_context`, `get_unasked`"""
     limit: Limit = 20
     """how many at most"""

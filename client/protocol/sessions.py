@@ -1,11 +1,11 @@
 """Sessions and tasks: what was done in them and what came of it."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from memoryd.client.protocol.base import Done, Limit, Listed, Scoped, Seconds, rpc
-from memoryd.client.protocol.memories import Added, Memory
+from memoryd.client.protocol.memories import Added
 
 
 class SessionEnded(Struct, kw_only=True):
@@ -117,23 +117,3 @@ class GetLog(Scoped[SessionLog], kw_only=True, frozen=True):
     """only this conversation, or without one of this name those that begin so (with 4 characters or more)"""
     limit: Limit = 20
     """how many sessions at most"""
-
-
-class Conversation(Listed[Memory], kw_only=True):
-    """Turns of one conversation in the order of time, in L0 or memories by now."""
-
-    turns: list[Memory]
-    """in the order in which they were said"""
-
-
-@rpc("within", reads=True, page=True)
-class GetAround(Scoped[Conversation], kw_only=True, frozen=True):
-    """Return a turn with those before and after it in its conversation.
-
-    For a fact this is the first turn that it was drawn from; for a summary or an outcome, the turns around its time.
-    """
-
-    id: str
-    """id or unique prefix of 4 or more digits"""
-    around: Annotated[int, Meta(ge=0, le=200)] = 5
-    """how many turns before it, and after it, at most"""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Limit, Listed, Redacted, Scoped, Seconds, TierName, rpc
+from memoryd.client.protocol.base import Limit, Listed, Redacted, Scoped, Seconds, TierName, rpc
 from memoryd.client.protocol.memories import NewMemory
 
 MAX_TURNS = 500
@@ -91,17 +91,6 @@ class Turn(Struct, kw_only=True):
     """paths of the files that it is about"""
 
 
-class ActiveTurns(Listed[Turn], kw_only=True):
-    """Turns of L0, newest first; `ring` is how many a namespace holds at most."""
-
-    turns: list[Turn]
-    """newest first"""
-    total: int
-    """how many there are"""
-    ring: int
-    """how many L0 holds of each namespace"""
-
-
 class SkippedTurn(Struct, kw_only=True):
     """A turn that was not kept: the beginning of its text, and why."""
 
@@ -119,11 +108,17 @@ class SkippedTurn(Struct, kw_only=True):
     """when it was said"""
 
 
-class SkippedTurns(Listed[SkippedTurn], kw_only=True):
-    """Turns that were not kept, newest first."""
+class ActiveTurns(Listed[Turn], kw_only=True):
+    """Turns of L0, newest first; `ring` is how many a namespace holds at most."""
 
-    turns: list[SkippedTurn]
+    turns: list[Turn]
     """newest first"""
+    total: int
+    """how many there are"""
+    ring: int
+    """how many L0 holds of each namespace"""
+    skipped: list[SkippedTurn] = []
+    """where `skipped` asked for them: turns that were not kept, newest first"""
 
 
 class TierState(Struct, kw_only=True):
@@ -242,16 +237,8 @@ class Turns(Scoped[ActiveTurns], kw_only=True, frozen=True):
     """only turns of this conversation"""
     limit: Limit = 100
     """how many at most"""
-
-
-@rpc("within", reads=True, page=True)
-class Skipped(Scoped[SkippedTurns], kw_only=True, frozen=True):
-    """List turns that were not kept, newest first, each with the reason."""
-
-    limit: Limit = 100
-    """how many at most"""
-    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
-    """how many to skip"""
+    skipped: bool = False
+    """also those that were not kept, each with the reason, as many at most"""
 
 
 @rpc("within", reads=True, page=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.protocol import Conversation, GetAround, GetLog, LoggedOutcome, LoggedSession, SessionLog
+from memoryd.client.protocol import GetLog, LoggedOutcome, LoggedSession, SessionLog
 from memoryd.daemon.conversations import summarising, tasks
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.conversations.tables.session_names import LEAST_PREFIX
@@ -13,7 +13,8 @@ from memoryd.daemon.conversations.tables.sessions import SessionEntry, SessionSp
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import namespaces, present, turns
+from memoryd.daemon.store import namespaces, turns
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
 
@@ -86,23 +87,17 @@ def _build_session(namespace: str, session: str, held: list[SessionEntry]) -> Lo
 # One conversation ----------------------------------------------------------------------------------------------------
 
 
-@handles(GetAround)
-def read_around(core: Core, call: GetAround) -> Conversation:
-    """Return a turn, or that which a fact was drawn from, with the turns before and after it."""
-    condition = visible_condition(core, call)
-    with core.store.reading() as connection:
-        row = resolve_row(connection, call.id, condition)
-        said = _decode(row.metadata).get("turns")
-        if isinstance(said, list) and said and row.turns == 0:
-            row = resolve_row(connection, said[0], condition)
-        session = _decode(row.metadata).get("session")
-        before, after = sessions.find_around(connection, row, session, call.around)
-        both = [*before, *([row] if row.turns else []), *after, *_list_recent(core, row, session)]
-        ordered = sorted({one.id: one for one in both}.values(), key=_place)
-        place = next((n for n, one in enumerate(ordered) if _place(one) >= _place(row)), len(ordered))
-        shown = ordered[max(0, place - call.around) : place + call.around + (1 if row.turns else 0)]
-        memories = present.build_memories(connection, core.store.namespaces, shown, condition, core.clock())
-    return Conversation(turns=memories)
+def find_around(core: Core, connection: Connection, row: Row, count: int, condition: str) -> list[Row]:
+    """Return a turn, or that which a fact was drawn from, with at most `count` turns before it and after it."""
+    said = _decode(row.metadata).get("turns")
+    if isinstance(said, list) and said and row.turns == 0:
+        row = resolve_row(connection, said[0], condition)
+    session = _decode(row.metadata).get("session")
+    before, after = sessions.find_around(connection, row, session, count)
+    both = [*before, *([row] if row.turns else []), *after, *_list_recent(core, row, session)]
+    ordered = sorted({one.id: one for one in both}.values(), key=_place)
+    place = next((n for n, one in enumerate(ordered) if _place(one) >= _place(row)), len(ordered))
+    return ordered[max(0, place - count) : place + count + (1 if row.turns else 0)]
 
 
 def _list_recent(core: Core, row: Row, session: str | None) -> list[Row]:

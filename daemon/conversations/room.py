@@ -18,6 +18,7 @@ from memoryd.daemon.rooms import Room
 _PROMOTE = "Empty L0 of the namespaces that have been quiet for long."
 
 ROOM = Room(
+    find_around=log.find_around,
     handlers=(consolidating, extracting, log, moving, observing, pausing, running_summary, seeding, tasks),
     jobs={"promote": JobRow(HOUR, 2 * MIN, _PROMOTE, promoting.PROMOTE)},
 )

@@ -29,10 +29,15 @@ def list_turns(core: Core, call: protocol.Turns) -> protocol.ActiveTurns:
     part = active_turns[: call.limit]
     with core.store.reading() as connection:
         unjudged = extraction.select_waiting(connection, "rate", [turn.key for turn in part])
+        skipped = turns.read_skipped(connection, visible_condition(core, call), call.limit) if call.skipped else []
+        if call.session is not None:
+            skipped = [skip for skip in skipped if skip.session == call.session]
+    name = core.store.namespaces.name
     return protocol.ActiveTurns(
         turns=[_turn(core, turn, turn.key not in unjudged) for turn in part],
         total=len(active_turns),
         ring=TIERS[L0].limit(core.config.tiers),
+        skipped=[convert_to(protocol.SkippedTurn, skip, namespace=name(skip.namespace)) for skip in skipped],
     )
 
 
@@ -44,18 +49,6 @@ def _turn(core: Core, turn: turns.StoredTurn, judged: bool) -> protocol.Turn:
         namespace=core.store.namespaces.name(turn.namespace),
         judged=judged,
         files=turn.files.splitlines(),
-    )
-
-
-@handles(protocol.Skipped)
-def list_skipped(core: Core, call: protocol.Skipped) -> protocol.SkippedTurns:
-    """Return turns that were not kept, newest first."""
-    condition = visible_condition(core, call)
-    with core.store.reading() as connection:
-        turns_skipped = turns.read_skipped(connection, condition, call.limit, call.offset)
-    name = core.store.namespaces.name
-    return protocol.SkippedTurns(
-        turns=[convert_to(protocol.SkippedTurn, skip, namespace=name(skip.namespace)) for skip in turns_skipped]
     )
 
 

@@ -27,14 +27,26 @@ _PREVIEW = 160  # characters
 
 
 @handles(protocol.Get)
-def read(core: Core, call: protocol.Get, caller: Caller = USER) -> protocol.Memory:
+def read(core: Core, call: protocol.Get, caller: Caller = USER) -> protocol.MemoryDetail:
     """Return one memory, or a turn that is still in L0; with `touch` that counts as an access."""
     row, memory = _select(core, call, caller)
     if call.renew and row.ttl_s is not None:
         keyed.renew(core, [row.id])
     if row.row > 0 and call.touch:
         core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
-    return memory
+    return present.convert_to(protocol.MemoryDetail, memory, around=_find_around(core, call, row))
+
+
+def _find_around(core: Core, call: protocol.Get, row: Row) -> list[protocol.Memory]:
+    """Return the turns around a memory, as the room that has conversations finds them."""
+    if call.around is None:
+        return []
+    condition = visible_condition(core, call)
+    with core.store.reading() as connection:
+        found = [
+            one for room in list_rooms() for one in room.find_around(core, connection, row, call.around, condition)
+        ]
+        return present.build_memories(connection, core.store.namespaces, found, condition, core.clock())
 
 
 def get(core: Core, call: protocol.Get) -> protocol.Memory:

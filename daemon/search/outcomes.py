@@ -84,7 +84,7 @@ def describe_outcome(candidate: Candidate, id: str, trace: Trace) -> str:
         return f"not given: {trace.left_out[id]}{rated}"
     if id in sureness:
         return f"given, {sureness[id]['sure']:.0%} sure to be about the prompt{rated}"
-    if trace.kind in ("search", "explain"):
+    if trace.kind == "search":
         outcome = "found, not shown" if candidate.confidence < FLOOR else "found"
     else:
         outcome = "given" if id in trace.given else "found, not given"

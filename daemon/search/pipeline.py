@@ -76,21 +76,16 @@ def search(sources: Sources, call: protocol.Search) -> protocol.Hits:
     """Return the hits of a search."""
     retrieval, stored = run(sources, call)
     sources.effects.note(_mark(retrieval))
-    return protocol.Hits(
+    hits = protocol.Hits(
         hits=retrieval.hits,
         degraded=stored.trace.degraded,
         trace=stored.trace.id,
         took_ms=stored.trace.took_ms,
     )
-
-
-@handles(protocol.Explain)
-def explain(sources: Sources, call: protocol.Explain) -> protocol.Explanation:
-    """Return the hits of a search with its trace."""
-    retrieval, stored = run(sources, call)
-    with sources.store.reading() as connection:
-        trace = build_whole(connection, stored, _list_seen(sources, call))
-    return protocol.Explanation(hits=retrieval.hits, trace=trace)
+    if call.explain:
+        with sources.store.reading() as connection:
+            hits.explanation = build_whole(connection, stored, _list_seen(sources, call))
+    return hits
 
 
 @handles(protocol.GetTrace)

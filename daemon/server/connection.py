@@ -22,6 +22,7 @@ from memoryd.client.protocol import (
     Call,
     Connected,
     Delete,
+    Get,
     LaneName,
     Progress,
     Subscribe,
@@ -300,12 +301,13 @@ class Connection(asyncio.Protocol):
         declared = DECLARED[type(call)]
         parts = server.core, report, server.facts, self._caller, self._become, server.jobs, follow
         context = CallContext(*parts, "" if declared.reads else self._find_process())
-        if declared.lane == "inline":
+        lane = _choose_lane(call)
+        if lane == "inline":
             self._work(call, context, partial(self._finish, request_id, call, began))
             return
         work = partial(self._work, call, context, partial(self._hand_over, request_id, call, began))
         try:
-            server.submit(_choose_lane(call), work, self)
+            server.submit(lane, work, self)
         except MemorydError as error:
             self._finish(request_id, call, began, error)
         self._regulate()
@@ -406,6 +408,9 @@ class Connection(asyncio.Protocol):
 
 
 def _choose_lane(call: Call[Any]) -> LaneName:
-    """Return the lane of a call: to delete by a filter may take long."""
-    is_by_filter = isinstance(call, Delete) and not (call.ids or call.keys)
-    return "bulk" if is_by_filter else DECLARED[type(call)].lane
+    """Return the lane of a call, which for two depends on what they ask for."""
+    if isinstance(call, Delete) and not (call.ids or call.keys):
+        return "bulk"  # by a filter
+    if isinstance(call, Get) and call.around is not None:
+        return "interactive"
+    return DECLARED[type(call)].lane

@@ -300,13 +300,13 @@ def skip(connection: apsw.Connection, skips: Sequence[Skip]) -> None:
     connection.executemany(_TRIM, ((namespace, KEEP_SKIPPED) for namespace in {skip.namespace for skip in skips}))
 
 
-def read_skipped(connection: apsw.Connection, condition: str, limit: int, offset: int) -> list[Skip]:
+def read_skipped(connection: apsw.Connection, condition: str, limit: int) -> list[Skip]:
     """Return skipped turns in the namespaces of `condition` (on the alias `m`), newest first."""
     sql = (
         "SELECT m.namespace, m.session, m.role, m.content, m.reason, m.at FROM skipped m"
-        f" WHERE {condition} ORDER BY m.id DESC LIMIT ? OFFSET ?"
+        f" WHERE {condition} ORDER BY m.id DESC LIMIT ?"
     )
-    return [Skip(*values) for values in connection.execute(sql, (limit, offset))]
+    return [Skip(*values) for values in connection.execute(sql, (limit,))]
 
 
 def was_skipped_after(connection: apsw.Connection, namespace: int, session: str, role: str, at: float) -> bool:

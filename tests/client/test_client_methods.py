@@ -241,7 +241,7 @@ def test_explain_trace_and_why_not_tell_of_one_search(memory: Any) -> None:
     found, lost = memory.add("the cache is Valkey").id, memory.add("nothing of the sort").id
     explained = memory.explain("cache", limit=1)
     assert [hit.id for hit in explained.hits] == [found]
-    assert memory.trace().id == explained.trace.id == memory.trace(explained.trace.id[:6]).id
+    assert memory.trace().id == explained.explanation.id == memory.trace(explained.explanation.id[:6]).id
     assert memory.why_not(found, "cache", limit=1).found
     why = memory.why_not(lost, "cache", limit=1)
     assert (why.found, bool(why.stage), bool(why.reason)) == (False, True, True)

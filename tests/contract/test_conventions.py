@@ -29,9 +29,7 @@ SOURCES = Path(protocol.__file__).resolve().parents[2]
 
 def test_every_method_has_its_own_docstring() -> None:
     silent = [call.__name__ for call in METHODS if not call.__dict__.get("__doc__")]
-    assert silent == [], (
-        "write a docstring for each of these classes in client/protocol/: protocol.json has it"
-    )
+    assert silent == [], "write a docstring for each of these classes in client/protocol/: protocol.json has it"
 
 
 def test_every_method_has_a_handler_and_every_handler_a_method() -> None:

@@ -411,13 +411,13 @@ def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
 
 
 def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies |= {protocol.Explain: protocol.Explanation(hits=[HIT], trace=TRACE), protocol.GetTrace: TRACE}
+    fake.replies |= {protocol.Search: protocol.Hits(hits=[HIT], explanation=TRACE), protocol.GetTrace: TRACE}
     out = memctl("explain", "cache").out
     assert "embed" in out
     assert "█" * 12 in out
     assert "cut: limit" in out
     assert max(map(len, out.splitlines())) <= 100
-    assert memctl("explain", "cache", "--json").json["trace"]["at"] == "2026-03-31T14:30:00Z"
+    assert memctl("explain", "cache", "--json").json["explanation"]["at"] == "2026-03-31T14:30:00Z"
     assert memctl("explain", "--last").out == out
     assert memctl("explain", "--last", "t1", "--json").json["id"] == "t1"
     assert fake.calls[-1] == protocol.GetTrace(id="t1", reach="all")

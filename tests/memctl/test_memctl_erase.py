@@ -162,10 +162,10 @@ def test_what_was_skipped_of_a_session_is_counted_and_erased(memctl: Memctl, cli
     """In copies too; a dry run leaves it."""
     client.observe([{"role": "user", "content": "ok"}], session="work-1")
     assert "1 skipped turn" in memctl("erase", "--session", "work-1", "--dry-run").out
-    assert len(client.skipped()) == 1
+    assert len(client.turns(skipped=True).skipped) == 1
     copy = client.backup().path
     assert f"Rewritten: {copy}" in memctl("erase", "--session", "work-1", "--copies", "--yes").out
-    assert not client.skipped()
+    assert not client.turns(skipped=True).skipped
     assert memctl("erase", "--session", "work-1", "--dry-run").code == 1
     assert b"work-1" not in Path(copy).read_bytes()
 
@@ -196,10 +196,10 @@ def test_a_session_that_only_copies_have_may_be_shortened(memctl: Memctl, client
 def test_skipped_turns_that_go_with_a_memory_are_counted(memctl: Memctl, client: Any) -> None:
     kept = client.add("Herons fish at dawn near the mill").id
     client.observe([{"role": "user", "content": "Herons fish at dawn near the mill"}], session="work-1")
-    assert len(client.skipped()) == 1
+    assert len(client.turns(skipped=True).skipped) == 1
     assert memctl("erase", kept, "--dry-run").out.endswith("In all: 1 memory, 1 skipped turn.\n")
     assert "Erased 1 memory, 1 skipped turn." in memctl("erase", kept, "--yes").out
-    assert not client.skipped()
+    assert not client.turns(skipped=True).skipped
 
 
 def test_plain_memories_are_counted(memctl: Memctl, client: Any) -> None:

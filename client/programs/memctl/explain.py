@@ -61,7 +61,7 @@ def _explain(args: Namespace) -> None:
         raise Usage("give a QUERY, or --last for the latest search (see `memctl explain --help`).")
     else:
         call = calls.explain(" ".join(args.query), touch=False, **query_of(args))
-        show_result(args, call, lambda explained: trace_text(explained.trace))
+        show_result(args, call, lambda hits: trace_text(hits.explanation) if hits.explanation else "")
 
 
 def _show_recent(args: Namespace) -> None:

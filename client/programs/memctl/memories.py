@@ -178,9 +178,9 @@ def _get(args: Namespace) -> None:
     if args.around is not None:
         show_result(
             args,
-            methods.get_around(args.id, around=args.around),
-            lambda turns: "\n".join(map(turn_text, turns)) or "No turn is kept.",
-            lambda page: page.turns,
+            methods.get(args.id, around=args.around),
+            lambda memory: "\n".join(map(turn_text, memory.around)) or "No turn is kept.",
+            lambda memory: memory.around,
         )
     else:
         show_result(args, methods.get(args.id or "", key=args.key or ""), memory_text)

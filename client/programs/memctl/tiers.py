@@ -41,7 +41,7 @@ def _tiers(args: Namespace) -> None:
     if args.turns:
         show_result(args, methods.turns(limit=args.limit), _turns_text, lambda active: active.turns)
     elif args.skipped:
-        show_result(args, methods.skipped(limit=args.limit), _skipped_text, lambda skipped: skipped.turns)
+        show_result(args, methods.turns(limit=args.limit, skipped=True), _skipped_text, lambda page: page.skipped)
     else:
         show_result(args, methods.tiers(), report_text)
 
@@ -150,8 +150,8 @@ def _turns_text(active: protocol.ActiveTurns) -> str:
     return f"{text}\n{paint(sentence, 'dim')}"
 
 
-def _skipped_text(skipped: protocol.SkippedTurns) -> str:
-    rows = [[_day(turn.at), turn.reason, turn.role, turn.namespace or "/", turn.content] for turn in skipped]
+def _skipped_text(page: protocol.ActiveTurns) -> str:
+    rows = [[_day(turn.at), turn.reason, turn.role, turn.namespace or "/", turn.content] for turn in page.skipped]
     return format_table(["DATE", "REASON", "ROLE", "NAMESPACE", "CONTENT"], rows, "No turns were skipped.")
 
 

@@ -13,7 +13,7 @@ import pytest
 from conversing import problems
 from memoryd.client.errors import Forbidden, Invalid
 from memoryd.client.programs.sessions.agents import AGENTS, LINES
-from memoryd.client.protocol import Delete, Erase, PauseObserving, Skipped
+from memoryd.client.protocol import Delete, Erase, PauseObserving, Turns
 from memoryd.client.protocol.backfill import Backfill, Listen, PastTurn
 from memoryd.client.times import iso
 from memoryd.daemon.backfill import listening, opening
@@ -149,7 +149,7 @@ def test_a_prompt_that_was_taken_back_is_deleted_with_the_reason_and_an_undo_bri
     told.stop(ANSWER)
     told.listen("end")
     assert heard(core) == [("user", QUEUED), ("assistant", ANSWER)]
-    [skipped] = ask(core, Skipped(reach="all")).turns
+    [skipped] = ask(core, Turns(reach="all", skipped=True)).skipped
     assert (skipped.content, skipped.reason) == (PROMPT, "taken back")
     with core.store.reading() as connection:
         operation: Any = connection.execute("SELECT id FROM operations WHERE kind = 'taken back'").get
@@ -314,7 +314,7 @@ def test_turns_that_were_taken_back_in_the_file_are_deleted(told: Any, core: Cor
         ("assistant", ANSWER),
     ]
     assert heard(core) == kept
-    assert {turn.reason for turn in ask(core, Skipped(reach="all")).turns} == {"taken back"}
+    assert {turn.reason for turn in ask(core, Turns(reach="all", skipped=True)).skipped} == {"taken back"}
     told.listen("end")
     assert heard(core) == kept
     assert backfilled(told) == []
@@ -558,7 +558,7 @@ def test_a_session_that_a_program_ran_is_deleted_at_its_end_and_left_to_a_backfi
     assert heard(core) == [("user", PROMPT), ("assistant", ANSWER)]
     told.listen("end")
     assert heard(core) == []
-    assert {turn.reason for turn in ask(core, Skipped(reach="all")).turns} == {"sdk-cli with one prompt"}
+    assert {turn.reason for turn in ask(core, Turns(reach="all", skipped=True)).skipped} == {"sdk-cli with one prompt"}
     assert backfilled(told) == [PROMPT, ANSWER]
 
 

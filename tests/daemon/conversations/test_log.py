@@ -7,7 +7,7 @@ import pytest
 from conversing import FACTS, in_each_place, observe, settle
 from each import each
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import CompleteTask, EndSession, GetAround, GetLog, NewTurn
+from memoryd.client.protocol import CompleteTask, EndSession, Get, GetLog, NewTurn
 from memoryd.daemon.conversations import extracting
 from memoryd.daemon.core.core import Core
 from workbench import Clock, add, ask
@@ -92,7 +92,7 @@ def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: 
         observe(core, FACTS[30 + number // 2] + f" Number {number}.", session="another")
 
     def around(id: str, count: int) -> list[str]:
-        return [turn.content for turn in ask(core, GetAround(id=id, around=count))]
+        return [turn.content for turn in ask(core, Get(id=id, around=count)).around]
 
     assert around(ids[15], 2) == list(FACTS[13:18])
     assert around(ids[20], 3) == list(FACTS[17:24])
@@ -109,7 +109,7 @@ def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: 
 
 def test_turns_without_a_session_are_a_conversation_of_their_namespace(core: Core) -> None:
     ids = observe(core, *FACTS[:25]).ids
-    found = [turn.content for turn in ask(core, GetAround(id=ids[5], around=1))]
+    found = [turn.content for turn in ask(core, Get(id=ids[5], around=1)).around]
     assert found == list(FACTS[4:7])
 
 

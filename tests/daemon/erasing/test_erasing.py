@@ -255,9 +255,9 @@ def test_what_was_said_around_others_is_not_restored_with_a_session_of_which_som
 
 def test_skipped_turns_that_mention_a_text_are_forgotten(daemon: "Daemon", client: Client) -> None:
     client.observe([{"role": "user", "content": text} for text in ("ok", "thanks", "OK!")], session="s1")
-    assert len(client.skipped()) == 3
+    assert len(client.turns(skipped=True).skipped) == 3
     assert erase(client, matching="ok").count == 0
-    assert [skip.content for skip in client.skipped()] == ["thanks"]
+    assert [skip.content for skip in client.turns(skipped=True).skipped] == ["thanks"]
 
 
 def test_a_copy_in_which_a_file_mentioned_a_text_is_named_and_rewritten(
@@ -557,7 +557,7 @@ def test_skipped_turns_are_erased_within_the_other_filters(daemon: "Daemon", cli
     assert erase(client, session="s1", matching="ok").skipped == 1
     assert erase(client, matching="ok", namespace="acme").skipped == 0
     assert erase(client, matching="ok", type=["lesson"]).skipped == 0
-    assert [(skip.session, skip.content) for skip in client.skipped()] == [
+    assert [(skip.session, skip.content) for skip in client.turns(skipped=True).skipped] == [
         ("s2", "thanks"),
         ("s2", "ok"),
         ("s1", "thanks"),

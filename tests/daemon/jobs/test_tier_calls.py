@@ -31,7 +31,7 @@ async def test_the_async_client_observes_as_well(daemon: Any) -> None:
     async with AsyncClient("acme", socket=daemon.socket, autostart=False) as memory:
         observed = await memory.observe([{"role": "user", "content": FACTS[0], "created_at": "2026-01-02"}])
         assert [turn.id for turn in await memory.turns()] == observed.ids
-        assert (await memory.skipped()).turns == []
+        assert (await memory.turns(skipped=True)).skipped == []
         assert (await memory.tiers()).flows == {"observed": 1}
 
 
@@ -50,8 +50,8 @@ def test_a_client_sees_the_turns_within_its_reach(daemon: Any) -> None:
         assert [turn.content for turn in acme.turns(reach="subtree")] == [FACTS[1], FACTS[0]]
         assert [turn.content for turn in api.turns(session="a")] == [FACTS[0]]
         assert (api.turns(limit=1).total, len(api.turns(limit=1)), api.turns().ring) == (2, 1, 20)
-        assert [turn.reason for turn in api.skipped()] == ["too short"]
-        assert list(web.skipped()) == []
+        assert [turn.reason for turn in api.turns(skipped=True).skipped] == ["too short"]
+        assert list(web.turns(skipped=True).skipped) == []
         assert web.tiers().flows == {"observed": 1}
         assert api.tiers().flows == {"observed": 3, "skipped: too short": 1}
         assert {one.namespace: one.tiers for one in api.tiers().namespaces} == {

@@ -8,7 +8,6 @@ import pytest
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import (
     Changed,
-    Explain,
     ExportMemories,
     Feedback,
     Get,
@@ -16,6 +15,7 @@ from memoryd.client.protocol import (
     ImportMemories,
     NewTurn,
     Observe,
+    Search,
     Share,
 )
 from memoryd.client.transport.sync import Client
@@ -75,9 +75,9 @@ def test_no_feedback_lifts_a_memory_above_a_clearly_better_answer(core: Core) ->
 def test_explain_and_get_tell_what_feedback_does(core: Core) -> None:
     one, other = add(core, PLUMS).id, add(core, PEARS, dedup=False).id
     rate(core, one, useful=False, note="closed")
-    explained = ask(core, Explain(query="market plums"))
-    assert {c.id: c.usefulness for c in explained.trace.candidates} == {one: 0.95, other: 1.0}
-    assert next(stage for stage in explained.trace.stages if stage.name == "rank").notes == {"usefulness": 1}
+    explained = ask(core, Search(query="market plums", explain=True))
+    assert {c.id: c.usefulness for c in explained.explanation.candidates} == {one: 0.95, other: 1.0}
+    assert next(stage for stage in explained.explanation.stages if stage.name == "rank").notes == {"usefulness": 1}
     assert get(core, one).usefulness.notes == ["closed"]
     assert get(core, other).usefulness is None
 

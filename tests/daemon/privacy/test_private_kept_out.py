@@ -78,7 +78,7 @@ def test_of_a_prompt_that_is_private_as_a_whole_neither_it_nor_its_answer_is_kep
         ("assistant", "The mailer is on 2525"), ("user", WHOLE), ("assistant", "The merger is off, says the board"),
     ]  # fmt: skip
     assert observe(*mixed) == ["skipped", "accepted", "accepted", "skipped", "skipped"]
-    assert "merger" not in str(client.turns()) + str(client.skipped())
+    assert "merger" not in str(client.turns()) + str(client.turns(skipped=True).skipped)
 
 
 @pytest.mark.parametrize("dry_run", [False, True])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.protocol import Explain
+from memoryd.client.protocol import Search
 from memoryd.daemon.core.core import Core
 from workbench import add, ask, delete, search
 
@@ -51,5 +51,6 @@ def test_filters_are_about_the_successor(core: Core) -> None:
 
 def test_it_is_counted_in_the_trace(core: Core) -> None:
     replace(core, QUESTION, "storks took over")
-    [stage] = [one for one in ask(core, Explain(query=QUESTION)).trace.stages if one.name == "replaced"]
+    stages = ask(core, Search(query=QUESTION, explain=True)).explanation.stages
+    [stage] = [one for one in stages if one.name == "replaced"]
     assert (stage.notes, stage.left) == ({"formers": 1}, 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conversing import talk
 from each import each
-from memoryd.client.protocol import Explain, Search
+from memoryd.client.protocol import Search
 from memoryd.daemon import search as package
 from memoryd.daemon.arrays.lexical import TextQuery
 from memoryd.daemon.core.core import Core
@@ -180,8 +180,8 @@ def rated(core: Core, query: str, **options: Any) -> dict[str, float]:
 def test_hits_of_less_confidence_than_the_floor_of_the_call_are_left_out(core: Core) -> None:
     add_many(core, ["herons fish at dawn", "storks nest"])
     assert list(rated(core, "herons fish at dawn", floor=0.5)) == ["herons fish at dawn"]
-    call = Explain(query="herons fish at dawn", floor=0.5)
-    [lost] = [one.lost for one in ask(core, call).trace.candidates if one.lost]
+    call = Search(query="herons fish at dawn", floor=0.5, explain=True)
+    [lost] = [one.lost for one in ask(core, call).explanation.candidates if one.lost]
     assert lost.startswith("confidence: its confidence 0.0")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import Explain, GetContext, GetTrace, Trace
+from memoryd.client.protocol import GetContext, GetTrace, Search, Trace
 from memoryd.client.protocol import Traces as ListTraces
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
@@ -40,11 +40,11 @@ def test_a_trace_tells_stages_counts_and_what_became_of_each_candidate(core: Cor
 def test_explain_gives_the_hits_of_the_search_with_its_trace(core: Core) -> None:
     add_many(core, ["heron one", "heron two"])
     plain = search(core, "heron one")
-    explained = ask(core, Explain(query="heron one"))
+    explained = ask(core, Search(query="heron one", explain=True))
     assert explained.hits == plain.hits
-    assert [candidate.id for candidate in explained.trace.candidates] == [hit.id for hit in plain]
-    assert [candidate.score for candidate in explained.trace.candidates] == [hit.score for hit in plain]
-    assert trace(core, explained.trace.id).candidates == explained.trace.candidates
+    assert [candidate.id for candidate in explained.explanation.candidates] == [hit.id for hit in plain]
+    assert [candidate.score for candidate in explained.explanation.candidates] == [hit.score for hit in plain]
+    assert trace(core, explained.explanation.id).candidates == explained.explanation.candidates
 
 
 def test_without_an_id_the_latest_is_given_and_a_prefix_is_enough(core: Core) -> None:
@@ -95,12 +95,12 @@ def test_a_kept_trace_holds_no_texts(core: Core) -> None:
 def test_the_latest_retrievals_are_listed_with_what_they_returned(core: Core) -> None:
     add_many(core, ["heron one", "heron two"])
     search(core, "heron", limit=1, session="talk")
-    ask(core, Explain(query="stork", namespace="a"))
+    ask(core, Search(query="stork", namespace="a", explain=True))
     made = preparing.context(core, core.sources, GetContext(task="heron one", session="s1")).result(5)
     latest = ask(core, ListTraces()).traces
     assert [(one.kind, one.query, one.session) for one in latest] == [
         ("get_context", "heron one", "s1"),
-        ("explain", "stork", ""),
+        ("search", "stork", ""),
         ("search", "heron", "talk"),
     ]
     assert [one.given for one in latest] == [len(made.ids), 2, 1]

@@ -1,7 +1,7 @@
 """What a curious agent tries: every method, with every kind of id, prefix, namespace and query."""
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import msgspec
@@ -101,7 +101,7 @@ FILTERS: list[dict[str, Any]] = [
 
 
 def _get(world: World) -> Iterator[Call[Any]]:
-    for call in _by_id(protocol.Get)(world):
+    for call in chain(_by_id(protocol.Get)(world), _by_id(protocol.Get, around=100)(world)):
         yield call
         world.settle()  # it counts an access, which the next answer shows
 
@@ -256,7 +256,6 @@ def _required(call: type[Call[Any]]) -> list[str]:
 _OWN: dict[type[Call[Any]], Probe] = {
     protocol.Get: _get,
     protocol.List: _list,
-    protocol.Explain: _queries(protocol.Explain),
     protocol.Search: _queries(protocol.Search),
     protocol.GetTrace: _traces,
     protocol.Traces: lambda world: _placed(protocol.Traces, limit=1000),
@@ -271,10 +270,8 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.AddToken: _once(protocol.AddToken(name="spy", namespace=BETA)),
     protocol.RevokeToken: _once(protocol.RevokeToken(name="beta"), protocol.RevokeToken(name="nobody")),
     protocol.RunJob: _once(protocol.RunJob(name="sweep", dry_run=True), protocol.RunJob(name="sweep")),
-    protocol.Turns: lambda world: _placed(protocol.Turns, limit=1000),
     protocol.GetLog: lambda world: _placed(protocol.GetLog, limit=1000),
-    protocol.GetAround: lambda world: (call for id in IDS for call in _placed(protocol.GetAround, id=id, around=100)),
-    protocol.Skipped: lambda world: _placed(protocol.Skipped, limit=1000),
+    protocol.Turns: lambda world: _placed(protocol.Turns, limit=1000, skipped=True),
     protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
     protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
     protocol.Observe: _observe,

@@ -146,7 +146,7 @@ def _use_some(world: World) -> None:
         beta.observe([{"role": "user", "content": text} for text in talk], session="talk")
         # What it finds of the shared ones is counted there for all to see.
         world.secret_traces.append(beta.search("zyzzyva quokka", reach="exact").trace)
-        world.secret_traces.append(beta.explain("wombat numbat").trace.id)
+        world.secret_traces.append(beta.explain("wombat numbat").trace)
         world.secret_traces.append(beta.call(protocol.Search(query="zyzzyva", namespace=TEAM, touch=False)).trace)
         beta.call(protocol.GetContext(task=f"The {CANARY}", namespace=TEAM, session="another", touch=False))
         shared = beta.share(SECRET_IDS[1], to=TEAM, move=True)

@@ -19,8 +19,8 @@ const isMissing = (error) => {
 // The conversation ----------------------------------------------------------------------------------------------------
 
 async function readConversation({ id, namespace, created_at: at, metadata }) {
-  const around = await call("get_around", { id, around: AROUND, reach: "all" }).catch(isMissing);
-  const said = around?.turns || [];
+  const around = await call("get", { id, around: AROUND, touch: false, reach: "all" }).catch(isMissing);
+  const said = around?.around || [];
   const files = said.flatMap((turn) => turn.metadata.files || []);
   if (metadata.session) {
     const fields = { session: metadata.session, namespace, reach: "exact" };

@@ -22,9 +22,12 @@ const NOT_LIKELY = "There is no likely result.";
 function useSearch({ q = "", ns = "", trace = "", limit = "10" }) {
   const seen = scope(ns, ns === "/" ? "exact" : "visible");
   const asked = { query: q, limit: Number(limit), ...seen };
-  const now = useCall("explain", { ...asked, touch: false }, { wanted: Boolean(q && !trace) });
+  const now = useCall("search", { ...asked, explain: true, touch: false }, { wanted: Boolean(q && !trace) });
   const kept = useCall("get_trace", { id: trace, reach: "all" }, { wanted: Boolean(trace) });
-  if (!trace) return { asked, found: q && now.value, error: now.error, old: null };
+  if (!trace) {
+    const found = q && now.value && { ...now.value, trace: now.value.explanation };
+    return { asked, found, error: now.error, old: null };
+  }
   const old = kept.value;
   const found = old && { trace: old, hits: old.candidates.filter((one) => !one.lost) };
   const as = old && { query: old.query, limit: Number(limit), namespace: old.namespace, reach: old.reach };

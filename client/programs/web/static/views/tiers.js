@@ -109,8 +109,8 @@ function showTurn(one) {
 }
 
 function Skipped({ fields }) {
-  return show(useCall("skipped", fields, { kinds: KINDS }), ({ turns }) =>
-    turns.length ? turns.map(showSkipped) : empty("Nothing was skipped."),
+  return show(useCall("turns", { ...fields, skipped: true }, { kinds: KINDS }), ({ skipped }) =>
+    skipped.length ? skipped.map(showSkipped) : empty("Nothing was skipped."),
   );
 }
 
