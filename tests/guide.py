@@ -39,6 +39,8 @@ _QUALITY = "it takes minutes, or an hour and public sets; tests/quality runs its
 _MACHINE = "it changes the machine; test_memctl_systemd.py runs what is ours of it"
 # Lines of shell blocks that are not run, and why not. Whoever adds one says who runs it instead.
 NOT_RUN = {
+    "claude plugin marketplace add ./client/programs/hooks/plugins/claude-code": "test_agent_hosts.py runs it",
+    "claude plugin install memoryd@memoryd": "test_agent_hosts.py runs it",
     "make wheel": "it makes an environment; tests/release.py runs it",
     'uv tool install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
     'pipx install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -181,3 +182,46 @@ def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted
         wait_until(is_noted)  # the session's file is read after the hook was answered
         assert not (real.data / "hooks.spool").exists()
     assert run(["hooks", "uninstall", agent]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_plugin_for_claude_code_works_from_its_folder_and_can_be_taken_out(real: Process) -> None:
+    home, place = real.folder / "home", real.folder / "billing"
+    home.mkdir()
+    (place / ".git").mkdir(parents=True)
+    move_home(real, home)
+    with model_api(ANSWER) as api:
+        words, environment = _claude(api, home)
+        path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
+        environment = {
+            **os.environ,
+            **real.environment,
+            **environment,
+            "HOME": str(home),
+            "PWD": str(place),
+            "PATH": path,
+        }
+        claude = Installed(words, environment, place)
+
+        def manage(*arguments: str) -> str:
+            done = subprocess.run(
+                [words[0], *arguments], env=environment, cwd=place, check=True, capture_output=True, text=True
+            )
+            return done.stdout
+
+        manage("plugin", "marketplace", "add", str(CHECKOUT / "client/programs/hooks/plugins/claude-code"))
+        manage("plugin", "install", "memoryd@memoryd")
+        assert "plugin:memoryd:memoryd: memctl mcp - ✔ Connected" in manage("mcp", "list")
+        with real.client("billing") as client:
+            client.add(MEMORY, type="lesson")
+            assert ANSWER in claude.say(QUESTION)
+            assert any("--lock-timeout 5s" in asked for asked in api.asked)
+            wait_until(lambda: {turn.content for turn in client.turns()} == {QUESTION, ANSWER})
+        manage("plugin", "uninstall", "memoryd@memoryd")
+        manage("plugin", "marketplace", "remove", "memoryd")
+        assert "memoryd" not in manage("mcp", "list")
+        api.asked.clear()
+        assert ANSWER in claude.say("Who are you?")
+        assert not any("--lock-timeout" in asked for asked in api.asked)
+    assert "memoryd" not in (home / ".claude" / "settings.json").read_text()

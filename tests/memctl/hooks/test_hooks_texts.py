@@ -1,6 +1,7 @@
 """Changes of JSON and TOML texts: what is put in can be taken out, and the rest stays as it is."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from each import each
+from memoryd import __version__
 from memoryd.client.programs.hooks import jsontext, tomltext
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.hooks.parts import FilePart, Hooks, JsonServer, TomlServer
@@ -128,3 +130,14 @@ def test_any_path_is_quoted_for_toml_and_for_the_shell(name: str) -> None:
     entries = Hooks("codex").read_entries(text)
     assert len(entries) == 6
     assert shlex.split(entries[0][2]["command"])[0] == command[0]
+
+
+def test_the_plugin_for_claude_code_has_what_an_installation_writes() -> None:
+    folder = Path(__file__).parents[3] / "client/programs/hooks/plugins/claude-code"
+    hooks, server, about = (
+        json.loads((folder / name).read_text())
+        for name in ("hooks/hooks.json", ".mcp.json", ".claude-plugin/plugin.json")
+    )
+    assert hooks == json.loads(Hooks("claude-code").add("{}", ["memctl"]))
+    assert server == json.loads(JsonServer().add("{}", ["memctl"]))
+    assert about["version"] == __version__
