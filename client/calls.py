@@ -133,15 +133,16 @@ def put(
 ) -> protocol.Put:
     """Store a memory under a key, in place of the one that has it there. `fields` are those of `NewMemory`."""
     memory = new_memory({"content": content, "metadata": metadata, **fields})
-    return protocol.Put(key=key, memory=memory, searchable=searchable, ttl_s=ttl_s, allow_secrets=allow_secrets)
+    entry = protocol.KeyedEntry(key=key, memory=memory, searchable=searchable, ttl_s=ttl_s)
+    return protocol.Put(entries=[entry], allow_secrets=allow_secrets)
 
 
 def put_many(
     entries: Iterable[protocol.KeyedEntry | Mapping[str, Any]], *, allow_secrets: bool = False
-) -> protocol.PutMany:
+) -> protocol.Put:
     """Put and delete many memories by their keys, all or nothing. An entry is a mapping with `key`, `memory` (a mapping
     as well), `below`, `clears`, `searchable` and `ttl_s`; without a memory the key is deleted."""
-    return protocol.PutMany(entries=list(convert_each("entries", convert_entry, entries)), allow_secrets=allow_secrets)
+    return protocol.Put(entries=list(convert_each("entries", convert_entry, entries)), allow_secrets=allow_secrets)
 
 
 def share(*ids: str, to: str | Sequence[str], move: bool = False) -> protocol.Share:

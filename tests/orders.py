@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from memoryd.client import Client, Conflict, NotFound, Unavailable
-from memoryd.client.protocol import Delete, Get, NewMemory, Put, Update
+from memoryd.client.protocol import Delete, Get, KeyedEntry, NewMemory, Put, Update
 
 KINDS = ("write", "write", "update", "update", "get", "get", "get", "delete")
 
@@ -125,7 +125,7 @@ def _make(client: Client, name: str, kind: str, text: str) -> Call:
         if kind == "get":
             value = client.call(Get(key=name) if name == "key" else Get(id=name)).content
         elif kind == "put":
-            client.call(Put(key=name, memory=NewMemory(content=text)))
+            client.call(Put(entries=[KeyedEntry(key=name, memory=NewMemory(content=text))]))
         elif kind == "add":
             client.add(text, id=name, dedup=False)
         elif kind == "update":

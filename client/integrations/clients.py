@@ -8,7 +8,7 @@ from memoryd.client.credentials import redact
 from memoryd.client.errors import BadFrame, Invalid
 from memoryd.client.integrations.values import restore
 from memoryd.client.projects.project import namespace_of_environment
-from memoryd.client.protocol import KeyedEntry, PutMany
+from memoryd.client.protocol import KeyedEntry, Put
 from memoryd.client.transport.sync import Client
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def check_count(name: str, number: object) -> None:
 def put_entries(client: Client, entries: Sequence[KeyedEntry], allow_secrets: bool) -> None:
     """Put entries, all or none; raise `ValueError` for what is refused, and warn of credentials that were taken out."""
     try:
-        done = client.call(PutMany(entries=list(entries), allow_secrets=allow_secrets))
+        done = client.call(Put(entries=list(entries), allow_secrets=allow_secrets))
     except (Invalid, BadFrame) as error:
         raise ValueError(_name_item(error, entries)) from None
     if done.redacted:

@@ -13,42 +13,8 @@ MAX_ENTRIES = 1000  # of one transaction, for which other writes wait
 TimeToLive = Annotated[float, Meta(gt=0.0, le=1e11)]
 
 
-class WasPut(Struct, kw_only=True):
-    """Outcome of `put`: durable. `unchanged`: the same was there, only its time to live began again."""
-
-    id: str
-    """id of the memory, the same for as long as the key is there"""
-    outcome: Literal["created", "updated", "unchanged"]
-    """what happened"""
-    operation: str | None = None
-    """its id, for `undo`; null where nothing changed"""
-    redacted: Redacted = {}
-    """credentials and private passages that were taken out before anything was stored, by kind"""
-
-
-@rpc("within", grows=True, page=False)
-class Put(Scoped[WasPut], kw_only=True, frozen=True):
-    """Store a memory under a key, in place of the one that has this key in the namespace, in one transaction.
-
-    All that the memory says is replaced; its id, date, accesses and history stay. It is never merged with another
-    memory, whatever their texts. A memory that has expired counts as none. Metadata may have 8 MiB here, so that it can
-    be the value that the key is for.
-    """
-
-    key: str
-    """1 to 512 bytes of text"""
-    memory: NewMemory
-    """what to store, without an id and `supersedes`"""
-    searchable: bool = True
-    """false: found by its key and in lists only"""
-    ttl_s: TimeToLive | None = None
-    """how long it lives; a read that asks to renew begins that time again"""
-    allow_secrets: bool = False
-    """store likely credentials as they are"""
-
-
 class KeyedEntry(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One entry of `put_many`: a memory to store under a key or, without a memory, the key to delete."""
+    """One entry of `put`: a memory to store under a key or, without a memory, the key to delete."""
 
     key: str
     """1 to 512 bytes of text"""
@@ -71,13 +37,13 @@ class KeyedOutcome(Struct, kw_only=True):
     id: str | None = None
     """id of the memory; null where there was none to delete"""
     outcome: Literal["created", "updated", "unchanged", "deleted", "absent"]
-    """what happened; `absent`: there was none to delete"""
+    """what happened; `unchanged`: the same was there, only its time to live began again; `absent`: there was none"""
     cleared: int = 0
     """how many others were deleted for its `clears`"""
 
 
 class WerePut(Listed[KeyedOutcome], kw_only=True):
-    """Outcome of `put_many`: all of it is durable."""
+    """Outcome of `put`: all of it is durable."""
 
     results: list[KeyedOutcome]
     """one per entry, in order"""
@@ -88,14 +54,16 @@ class WerePut(Listed[KeyedOutcome], kw_only=True):
 
 
 @rpc("within", page=False)
-class PutMany(Scoped[WerePut], kw_only=True, frozen=True):
-    """Put and delete many memories by their keys: all or nothing, in one transaction, as one operation.
+class Put(Scoped[WerePut], kw_only=True, frozen=True):
+    """Store memories under keys, each in place of the one that has its key there, or delete them by their keys.
 
-    Each is put as `put` does, in order; a key may occur once at a place. Where any entry is refused nothing is changed.
-    At the size limit of the database a call that only deletes is still taken. Sends progress while it embeds.
+    All or nothing, in one transaction, as one operation; a key may occur once at a place. All that a memory says is
+    replaced; its id, date, accesses and history stay. It is never merged with another memory, whatever their texts. A
+    memory that has expired counts as none. Metadata may have 8 MiB here, so that it can be the value that the key is
+    for. At the size limit of the database a call that only deletes is still taken. Sends progress while it embeds.
     """
 
     entries: Annotated[list[KeyedEntry], Meta(max_length=MAX_ENTRIES)]
-    """what to put and to delete"""
+    """what to store and to delete, in order"""
     allow_secrets: bool = False
     """store likely credentials as they are"""

@@ -1,24 +1,22 @@
-"""Memories with keys: `put` inserts one or replaces what it says, in one transaction.
+"""Memories with keys: inserting one or replacing what it says, in a transaction.
 
 Also which text can be a key, which memory has one, and reads that renew a time to live.
 """
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 
 from memoryd.client.errors import Busy, Invalid, NotFound
-from memoryd.client.protocol import MAX_KEY_BYTES, MAX_VALUE_BYTES, KeyedEntry, NewMemory, Put, WasPut
+from memoryd.client.protocol import MAX_KEY_BYTES, MAX_VALUE_BYTES, KeyedEntry, NewMemory
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, origins
 from memoryd.daemon.memories.duplicates import AddTarget, Embedded, Verdict
-from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, rows
-from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
@@ -32,29 +30,6 @@ _SAID = (
 )
 
 
-@handles(Put)
-def put(core: Core, call: Put, caller: Caller = USER) -> "Future[WasPut]":
-    """Store a memory under its key; the future is done when it is on disk."""
-    namespaces.check(call.namespace)
-    check_key(call.key)
-    check_memory(call.memory)
-    memory = origins.limit(call.memory, caller)
-    embedded = core.embedding.embed_text(memory.content)
-
-    def write(transaction: Transaction) -> WasPut:
-        began: list[str] = []
-
-        def begin() -> str:
-            began.append(history.begin(transaction.connection, "put", caller.log_place(call.namespace), core.clock()))
-            return began[0]
-
-        place = find_place(core, transaction, call.namespace, caller)
-        id, outcome = store(core, transaction, place, call, memory, embedded, begin)
-        return WasPut(id=id, outcome=outcome, operation=next(iter(began), None))
-
-    return core.store.write(write)
-
-
 def find_place(core: Core, transaction: Transaction, namespace: str, caller: Caller) -> AddTarget:
     """Return where memories are put, a namespace that is made if it is new."""
     number = core.store.namespaces.ensure(transaction, namespace)
@@ -65,7 +40,7 @@ def store(
     core: Core,
     transaction: Transaction,
     place: AddTarget,
-    entry: Put | KeyedEntry,
+    entry: KeyedEntry,
     memory: NewMemory,
     embedded: Embedded,
     begin: Callable[[], str],
@@ -95,7 +70,7 @@ def check_memory(memory: NewMemory) -> None:
     checks.check_metadata(memory.metadata, MAX_VALUE_BYTES)
 
 
-def _build_row(core: Core, place: AddTarget, entry: Put | KeyedEntry, memory: NewMemory) -> Row:
+def _build_row(core: Core, place: AddTarget, entry: KeyedEntry, memory: NewMemory) -> Row:
     plain = msgspec.structs.replace(adding.add_lifetime(core, memory), metadata={})
     row = adding.new_row(core, place, plain, checks.content_hash(memory.content))
     row.metadata = checks.metadata_text(memory.metadata, MAX_VALUE_BYTES)

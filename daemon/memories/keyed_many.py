@@ -5,7 +5,7 @@ changed nothing.
 """
 
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import KeyedEntry, KeyedOutcome, Progress, PutMany, WerePut
+from memoryd.client.protocol import KeyedEntry, KeyedOutcome, Progress, Put, WerePut
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed, origins, parts
 from memoryd.daemon.memories.changing import delete_found
@@ -19,10 +19,8 @@ from memoryd.daemon.store.writer import Transaction, wait_patiently
 _ALONE = 100  # entries, from which on a call is a transaction of its own: large savepoints are slow
 
 
-@handles(PutMany)
-def put_many(
-    core: Core, call: PutMany, report: ReportProgress = lambda event: None, caller: Caller = USER
-) -> "Parts[WerePut]":
+@handles(Put)
+def put(core: Core, call: Put, report: ReportProgress = lambda event: None, caller: Caller = USER) -> "Parts[WerePut]":
     """Check all entries, embed their texts, then write all of them at once."""
     check(call)
     memories = [entry.memory for entry in call.entries if entry.memory is not None]
@@ -45,7 +43,7 @@ def put_many(
     )
 
 
-def check(call: PutMany) -> None:
+def check(call: Put) -> None:
     """Raise what is wrong with any of the entries."""
     keys: set[tuple[str, str]] = set()
     for number, entry in enumerate(call.entries):
@@ -59,22 +57,23 @@ def check(call: PutMany) -> None:
             if (entry.below, entry.key) in keys:
                 raise Invalid(f"The key {entry.key[:80]!r} is that of an earlier entry.")
         except Invalid as error:
-            raise Invalid(f"Entry {number}: {error}", {"index": number}) from None
+            which = f"Entry {number}: " if len(call.entries) > 1 else ""
+            raise Invalid(f"{which}{error}", {"index": number}) from None
         keys.add((entry.below, entry.key))
 
 
-def _find_place(call: PutMany, entry: KeyedEntry) -> str:
+def _find_place(call: Put, entry: KeyedEntry) -> str:
     return "/".join(filter(None, (call.namespace, entry.below)))
 
 
-def _write(core: Core, transaction: Transaction, call: PutMany, caller: Caller, embedded: list[Embedded]) -> WerePut:
+def _write(core: Core, transaction: Transaction, call: Put, caller: Caller, embedded: list[Embedded]) -> WerePut:
     """Put, then delete, within an operation that begins with the first change."""
     report, vectors = WerePut(results=[]), iter(embedded)
 
     def begin() -> str:
         if report.operation is None:
             place = caller.log_place(call.namespace)
-            report.operation = history.begin(transaction.connection, "put_many", place, core.clock())
+            report.operation = history.begin(transaction.connection, "put", place, core.clock())
         return report.operation
 
     for entry in call.entries:
@@ -90,7 +89,7 @@ def _write(core: Core, transaction: Transaction, call: PutMany, caller: Caller, 
     return report
 
 
-def _choose_going(core: Core, transaction: Transaction, call: PutMany, report: WerePut) -> list[Row]:
+def _choose_going(core: Core, transaction: Transaction, call: Put, report: WerePut) -> list[Row]:
     """Return what is to be deleted, and note in the results for which entry."""
     connection, going = transaction.connection, dict[str, Row]()
     stay = {result.id for result in report.results}

@@ -26,9 +26,9 @@ from memoryd.client.protocol import (
     KeyedEntry,
     List,
     Namespaces,
+    NewMemory,
     Observe,
     Put,
-    PutMany,
     ResetSession,
     Scoped,
     Search,
@@ -79,8 +79,9 @@ def _place(call: Any, caller: Caller) -> Any:
     An enclosing namespace may be named to add to it and to read what is seen from there, which is less than the caller
     sees from its own.
     """
-    if isinstance(call, PutMany) and not call.namespace:
-        return msgspec.structs.replace(call, entries=[_place_entry(entry, caller) for entry in call.entries])
+    if isinstance(call, Put) and not call.namespace:
+        call = msgspec.structs.replace(call, entries=[_place_entry(entry, caller) for entry in call.entries])
+        return _confine(call, caller) if caller.confined else call
     namespace = call.namespace or caller.namespace
     own = caller.is_owner_of(namespace)
     encloses = not own and namespace in caller.list_around()
@@ -117,13 +118,22 @@ def _confine(call: Any, caller: Caller) -> Any:
         )
     call = msgspec.structs.replace(call, reach=call.reach or "subtree")
     author = {AUTHOR: caller.name}
-    if isinstance(call, Add | Put):
-        memory = msgspec.structs.replace(call.memory, metadata={**call.memory.metadata, **author})
-        return msgspec.structs.replace(call, memory=memory)
+    if isinstance(call, Add):
+        return msgspec.structs.replace(call, memory=_sign(call.memory, author))
+    if isinstance(call, Put):
+        entries = [
+            msgspec.structs.replace(entry, memory=entry.memory and _sign(entry.memory, author))
+            for entry in call.entries
+        ]
+        return msgspec.structs.replace(call, entries=entries)
     if isinstance(call, Update):
         metadata = {} if isinstance(call.metadata, msgspec.UnsetType) else call.metadata
         return msgspec.structs.replace(call, metadata={**metadata, **author})
     return call
+
+
+def _sign(memory: NewMemory, author: dict[str, Any]) -> NewMemory:
+    return msgspec.structs.replace(memory, metadata={**memory.metadata, **author})
 
 
 def _may_go_outward(call: Call[Any]) -> bool:

@@ -212,7 +212,7 @@ def find_changes(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, f
         "SELECT memory, max(at) FROM ("
         "SELECT h.memory, o.at FROM history h JOIN operations o ON o.number = h.operation"
         " WHERE h.memory IN (SELECT value FROM json_each(?1)) AND h.before IS NOT NULL AND o.undone_by IS NULL"
-        " AND o.kind IN ('put', 'put_many', 'update', 'delete')"
+        " AND o.kind IN ('put', 'update', 'delete')"
         " UNION ALL SELECT m.id, n.created_at FROM memories m JOIN memories n ON n.id = m.superseded_by"
         " WHERE m.id IN (SELECT value FROM json_each(?1))) GROUP BY memory",
         (msgspec.json.encode(list(ids)).decode(),),

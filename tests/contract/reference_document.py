@@ -290,7 +290,7 @@ def _read_meanings(name: str, call: type[protocol.Call[Any]]) -> dict[str, str]:
     """Return what each field means that a method takes: those of its call, and of the memory that it stores."""
     structs = [base for base in call.__mro__ if issubclass(base, protocol.Call) and base is not protocol.Call]
     own = [struct for struct in structs if struct.__module__ != protocol.Call.__module__ or struct in _SCOPES]
-    stored = [protocol.NewMemory] if name in ("add", "put") else []
+    stored = {"add": [protocol.NewMemory], "put": [protocol.NewMemory, protocol.KeyedEntry]}.get(name, [])
     return {field: text for struct in (*stored, *own) for field, text in field_meanings(struct).items()}
 
 

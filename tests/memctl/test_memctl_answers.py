@@ -456,7 +456,7 @@ def test_the_id_of_an_operation_in_place_of_a_memorys_is_explained(memctl: Memct
 
 def test_the_key_of_a_memory_is_shown(memctl: Memctl, daemon: Any) -> None:
     with daemon.client() as client:
-        keyed, other = client.put("drinks", "Ada drinks tea").id, client.add("Ada works in Lyon").id
+        keyed, other = client.put("drinks", "Ada drinks tea").results[0].id, client.add("Ada works in Lyon").id
     assert "\nkey        drinks\n" in memctl("get", keyed).out
     assert "\nkey " not in memctl("get", other).out
 

@@ -58,7 +58,7 @@ def test_a_memory_that_is_known_is_said_to_be_where_it_is(checkout: Path, memctl
 
 def test_turns_and_keys_go_to_the_project(checkout: Path, memctl: Memctl) -> None:
     (checkout / "seed.jsonl").write_text('{"content": "one"}\n{"content": "two", "namespace": "acme"}\n')
-    assert memctl("put", "cache", "Valkey").out.startswith("Stored: cache in api (")
+    assert memctl("add", "Valkey", "--key", "cache").out.startswith("Stored: cache in api (")
     assert memctl("get", "--key", "cache", "--json").json["namespace"] == "api"
     assert memctl("observe", "Never deploy the API on Fridays.").out == "Recorded 1 turn in api.\n"
     assert memctl("seed", str(checkout / "seed.jsonl")).out.startswith("Seeded in api, acme: 2 memories created")
@@ -66,7 +66,7 @@ def test_turns_and_keys_go_to_the_project(checkout: Path, memctl: Memctl) -> Non
     assert {"Valkey", "one"} <= held
     assert "two" not in held
     assert memctl("delete", "--key", "cache").code == 0
-    assert memctl("put", "cache", "Valkey", "--namespace", "/").out.startswith("Stored: cache (")
+    assert memctl("add", "Valkey", "--key", "cache", "--namespace", "/").out.startswith("Stored: cache (")
 
 
 def test_what_reads_sees_everything_until_a_reach_is_asked_for(checkout: Path, memctl: Memctl) -> None:

@@ -93,11 +93,12 @@ def test_bare_memctl_shows_its_help_and_a_slip_gets_a_suggestion(memctl: Memctl,
 
 
 def test_a_memory_is_put_read_and_deleted_by_key(memctl: Memctl) -> None:
-    assert memctl("put", "cache", "We cache in Redis", "--metadata", "port=6379").out.startswith("Stored: cache")
-    assert memctl("put", "cache", "We cache in Valkey").out.startswith("Replaced: cache")
+    stored = memctl("add", "We cache in Redis", "--key", "cache", "--metadata", "port=6379")
+    assert stored.out.startswith("Stored: cache")
+    assert memctl("add", "We cache in Valkey", "--key", "cache").out.startswith("Replaced: cache")
     assert memctl("get", "--key", "cache", "--json").json["content"] == "We cache in Valkey"
     assert memctl("get").code == memctl("get", "3f9a", "--key", "cache").code == 2
-    memctl("put", "cache", "We cache in Valkey", "--ttl", "3600")
+    memctl("add", "We cache in Valkey", "--key", "cache", "--expires-at", "2999-01-01")
     assert memctl("get", "--key", "cache", "--json").json["expires_at"]
     assert "Deleted 1 memory" in memctl("delete", "--key", "cache").out
     assert memctl("get", "--key", "cache").code == 1

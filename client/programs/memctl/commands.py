@@ -30,7 +30,6 @@ class Command(Struct, frozen=True):
 GROUPS: dict[str, dict[str, CommandRow]] = {
     "Memories": {
         "add": CommandRow("memories", "remember one thing (`-` reads standard input)"),
-        "put": CommandRow("memories", "store a memory under a key, in place of the one that has it"),
         "observe": CommandRow("observe", "record turns of a conversation"),
         "seed": CommandRow("observe", "store many turns or memories from a file"),
         "search": CommandRow("search", "find memories by meaning and by words, best first"),

@@ -63,6 +63,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("content", metavar="CONTENT", help="what to remember; `-` reads standard input")
     _add_fields(parser)
     parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
+    parser.add_argument("--key", metavar="KEY", help="a name in its namespace; it replaces the memory that has it")
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
     parser.add_argument("--no-dedup", action="store_true", help="store it even if a duplicate exists")
     arguments.add_secrets(parser)
@@ -73,8 +74,20 @@ def _add(args: Namespace) -> None:
     names = ("type", "importance", "expires_at", "pinned", "supersedes")
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
     memory = new_memory({"content": read_content(args.content), "metadata": metadata, "origin": own_origin(), **values})
-    call = protocol.Add(memory=memory, dedup=not args.no_dedup)
-    show_result(args, call, lambda added: _added_text(args, added))
+    if args.key is None:
+        call = protocol.Add(memory=memory, dedup=not args.no_dedup)
+        show_result(args, call, lambda added: _added_text(args, added))
+    else:
+        if args.supersedes or args.no_dedup:
+            raise arguments.Usage("--key says which memory is replaced: no --supersedes and no --no-dedup with it.")
+        put = protocol.Put(entries=[protocol.KeyedEntry(key=args.key, memory=memory)])
+        show_result(args, put, lambda put: _put_text(args, put.results[0]), lambda put: put.results[0])
+
+
+def _put_text(args: Namespace, outcome: protocol.KeyedOutcome) -> str:
+    words = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
+    name = make_printable(args.key) + describe_project(args)
+    return f"{words[outcome.outcome]}: {name} ({paint(outcome.id or '', 'cyan')})"
 
 
 def _added_text(args: Namespace, added: protocol.Added) -> str:
@@ -120,41 +133,6 @@ def _add_fields(parser: ArgumentParser) -> None:
 
 def _parse_when(text: str) -> float | str:
     return text if text == "never" else arguments.parse_date(text)
-
-
-# put -----------------------------------------------------------------------------------------------------------------
-
-
-def _declare_put(parser: ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY", help="any text of at most 512 bytes, unique in its namespace")
-    parser.add_argument("content", metavar="CONTENT", help="what to store; `-` reads standard input")
-    arguments.add_kind(parser)
-    parser.add_argument(
-        "--ttl",
-        type=arguments.accept_number(0.001),
-        metavar="S",
-        help="how many seconds it is kept (default: for good)",
-    )
-    parser.add_argument(
-        "--not-searchable", action="store_true", help="keep it out of searches: it has its key, and is in lists"
-    )
-    arguments.add_secrets(parser)
-
-
-def _put(args: Namespace) -> None:
-    metadata, searchable = arguments.merge(args.metadata), not args.not_searchable
-    call = calls.put(
-        args.key,
-        read_content(args.content),
-        type=args.type,
-        metadata=metadata,
-        origin=own_origin(),
-        ttl_s=args.ttl,
-        searchable=searchable,
-    )
-    words = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
-    name = make_printable(args.key) + describe_project(args)
-    show_result(args, call, lambda outcome: f"{words[outcome.outcome]}: {name} ({paint(outcome.id, 'cyan')})")
 
 
 # get, list -----------------------------------------------------------------------------------------------------------
@@ -467,14 +445,8 @@ COMMANDS = {
         _add,
         '  memctl add "We use Valkey, not Redis" --type decision\n'
         '  memctl add "Deploys run on Tuesdays" --namespace acme/api --tag release\n'
-        "  git log -1 --format=%B | memctl add - --type codebase-knowledge",
-    ),
-    "put": Command(
-        _declare_put,
-        _put,
-        '  memctl put cache "We cache in Valkey" --namespace acme/api\n'
-        "  git show HEAD:README.md | memctl put readme - --metadata lang=en\n"
-        "  memctl get --key cache --namespace acme/api",
+        "  git log -1 --format=%B | memctl add - --type codebase-knowledge\n"
+        '  memctl add "We cache in Valkey" --key cache',
     ),
     "get": Command(
         _get_arguments,

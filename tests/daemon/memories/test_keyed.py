@@ -1,5 +1,6 @@
 """Memories with keys: put, read and deleted by key; never merged; with history, undo, time to live."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from memoryd.client.protocol import (
     GetContext,
     History,
     ImportMemories,
+    KeyedEntry,
     List,
     Memory,
     Namespaces,
@@ -20,7 +22,6 @@ from memoryd.client.protocol import (
     Put,
     Search,
     Share,
-    WasPut,
     WhyNot,
 )
 from memoryd.daemon.context import preparing
@@ -32,10 +33,13 @@ from workbench import CountingEmbedder, add, ask, options_of, running, undo, wai
 LIMIT_S = 30
 
 
-def put(core: Core, key: str, content: str, namespace: str = "", caller: Caller = USER, **options: Any) -> WasPut:
+def put(core: Core, key: str, content: str, namespace: str = "", caller: Caller = USER, **options: Any) -> Any:
     call = {name: options.pop(name) for name in ("searchable", "ttl_s") if name in options}
     memory = NewMemory(content=content, **options)
-    return ask(core, Put(key=key, memory=memory, namespace=namespace, **call), caller=caller)
+    entry = KeyedEntry(key=key, memory=memory, **call)
+    done = ask(core, Put(entries=[entry], namespace=namespace), caller=caller)
+    [outcome] = done.results
+    return SimpleNamespace(id=outcome.id, outcome=outcome.outcome, operation=done.operation)
 
 
 def get(core: Core, key: str, namespace: str = "", **options: Any) -> Memory:

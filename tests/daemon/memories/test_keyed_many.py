@@ -9,7 +9,7 @@ import pytest
 from each import each
 from memoryd.client import Client
 from memoryd.client.errors import Forbidden, Invalid, NotFound, StorageFull
-from memoryd.client.protocol import MAX_ENTRIES, Get, KeyedEntry, List, Memory, NewMemory, PutMany, WerePut
+from memoryd.client.protocol import MAX_ENTRIES, Get, KeyedEntry, List, Memory, NewMemory, Put, WerePut
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.parts import PART
 from memoryd.daemon.store.caller import USER, Caller
@@ -28,7 +28,7 @@ def entry(key: str, content: str | None = None, **options: Any) -> KeyedEntry:
 
 
 def put_many(core: Core, *entries: KeyedEntry, namespace: str = "", caller: Caller = USER) -> WerePut:
-    return ask(core, PutMany(entries=list(entries), namespace=namespace), caller=caller)
+    return ask(core, Put(entries=list(entries), namespace=namespace), caller=caller)
 
 
 def outcomes(done: WerePut) -> list[str]:
@@ -69,7 +69,7 @@ def test_entries_are_stored_in_order(core: Core, number: int) -> None:
 
 def test_it_reports_how_far_embedding_is(core: Core) -> None:
     told: list[tuple[int, int]] = []
-    call = PutMany(entries=[entry("none"), *(entry(str(at), f"heron {at}") for at in range(PART + 1))])
+    call = Put(entries=[entry("none"), *(entry(str(at), f"heron {at}") for at in range(PART + 1))])
     ask(core, call, report=lambda event: told.append((event.done, event.total)))
     assert told == [(PART, PART + 1), (PART + 1, PART + 1)]
 

@@ -10,6 +10,7 @@ from memoryd.client.protocol import (
     ExportMemories,
     Get,
     ImportMemories,
+    KeyedEntry,
     NewMemory,
     NewTurn,
     Observe,
@@ -100,7 +101,8 @@ def test_a_person_who_repeats_an_agents_memory_makes_it_theirs(core: Core) -> No
 
 def test_a_key_is_whose_text_it_has(core: Core) -> None:
     def put(content: str, origin: Any) -> Any:
-        return ask(core, Put(key="day", memory=NewMemory(content=content, origin=origin)))
+        entry = KeyedEntry(key="day", memory=NewMemory(content=content, origin=origin))
+        return ask(core, Put(entries=[entry])).results[0]
 
     id = put(RULE, "person").id
     assert put(RULE, "agent").outcome == "unchanged"

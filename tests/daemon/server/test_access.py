@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Connect = Callable[..., Client]
 REVOKED = "The token is not known here; it may have been revoked."
 NOTES = (protocol.GetContext, protocol.GetUnasked, protocol.ResetSession)  # of what a session was shown
+ENTRY = protocol.KeyedEntry(key="k", memory=NewMemory(content="x"))
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def test_by_the_name_of_an_enclosing_namespace_a_token_changes_nothing(client: C
             protocol.Delete(ids=[shared.id], namespace="acme/api"),
             protocol.Update(id=shared.id, pinned=True, namespace="acme/api"),
             protocol.Undo(operation=shared.operation, namespace="acme/api"),
-            protocol.Put(key="k", memory=NewMemory(content="x"), namespace="acme"),
+            protocol.Put(entries=[ENTRY], namespace="acme"),
         ):
             with pytest.raises(
                 Forbidden, match=r"not for acme.*: that may be named to read and to add; for all else name no"
@@ -174,7 +175,9 @@ def test_an_agent_adds_to_an_enclosing_namespace_but_changes_nothing_of_others_t
 
 
 def test_a_reader_changes_nothing_by_any_method_and_finds_what_an_agent_finds(client: Client, connect: Connect) -> None:
-    known = client.call(protocol.Put(key="k", memory=NewMemory(content="The API speaks msgpack"), namespace="acme/api"))
+    entry = protocol.KeyedEntry(key="k", memory=NewMemory(content="The API speaks msgpack"))
+    put = client.call(protocol.Put(entries=[entry], namespace="acme/api"))
+    [known] = put.results
     reader = connect("acme/api", "reader")
     for method in METHODS:
         declared = DECLARED[method]
@@ -186,7 +189,7 @@ def test_a_reader_changes_nothing_by_any_method_and_finds_what_an_agent_finds(cl
     assert reader.get(key="k", renew=True).id == known.id
     assert "msgpack" in reader.context("the API", session="s").text
     reader.reset_session("s")
-    assert client.operations().operations[0].id == known.operation
+    assert client.operations().operations[0].id == put.operation
 
 
 def test_names_are_whole_names_for_a_token_in_every_call(client: Client, connect: Connect) -> None:
@@ -194,9 +197,9 @@ def test_names_are_whole_names_for_a_token_in_every_call(client: Client, connect
     memory = {"content": "Ann prefers tea"}
     for below in ("users/bob", "app/users/bob", "app", "app/users"):
         for call in (
-            protocol.PutMany(entries=[protocol.KeyedEntry(key="k", below=below, memory=NewMemory(content="x"))]),
-            protocol.Put(key="k", memory=NewMemory(content="x"), namespace=below),
-            protocol.PutMany(entries=[protocol.KeyedEntry(key="k", below=below)]),
+            protocol.Put(entries=[protocol.KeyedEntry(key="k", below=below, memory=NewMemory(content="x"))]),
+            protocol.Put(entries=[ENTRY], namespace=below),
+            protocol.Put(entries=[protocol.KeyedEntry(key="k", below=below)]),
         ):
             with pytest.raises(Forbidden, match="speaks for app/users/ann, not for"):
                 ann.call(call)

@@ -79,7 +79,7 @@ def test_what_it_writes_has_its_name_whatever_it_says(client: Client, ada: Clien
     put = ada.put("port", "It listens on 8080")
     memory = client.get(added.id)
     assert (memory.metadata, memory.origin) == ({"author": "ada", "team": "edge"}, "agent")
-    assert client.get(put.id).metadata == {"author": "ada"}
+    assert client.get(str(put.results[0].id)).metadata == {"author": "ada"}
     theirs = client.call(Add(memory=NewMemory(content="Releases are on Mondays"), namespace="acme/api"))
     assert ada.update(theirs.id, content="Releases are on Fridays").memory.metadata == {"author": "ada"}
     call = Update(id=added.id, metadata={"author": "bob"}, replace_metadata=True)

@@ -12,6 +12,7 @@ from memoryd.client.protocol import (
     Erase,
     Get,
     History,
+    KeyedEntry,
     List,
     NewMemory,
     NewTurn,
@@ -207,10 +208,10 @@ class Life:
         changes: Images = {id: self.state[id]._replace(content=text, tags=())} if id else {}
         self._leave(changes)
         self._new = None if id else Entry(text, place, key=key)
-        call = Put(key=key, memory=NewMemory(content=text), namespace=place)
+        call = Put(entries=[KeyedEntry(key=key, memory=NewMemory(content=text))], namespace=place)
         done = ask(self._core, call)
         if id is None:  # the daemon chose it
-            changes = {done.id: Entry(text, place, key=key)}
+            changes = {str(done.results[0].id): Entry(text, place, key=key)}
             self._leave(changes)
         self._finish(done.operation, changes)
 

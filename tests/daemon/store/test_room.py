@@ -19,7 +19,7 @@ from workbench import CountingEmbedder, Daemon, add, delete, running, search, un
 
 # What goes on at the limit. A new call stands here, or it is declared with `grows=True`.
 REMOVES = {"delete", "erase", "forget"}
-REMOVES |= {"put_many", "remove_workspace", "reset_session", "revoke_token", "undo"}
+REMOVES |= {"put", "remove_workspace", "reset_session", "revoke_token", "undo"}
 TAKES_NO_ROOM = {
     "add_token",
     "backup",
@@ -30,7 +30,6 @@ TAKES_NO_ROOM = {
     "move_namespace",
     "pause_job",
     "pause_observing",
-    "restart",
     "resume_job",
     "run_job",
     "shutdown",
