@@ -13,21 +13,29 @@ VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]
 
 
 @pytest.mark.slow
-def test_why_did_my_agent_not_know_it_in_three_actions(tab: Tab) -> None:
+def test_why_did_my_agent_not_know_it_in_three_actions_and_in_the_terminals_sentences(
+    tab: Tab, morning: Any, memctl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from playwright.sync_api import expect
 
-    def steps(page: Any) -> None:
+    missing = "rotate the signing key every 90 days"
+
+    def steps(page: Any) -> list[str]:
         person = Person(page)
         person.press("2")  # search; the recent searches of agents are there
         person.click(page.get_by_role("link", name="when do we deploy?"))  # what the agent asked
         expect(page.locator(".hit .score").first).to_be_visible()
-        person.enter(page.get_by_label("The memory that is missing"), "rotate the signing key every 90 days")
+        person.enter(page.get_by_label("The memory that is missing"), missing)
         verdict = page.locator(".verdict")
         expect(verdict).to_contain_text("(stage reach)")
         expect(verdict).to_contain_text("it is in acme/ops, which is not seen from acme/api")
         assert person.actions == 3
+        return list(page.locator(".verdict p").all_inner_texts())
 
-    tab.look(steps)
+    said = tab.look(steps)
+    monkeypatch.setenv("MEMORYD_SOCKET", str(morning.socket))
+    printed = memctl("why-not", missing, "when do we deploy?", "--namespace", "acme/api")
+    assert printed.out.splitlines()[: len(said)] == said
 
 
 @pytest.mark.slow
