@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # No test depends on how busy the machine is.
 hypothesis.settings.register_profile(
-    "any machine", deadline=None, max_examples=50, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "any machine", deadline=None, max_examples=30, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any machine")
 

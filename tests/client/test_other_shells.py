@@ -102,7 +102,7 @@ async def test_the_asynchronous_client_and_mcp_find_it_too(shell: str, enter: En
     assert "kept in one shell" in memctl("mcp", "--no-autostart", "--namespace", "/", given=asked).stdout
 
 
-@pytest.mark.parametrize("shell", OTHER)
+@pytest.mark.parametrize("shell", ["login", pytest.param("cron", marks=pytest.mark.slow)])
 def test_a_hook_reaches_it_in_place_of_spooling(shell: str, enter: Enter, folder: Path) -> None:
     enter(shell)
     memctl("up")
@@ -116,6 +116,7 @@ def test_a_hook_reaches_it_in_place_of_spooling(shell: str, enter: Enter, folder
         assert client.stats().turns == 1
 
 
+@pytest.mark.slow
 def test_a_hook_that_reaches_the_usual_socket_looks_nowhere_else(enter: Enter) -> None:
     memctl("up")
     ask = "import sys, time\nfrom memoryd.client.programs.hooks.wire import DaemonLink\n"
@@ -143,6 +144,7 @@ def test_shells_that_start_one_at_the_same_time_end_up_on_one_daemon(enter: Ente
 # Which one is taken --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_socket_that_is_named_is_the_only_one(enter: Enter, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memctl("up")
     enter("cron")
@@ -191,6 +193,7 @@ def test_a_lock_that_a_killed_daemon_left_leads_nowhere(left: str, enter: Enter,
     assert (folder / "data" / "memoryd.lock").read_text().startswith(str(folder / "cron"))
 
 
+@pytest.mark.slow
 def test_whoever_does_not_name_the_data_folder_is_not_taken(enter: Enter, folder: Path) -> None:
     enter("cron")
     with socket.socket(socket.AF_UNIX) as listener:

@@ -6,6 +6,8 @@ It shows what our own code does there, not that Python, msgspec or a socket work
 import subprocess
 import sys
 
+import pytest
+
 from each import each
 
 # What is imported before is the standard library's way on Linux; after it our modules see another system.
@@ -52,6 +54,7 @@ def run(code: str, system: str, *words: str) -> "subprocess.CompletedProcess[str
     return done
 
 
+@pytest.mark.slow
 @each("system", SYSTEMS)
 def test_help_and_version_are_printed(system: str) -> None:
     for words in (["--help"], [], ["--version"]):
@@ -71,6 +74,7 @@ def test_a_command_says_in_one_sentence_what_works(system: str, words: list[str]
     assert ("WSL 2" in done.stderr) == (system == "win32")
 
 
+@pytest.mark.slow
 @each("system", SYSTEMS)
 def test_the_client_can_be_imported_and_says_the_same_when_it_is_made(system: str) -> None:
     done = run(CLIENT, system)

@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 import pytest
 
 from imports import CHECKOUT, OURS, importers, list_imports, parse
+from memoryd.daemon.store.tiers import HOT, TIERS
 
 STATEMENT = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE FROM|PRAGMA|WHERE|ORDER BY)\b|\b[a-z]\.\w+ (=|<>|<|>|<=|>=|IN|IS|LIKE) "
@@ -89,3 +90,16 @@ def test_each_package_of_the_daemon_is_a_layer() -> None:
     listed = {name for layer in layers for name in layer.replace("|", " ").split()}
     there = {path.name.removesuffix(".py") for path in (CHECKOUT / "daemon").iterdir() if path.suffix in ("", ".py")}
     assert there - listed == {"__init__", "__pycache__"} & there
+
+
+def test_names_of_tiers_are_written_in_the_table_alone() -> None:
+    # A schema that was shipped does not change; names of origins in a trace are no tiers.
+    exempt = {f"daemon/{name}" for name in ("store/tiers.py", "store/migrations.py", "search/traces.py")}
+    found = [
+        f"{path}:{node.lineno}"
+        for path, tree in modules().items()
+        if path.startswith("daemon/") and path not in exempt
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in TIERS.keys() - {HOT}
+    ]
+    assert found == [], "import the tier's name from daemon/store/tiers.py; a job is not called like a tier"

@@ -126,6 +126,7 @@ def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
     assert invariants.unreachable(played.core)
 
 
+@pytest.mark.slow
 def test_a_hit_from_a_sibling_is_noticed(play: Play) -> None:
     played = play(days=WEEK)
     hits = ask(played.core, Search(query="ticket", limit=50, touch=False)).hits

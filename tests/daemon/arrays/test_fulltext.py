@@ -103,7 +103,7 @@ FTS_WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.text() | st.lists(FTS_WORDS | st.text(max_size=3), max_size=12).map(" ".join))
 def test_no_text_makes_the_query_fail(shelf: Store, query: str) -> None:
     assert len(found(shelf, query)) <= 5

@@ -69,7 +69,7 @@ def stores(draw: st.DrawFn) -> Store:
     return Store(standing, relevant)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(stores(), st.integers(16, 4000), st.booleans(), st.sampled_from([STICKY, WORDS]))
 def test_no_budget_is_ever_exceeded(store: Store, budget: int, compact: bool, by: Counter) -> None:
     layout = Layout({}, 2.0, compact)
@@ -85,7 +85,7 @@ def real(model_dir) -> Counter:
     return Counter(embedder.name, embedder.count_tokens)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(store=stores(), budget=st.integers(16, 4000))
 def test_no_budget_is_exceeded_by_the_models_own_tokenizer(real: Counter, store: Store, budget: int) -> None:
     made = fit(store.standing, store.relevant, budget, LAYOUT, real)

@@ -146,7 +146,7 @@ def test_a_note_is_never_inside_code_or_html(text: str) -> None:
 @given(
     documents, st.text(st.sampled_from("ab \n-#`>\r\t1."), min_size=1, max_size=30).filter(lambda note: note.strip())
 )
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_the_lines_that_are_told_are_those_of_the_note(text: str, note: str) -> None:
     edit = append(text, note)
     told = [line.strip() for line in split(edit.text)[edit.start_line - 1 : edit.end_line]]
