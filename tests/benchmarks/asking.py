@@ -15,7 +15,7 @@ def measure_sizes(purpose: str | None, phases: Phases, quick_s: float, full_s: f
     """Report the rows of `phases(daemon, memories, seconds of a phase)` for every size."""
     report = Report(purpose)
     for size in [size for size in report.sizes() if size >= 10_000]:
-        with running(size) as daemon:
+        with running(size, kind=report.kind) as daemon:
             rows = phases(daemon, size, quick_s if report.quick else full_s)
             report.table(f"One searching client, {size:,} memories", rows)
     report.close()
