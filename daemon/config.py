@@ -64,12 +64,11 @@ class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What agents are shown automatically, at a session's start and beside a prompt."""
 
     start_tokens: Annotated[NonNegativeInt, "tokens at a session's start at most; 0: nothing"] = 1500
-    prompt_lines: Annotated[NonNegativeInt, "lines beside a prompt at most; 0: none"] = 3
+    prompt_lines: Annotated[NonNegativeInt, "lines beside a prompt at most; 0: none"] = 1
     prompt_floor: Annotated[
         UnitShare,
-        "confidence that a memory is about the prompt, from which it is shown, 0.15 more for a second line; lower:"
-        " more lines, less often right",
-    ] = 0.4
+        "confidence that a memory is about the prompt, from which it is shown; lower: more lines, less often right",
+    ] = 0.3
 
 
 class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):

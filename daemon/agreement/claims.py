@@ -5,11 +5,11 @@ refuted a minute later costs more than a statement that is missing. English, Ger
 language only questions are known. Pure functions; the time taken is linear in the text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.agreement import reading, statements
+from memoryd.daemon.agreement import reading
 from memoryd.daemon.language import condensing, rating
 from memoryd.daemon.language.sentences import FENCED, ends_with_question
 from memoryd.daemon.language.sentences import READ_CHARS as READ_CHARS
@@ -42,7 +42,6 @@ _NOT_YET = compile_late(
     2,
 )
 _TAKEN_BACK_WITHIN = 2  # messages after it
-_REPEATED_WORDS, _REPEATED = 2, 0.3  # of a user's sentence that an agent takes up, in number and as a share
 
 
 def list_statements(role: str, text: str) -> list[str]:
@@ -64,15 +63,6 @@ def list_statements(role: str, text: str) -> list[str]:
     return [sentence for part in paragraphs for sentence in _select_stated(part, takes_back)]
 
 
-def list_taken_up(text: str, reply: str) -> list[str]:
-    """Return the sentences of a user's turn that lay something down: the agent's reply takes them up."""
-    if is_denial(reply):
-        return []
-    repeated = find_stems(" ".join(list_statements("assistant", reply)))
-    sentences = [one for one in split_sentences(text) if is_whole(one)]
-    return [one for one in sentences if not is_asking(one) and _is_among(find_stems(one), repeated)]
-
-
 @lru_cache(_KEPT)
 def find_stems(text: str) -> frozenset[str]:
     """Return the words of a sentence that carry meaning, without their endings."""
@@ -82,22 +72,6 @@ def find_stems(text: str) -> frozenset[str]:
 def is_open(sentence: str) -> bool:
     """Return whether a sentence says that something is still to be done."""
     return bool(_OPEN.search(sentence))
-
-
-def list_changes(sentences: Iterable[str]) -> list[str]:
-    """Return the sentences which state that something changed: few, where each of many is compared with them."""
-    return [one for one in sentences if statements.announces_change(one)]
-
-
-def is_changed(sentence: str, changes: Sequence[str]) -> bool:
-    """Return whether one of some later sentences that tell a change tells it of what a sentence says."""
-    words = find_stems(sentence) if changes else frozenset[str]()
-    return any(_is_among(words, find_stems(one)) and statements.tells_change(sentence, one) for one in changes)
-
-
-def _is_among(words: frozenset[str], others: frozenset[str]) -> bool:
-    common = len(words & others)
-    return common >= _REPEATED_WORDS and common >= _REPEATED * len(words)
 
 
 def _select_stated(sentences: Sequence[str], takes_back: bool) -> list[str]:

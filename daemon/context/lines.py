@@ -19,6 +19,7 @@ from memoryd.daemon.store.rows import Row
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
+AGENTS = "Saved by agents, unconfirmed"  # the heading of what is not the person's
 MOST_CHARS = 320  # of a line; a longer text is shown by the sentences that matter most
 _TELLING_BYTES = 20  # a shorter sentence is in other texts by chance
 _KEPT = 1000  # turns whose statements are known
@@ -40,6 +41,8 @@ class ContextLine(NamedTuple):
     text: str
     why: str
     note: str = ""
+    is_changed: bool = False  # it tells what was said or saved later that seems to change the memory
+    also: tuple[tuple[str, bytes], ...] = ()  # id and hash of the memory that is told in the same line
 
 
 class CandidateTurn(NamedTuple):
@@ -155,12 +158,37 @@ def show_turn(
 def tell_later(
     connection: Connection, lines: Sequence[ContextLine], selection: Filter, now: float
 ) -> list[ContextLine]:
-    """Return lines with what was said later that seems to change their memory, its date and its id in the same line."""
+    """Return lines with what was said or saved later that seems to change their memory, its date and its id.
+
+    Where that has a line of its own, the two become one in the place of the first; of a memory that agents saved and
+    the person changed, only the person's is left.
+    """
     statements = later.read(connection, [line.id for line in lines], condition(selection.reached), now)
-    return [
-        line._replace(text=f"{line.text} ({say_later(statements[line.id])})") if line.id in statements else line
-        for line in lines
-    ]
+    places = {line.id: place for place, line in enumerate(lines)}
+    told = dict(enumerate(lines))
+    shown: set[str] = set()
+    for place, line in enumerate(lines):
+        statement = statements.get(line.id)
+        if statement is None or place not in told:
+            continue
+        if statement.id in shown:
+            statement = msgspec.structs.replace(statement, text="as above")
+        shown.add(statement.id)
+        its_place = places.get(statement.id, -1)
+        other = told.get(its_place)
+        if other is None or other.id != statement.id:
+            text = f"{line.text} ({say_later(statement)})"
+            told[place] = line._replace(text=text, is_changed=True)
+            continue
+        if line.heading != AGENTS or other.heading == AGENTS:
+            first = told[min(place, its_place)]
+            text = f"{line.text} ({say_later(msgspec.structs.replace(statement, text=other.text))})"
+            both = line._replace(heading=first.heading, text=text, is_changed=True, also=((other.id, other.key),))
+            told[min(place, its_place)] = both
+            del told[max(place, its_place)]
+        else:
+            del told[place]
+    return [told[place] for place in sorted(told)]
 
 
 def find_outdated(connection: Connection, candidates: Sequence[Row], selection: Filter, now: float) -> set[str]:
@@ -192,6 +220,6 @@ def fit(lines: Sequence[ContextLine], max_tokens: int, by: Counter) -> FittedLin
     return FittedLines("", 0, [])
 
 
-def write_line(line: ContextLine) -> str:
+def write_line(line: ContextLine, with_id: bool = True) -> str:
     """Return a line as it stands in a text."""
-    return f"- [{line.id[:8]}] {line.text}{line.note and f' ({line.note})'}\n"
+    return f"- {f'[{line.id[:8]}] ' if with_id else ''}{line.text}{line.note and f' ({line.note})'}\n"

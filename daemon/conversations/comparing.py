@@ -98,7 +98,7 @@ def _place(one: _Statement, turn: turns.StoredTurn, said: Sequence[turns.StoredT
 def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pair]:
     """Return what a statement changes, the nearest memories of each of its sentences."""
     reached = core.store.namespaces.reach(core.store.namespaces.name(one.namespace), None)
-    saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), "saved", _MOST_SAVED))
+    saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), _MOST_SAVED))
     if not saved:
         return []
     texts = [turn.content for turn in one.before[-_BEFORE:]]

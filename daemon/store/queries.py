@@ -38,9 +38,6 @@ _STORES = ("langgraph", "langgraph part", "openai-agents")  # sources of what ad
 DRAWN = (EXTRACTION, SUMMARY, "task_completion")
 
 
-Provenance = Literal["saved", "said"]
-
-
 class Order(NamedTuple):
     """The order of a list, and which page of it."""
 
@@ -140,16 +137,12 @@ def hold_back(selection: Filter, namespace: int, type: str) -> Filter:
     return selection._replace(condition=" AND ".join(filter(None, [selection.condition, held_back])))
 
 
-def find_latest(
-    connection: apsw.Connection, selection: Filter, now: float, kind: Provenance, limit: int
-) -> list[tuple[int, str]]:
-    """Return row numbers and texts of the latest living memories: those saved on purpose, or what agents said."""
+def find_latest(connection: apsw.Connection, selection: Filter, now: float, limit: int) -> list[tuple[int, str]]:
+    """Return row numbers and texts of the latest living memories that were saved on purpose."""
     where, values = selection.full_condition(now)
-    condition = "m.turns = 1 AND m.metadata ->> '$.role' = 'assistant'"
     saved = f"m.turns = 0 AND m.source NOT IN ({', '.join(map(repr, DRAWN))}) AND m.tier <> {DOCUMENTS!r}"
-    of_kind = condition if kind == "said" else saved
     sql = f"SELECT m.row, substr(m.content, 1, {_MAX_CHARS}) FROM memories m WHERE {where} AND {build_searched()}"
-    latest = f"{sql} AND {of_kind} ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
+    latest = f"{sql} AND {saved} ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
     return [(int(row), str(content)) for row, content in connection.execute(latest, (*values, limit))]
 
 

@@ -1,17 +1,15 @@
 """What a session starts with: all that was saved on purpose for its project, and how the latest session went.
 
-First comes what the person saved or confirmed: what is pinned, then each of `KINDS` in turn. Below it is what agents
-saved, at most a third of the tokens. Of one subject the newest memory stands in its place, the older ones come after
-all others. What there is no room for is counted by subject. Of `/` come only preferences and what is pinned, and those
-only if they are the person's.
+First comes what the person saved or confirmed: what is pinned, then each of `KINDS` in turn, then all else, the newest
+first. Below it is what agents saved, at most a third of the tokens. What there is no room for is counted by subject. Of
+`/` come only preferences and what is pinned, and those only if they are the person's.
 
 Of the latest session that stated something come what was asked first, the last answer that says something, and what it
-left open: whole sentences, without what was changed later.
+left open, in whole sentences.
 """
 
 from collections.abc import Iterable, Sequence
-
-import numpy as np
+from itertools import groupby
 
 from memoryd.client.inert import FRAME
 from memoryd.client.protocol import GetUnasked
@@ -19,6 +17,7 @@ from memoryd.client.protocol.base import SAVED_FROM
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.lines import (
+    AGENTS,
     CandidateTurn,
     ContextLine,
     FittedLines,
@@ -37,23 +36,18 @@ from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.unasked.subjects import count_subjects
 
-PINNED, OTHERS, OLDER = "Always", "Facts", "Older ones of the same subjects"
-AGENTS, LATEST = "Saved by agents, unconfirmed", "Last session"
-# Heading → the types under it; all others are facts.
+PINNED, OTHERS = "Always", "Decisions and facts"
+LATEST = "Last session"
+# Heading → the types under it. They hold always; of all else what was saved last is needed most.
 KINDS: dict[str, frozenset[str]] = {
     "Rules": frozenset({"rule", "convention", "policy", "constraint", "correction", "behavior"}),
     "Preferences": frozenset({"preference", "goal"}),
-    "Decisions": frozenset({"decision"}),
-    "Lessons": frozenset({"lesson", "mistake-pattern", "best-practice"}),
 }
 PREFERENCE = "preference"  # the type of what a person wants everywhere
 _MOST_SAVED = 500
 _MOST_TURNS = 80
 _AGENTS_SHARE = 3  # one part in so many of the tokens is for what agents saved at most, and for the latest session
-_COUNTED_SHARE = 16  # and for the line that counts what stays out
 _SMALLEST = 8  # tokens of a line: with fewer left nothing more is tried
-_HEADING_TOKENS = 8  # at most
-_CHARS_PER_TOKEN = 6  # a longer text is not even counted as a whole
 _ASKED_CHARS, _LATEST_CHARS = 200, 240  # of a line on the latest session
 _LAST_ANSWERS = 3  # that may say what is open
 _LEAST_BYTES = 60  # of an answer that says something
@@ -67,7 +61,7 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
         saved = queries.find_saved(connection, selection, core.clock(), notes, name_asker(call), _MOST_SAVED)
         saved = [row for row in saved if is_for_project(core, row, call.namespace)]
         outdated = find_outdated(connection, saved, selection, core.clock())
-        ordered = _order(core, connection, [row for row in saved if row.id not in outdated])
+        ordered = _order([row for row in saved if row.id not in outdated])
         latest = next(filter(None, map(_choose_latest, _read_sessions(core, connection, call))), [])
     return [_build_line(core, row, heading, call.namespace) for row, heading in ordered], latest
 
@@ -102,20 +96,18 @@ def fit(saved: Sequence[ContextLine], latest: Sequence[ContextLine], max_tokens:
 
     The latest session has its share first, then what is the person's takes what it needs, then what agents saved.
     """
+    own = [line for line in saved if line.heading != AGENTS]
     others = [line for line in saved if line.heading == AGENTS]
     share = max_tokens // _AGENTS_SHARE
-    if sum(len(line.text) for line in (*saved, *latest)) <= _CHARS_PER_TOKEN * max_tokens:  # all of it may fit
-        text = _write(saved, [], latest)
-        tokens = by.count(text) if saved or latest else 0
-        if tokens <= max_tokens and (not others or by.count("".join(map(write_line, others))) <= share):
-            return FittedLines(text if tokens else "", tokens, [*saved, *latest])
-    own = [line for line in saved if line.heading != AGENTS]
     told, spent = _take(latest, share, by)
-    room = max_tokens - by.count("".join(FRAME)) - spent - max_tokens // _COUNTED_SHARE
-    chosen, spent = _take(own, room, by)
-    chosen += _take(others, min(room - spent, share), by)[0]
+    whole = max_tokens - by.count("".join(FRAME)) - spent
+    for room in (whole, whole - by.count(_count_left_out(saved))):  # the second one if not all is told
+        chosen, spent = _take(own, room, by)
+        chosen += _take(others, min(room - spent, share), by)[0]
+        if len(chosen) == len(saved):
+            break
     while chosen or told:
-        text = _write(chosen, [line.text for line in saved if line not in chosen], told)
+        text = _write(chosen, [line for line in saved if line not in chosen], told)
         if (tokens := by.count(text)) <= max_tokens:
             return FittedLines(text, tokens, [*chosen, *told])
         (chosen or told).pop()  # tokens of a whole need not be the sum of those of its lines
@@ -129,27 +121,34 @@ def _take(lines: Iterable[ContextLine], room: int, by: Counter) -> tuple[list[Co
     for line in lines:
         if room - spent < _SMALLEST:
             break
-        tokens = by.count(write_line(line)) + (
-            _HEADING_TOKENS if line.heading not in {one.heading for one in taken} else 0
-        )
+        has_heading = any(line.heading == one.heading for one in taken)
+        tokens = by.count(_write_line(line) if has_heading else _write_lines([line]))
         if spent + tokens <= room:
             taken.append(line)
             spent += tokens
     return taken, spent
 
 
-def _write(chosen: Sequence[ContextLine], left_out: Sequence[str], told: Sequence[ContextLine]) -> str:
-    text, heading = FRAME[0], ""
-    for line in chosen:
-        text += f"{line.heading}:\n" if line.heading != heading else ""
-        text += write_line(line)
-        heading = line.heading
-    if left_out:
-        subjects = ", ".join(f"{name} ({count})" for name, count in count_subjects(left_out))
-        text += f"More is saved: {subjects}. `memory_search` finds it.\n"
-    if told:
-        text += f"{LATEST}:\n" + "".join(map(write_line, told))
-    return text + FRAME[1]
+def _write(chosen: Sequence[ContextLine], left_out: Sequence[ContextLine], told: Sequence[ContextLine]) -> str:
+    parts = (FRAME[0], _write_lines(chosen), _count_left_out(left_out), _write_lines(told), FRAME[1])
+    return "".join(parts)
+
+
+def _write_lines(lines: Iterable[ContextLine]) -> str:
+    parts = groupby(lines, key=lambda line: line.heading)
+    return "".join(f"{heading}:\n{''.join(map(_write_line, part))}" for heading, part in parts)
+
+
+def _write_line(line: ContextLine) -> str:
+    """Return a line without its id, which has a third of its tokens, unless that is needed to settle a change."""
+    return write_line(line, with_id=line.is_changed)
+
+
+def _count_left_out(lines: Sequence[ContextLine]) -> str:
+    if not lines:
+        return ""
+    subjects = ", ".join(f"{name} ({count})" for name, count in count_subjects([line.text for line in lines]))
+    return f"More is saved: {subjects}. `memory_search` finds it.\n"
 
 
 # What was saved -------------------------------------------------------------------------------------------------------
@@ -165,37 +164,16 @@ def _build_line(core: Core, row: Row, heading: str, namespace: str) -> ContextLi
     return line._replace(note="") if row.origin == "agent" else line  # its heading says it
 
 
-def _order(core: Core, connection: Connection, saved: Sequence[Row]) -> list[tuple[Row, str]]:
-    """Return memories with their headings in the order in which they are told.
-
-    Of the person what is pinned, then by kind the newest first, then the older ones of a subject; the same of agents.
-    """
-    newest = sorted(saved, key=lambda row: (-row.created_at, row.row, row.id))
-    older = _find_older(core, connection, newest)
-    kinds = [next((at for at, types in enumerate(KINDS.values()) if row.type in types), len(KINDS)) for row in newest]
-    headings = (*KINDS, OTHERS)
-    placed: list[tuple[tuple[bool, bool, bool, int], Row, str]] = []
-    for row, kind in zip(newest, kinds, strict=True):
-        is_older = not row.pinned and row.id in older
-        heading = PINNED if row.pinned else OLDER if is_older else headings[kind]
-        rank = not row.is_persons, not row.pinned, is_older, kind
+def _order(saved: Sequence[Row]) -> list[tuple[Row, str]]:
+    """Return memories with their headings in the order in which they are told: those of the person, then of agents."""
+    headings = (PINNED, *KINDS, OTHERS)
+    placed: list[tuple[tuple[bool, int, float, int], Row, str]] = []
+    for row in saved:
+        of_kind = next((heading for heading, types in KINDS.items() if row.type in types), OTHERS)
+        heading = PINNED if row.pinned else of_kind
+        rank = not row.is_persons, headings.index(heading), -row.created_at, -row.row
         placed.append((rank, row, heading if row.is_persons else AGENTS))
     return [(row, heading) for _, row, heading in sorted(placed, key=lambda one: one[0])]
-
-
-def _find_older(core: Core, connection: Connection, newest: Sequence[Row]) -> set[str]:
-    """Return the ids of memories that have a newer one of their type about the same subject."""
-    generation = core.embedding.active
-    if generation is None:
-        return set()
-    numbers, matrix = generation.read_exact(connection, [row.row for row in newest])
-    rows = {row.row: row for row in newest}
-    placed = {number: at for at, number in enumerate(row.row for row in newest)}
-    order = sorted(range(len(numbers)), key=lambda at: placed[numbers[at]])
-    found = [rows[numbers[at]] for at in order]
-    vectors = np.asarray(matrix)[order]
-    near = np.tril(vectors @ vectors.T >= generation.embedder.floors.join, -1)
-    return {found[old].id for old, new in np.argwhere(near).tolist() if found[old].type == found[new].type}
 
 
 # The latest session --------------------------------------------------------------------------------------------------
@@ -220,18 +198,12 @@ def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list
 
 def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
     """Return what was asked first in a session, its last answer that says something, and what that left open."""
-    stated: list[tuple[CandidateTurn, list[str]]] = []
-    changes: list[str] = []
-    corrected: list[str] = []  # by the user later: an answer that tells a change does what was asked
-    asked = next((at for at, turn in enumerate(turns) if turn.role == "user" and _is_asking(turn.row.content)), None)
-    for at in range(len(turns) - 1, -1, -1):
-        told = turns[at].list_statements(turns[at + 1 :])
-        kept = [one for one in told if not claims.is_changed(one, changes)]
-        changes += claims.list_changes(told)
-        if turns[at].role == "user" and at != asked:
-            corrected += claims.list_changes(told)
-        elif turns[at].role == "assistant" and kept:
-            stated.append((turns[at], kept))
+    asked = next((turn for turn in turns if turn.role == "user" and _is_asking(turn.row.content)), None)
+    stated = [
+        (turns[at], list(told))
+        for at in range(len(turns) - 1, -1, -1)
+        if turns[at].role == "assistant" and (told := turns[at].list_statements(turns[at + 1 :]))
+    ]
     if not stated:
         return []
     left = [(turn, [one for one in told if claims.is_open(one)]) for turn, told in stated[:_LAST_ANSWERS]]
@@ -247,9 +219,8 @@ def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
     ]
     lines += [show_turn(*left_open, LATEST, "what the latest session left open", _LATEST_CHARS)] if left_open else []
     if asked is not None:
-        sentences = claims.split_sentences(turns[asked].row.content)
-        sentences = [one for one in sentences if not claims.is_changed(one, corrected)]
-        line = show_turn(turns[asked], sentences, LATEST, "what the latest session was asked first", _ASKED_CHARS)
+        sentences = claims.split_sentences(asked.row.content)
+        line = show_turn(asked, sentences, LATEST, "what the latest session was asked first", _ASKED_CHARS)
         lines.insert(0, line._replace(note="asked first"))
     return [line for line in lines if line.text]
 

@@ -3,10 +3,9 @@
 A prompt is no question. It asks for work in words that what matters to it need not have, and its cosine with that is
 mostly below what a search calls relevant. But unrelated memories are all about equally far from it; those in its own
 language are nearer than others, of which a model of English tells little more. So a memory is compared with others of
-its kind and language: by how many standard deviations its cosine is above theirs. Besides that count what the words
+its language: by how many standard deviations its cosine is above theirs. Besides that count what the words
 weigh that it has in common with the prompt, how many words the prompt has (of few nothing follows), and how many
-others there are, of which one may stand out by chance. What an agent said in passing is held to more than what was
-saved on purpose.
+others there are, of which one may stand out by chance.
 
 A logistic regression; `tests/quality/fit_sureness.py` fits it and prints what it gives to projects that were left
 out of the fit.
@@ -17,19 +16,18 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from memoryd.daemon.context.lines import list_statements
 from memoryd.daemon.language.tongues import find_language, is_telling
 from memoryd.daemon.search.confidence import weigh_held
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.store import queries
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.queries import Provenance
+from memoryd.daemon.store.rows import Row
 
 _KEPT = 1000  # texts whose language is known
-_COMPARED: dict[Provenance, int] = {"saved": 300, "said": 100}  # the latest memories of a kind
+_COMPARED = 300  # the latest saved memories
 # Of what `Measured` says of a memory, in its order.
-_CONSTANT, _FACTORS = -1.763, (0.891, 0.661, -1.357, 1.136, -0.584, -0.438)
+_CONSTANT, _FACTORS = -1.763, (0.891, 0.661, -1.357, 1.136)
 # As if there were two more, which have nothing to do with the prompt: a single memory is compared with them alone.
 _BEFORE, _BEFORE_MEAN, _BEFORE_DEVIATION = 2, 0.1, 0.1
 _LEAST_DEVIATION = 0.05
@@ -38,12 +36,10 @@ _LEAST_DEVIATION = 0.05
 class Measured(NamedTuple):
     """What is known of a memory beside a prompt: what the factors of the regression are for."""
 
-    above: float  # standard deviations of its cosine above others of its kind and language
+    above: float  # standard deviations of its cosine above others of its language
     words: float  # log of what the telling words weigh that it shares with the prompt
-    others: float  # log of how many there are of its kind
+    others: float  # log of how many there are
     asked: float  # log of how many telling words the prompt has
-    said: float  # 1 of what an agent said, 0 of what was saved
-    said_above: float  # `above` of what an agent said, 0 of what was saved
 
     @property
     def sure(self) -> float:
@@ -70,7 +66,7 @@ class _Sums(NamedTuple):
 
 
 class Baseline:
-    """What memories of one kind are compared with: by row the rescaled cosine with the prompt, and the language."""
+    """What memories are compared with: by row the rescaled cosine with the prompt, and the language."""
 
     def __init__(self, cosines: Mapping[int, tuple[float, str]]) -> None:
         self.known = cosines
@@ -91,52 +87,35 @@ class Baseline:
         return (cosine - mean) / math.sqrt(variance + _LEAST_DEVIATION**2), _BEFORE + others.many + 1
 
 
-class Given(NamedTuple):
-    """A memory that may come up: its kind, its row, its text, and its cosine where that is known."""
-
-    kind: Provenance
-    row: int
-    text: str
-    cosine: float | None
-
-
-def read_standing(connection: Connection, retrieval: Retrieval, selection: Filter) -> dict[Provenance, Baseline]:
-    """Return what saved memories and statements of agents are compared with, of those in `selection`."""
+def read_standing(connection: Connection, retrieval: Retrieval, selection: Filter) -> Baseline:
+    """Return what saved memories are compared with, of those in `selection`."""
     generation, vector = retrieval.generation, retrieval.vector
     if generation is None or vector is None:
-        return {kind: Baseline({}) for kind in _COMPARED}
-    baselines: dict[Provenance, Baseline] = {}
-    for kind, limit in _COMPARED.items():
-        rows = queries.find_latest(connection, selection, retrieval.passed, kind, limit)
-        texts = {row: text for row, text in rows if kind == "saved" or list_statements("assistant", text)}
-        numbers, matrix = generation.read_exact(connection, list(texts))
-        cosines = map(generation.embedder.floors.rescale, (matrix @ vector).tolist())
-        baselines[kind] = Baseline(
-            {row: (cosine, _find_language(texts[row])) for row, cosine in zip(numbers, cosines, strict=True)}
-        )
-    return baselines
+        return Baseline({})
+    texts = dict(queries.find_latest(connection, selection, retrieval.passed, _COMPARED))
+    numbers, matrix = generation.read_exact(connection, list(texts))
+    cosines = map(generation.embedder.floors.rescale, (matrix @ vector).tolist())
+    return Baseline({row: (cosine, _find_language(texts[row])) for row, cosine in zip(numbers, cosines, strict=True)})
 
 
 def measure(
-    retrieval: Retrieval, standing: dict[Provenance, Baseline], memories: Sequence[Given]
+    retrieval: Retrieval, standing: Baseline, memories: Sequence[tuple[Row, float | None]]
 ) -> list[Measured | None]:
-    """Return what is known of each memory; None of one without a vector."""
+    """Return what is known of each memory, which comes with its cosine where that is known; None without a vector."""
     words = retrieval.question.words if retrieval.question else []
     telling = math.log1p(sum(is_telling(word.text) for word in words))
     measured: list[Measured | None] = []
-    weights = weigh_held(retrieval, [one.row for one in memories], is_telling)
-    for one, weight in zip(memories, weights, strict=True):
-        compared = standing[one.kind]
-        if one.cosine is not None and retrieval.generation is not None:
-            cosine = retrieval.generation.embedder.floors.rescale(one.cosine)
-        elif one.row in compared.known:
-            cosine = compared.known[one.row][0]
+    weights = weigh_held(retrieval, [row.row for row, _ in memories], is_telling)
+    for (row, similarity), weight in zip(memories, weights, strict=True):
+        if similarity is not None and retrieval.generation is not None:
+            cosine = retrieval.generation.embedder.floors.rescale(similarity)
+        elif row.row in standing.known:
+            cosine = standing.known[row.row][0]
         else:
             measured.append(None)
             continue
-        above, count = compared.measure(one.row, cosine, _find_language(one.text))
-        is_said = 1.0 if one.kind == "said" else 0.0
-        measured.append(Measured(above, math.log1p(weight), math.log(count), telling, is_said, is_said * above))
+        above, count = standing.measure(row.row, cosine, _find_language(row.content))
+        measured.append(Measured(above, math.log1p(weight), math.log(count), telling))
     return measured
 
 

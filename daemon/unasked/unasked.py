@@ -41,7 +41,6 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     had, by = _read_had(core, ids), build_counter(core)
     degraded: list[str] = []
     trace, refused = "", None
-    told_as: dict[ContextLine, str] = {}
     if call.prompt == WHOLE:
         fitted = fit((), PROMPT_TOKENS, by)
     elif call.prompt.strip():
@@ -50,9 +49,8 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
             sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)
         new, most = _select_new(prompt.lines, had), core.config.hooks.prompt_lines
-        fitted = fit([*prompt.changed, *_tell_later(core, call, new[:most])], PROMPT_TOKENS, by)
+        fitted = fit(_tell_later(core, call, new[:most]), PROMPT_TOKENS, by)
         prompt.note_given(fitted.lines, new, most)
-        told_as = {line: f"{prompting.CHANGED}{line.id}" for line in prompt.changed}  # once, and apart from the memory
         degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
         refused = None if call.touch else prompt.name_nearest()
     else:
@@ -69,7 +67,8 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
         refused=refused,
         took_ms=(time.perf_counter() - began) * 1000,
     )
-    return given.keep(core, call, [(told_as.get(line, line.id), line.key) for line in fitted.lines], result)
+    memories = [memory for line in fitted.lines for memory in ((line.id, line.key), *line.also)]
+    return given.keep(core, call, memories, result)
 
 
 def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> FittedLines:

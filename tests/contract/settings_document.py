@@ -30,7 +30,7 @@ WISHES = (
         "shorter beginnings, the least important lines left out",
     ),
     ("nothing is put beside prompts", "[hooks] prompt_lines = 0", "a prompt goes to the agent as you typed it"),
-    ("more is shown beside prompts", "[hooks] prompt_floor = 0.3", "more lines, and less often right"),
+    ("more is shown beside prompts", "[hooks] prompt_floor = 0.2", "more lines, and less often right"),
     (
         "a folder is private",
         '[observe] never = ["~/private"]',

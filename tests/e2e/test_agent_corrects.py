@@ -12,17 +12,17 @@ from workbench import Process
 OLD = "Payments: we use Stripe Checkout, cards only for now."
 NEW = "Payments go through Mollie, with SEPA direct debit."
 SAYS = ["Note down how we take payments", "Stripe is out, we go to Mollie with SEPA", "What is next?"]
-TOOL = "mcp__memoryd__memory_save"
-SAVES = "I save that."
+TOOL, SEARCH = "mcp__memoryd__memory_save", "mcp__memoryd__memory_search"
+SAVES, SEARCHES = "I save that.", "I look for what is saved."
 # What each needs to let its model call a tool without a person there.
 MAY_CALL = {
-    "claude-code": ["--allowedTools", TOOL],
+    "claude-code": ["--allowedTools", f"{TOOL},{SEARCH}"],
     "codex": ["--dangerously-bypass-approvals-and-sandbox"],
 }
 
 
 class Model:
-    """Saves the decision when it is asked to note it down, and what replaces it by the id that it was shown."""
+    """Saves the decision when it is asked to note it down, and what replaces it by the id that a search shows."""
 
     def __init__(self) -> None:
         self.shown = ""
@@ -35,6 +35,8 @@ class Model:
             return ModelAnswer("A moment.", tool="WaitForMcpServers", arguments={})
         arguments = {"content": OLD, "kind": "decision"}
         if SAYS[1] in asked:
+            if SEARCHES not in asked:
+                return ModelAnswer(SEARCHES, tool=SEARCH, arguments={"query": "Stripe Checkout"})
             (self.shown,) = set(re.findall(r"\b[0-9a-f]{8}\b(?=[^\n]*Stripe Checkout)", asked)) or {""}
             arguments = {"content": NEW, "kind": "decision", "supersedes": [self.shown]}
         return ModelAnswer(SAVES, tool=TOOL, arguments=arguments)

@@ -18,13 +18,12 @@ from replaying import make_id, replay
 from timeline import MemoryEvent, Prompt, TurnEvent, read_rows
 
 from memoryd.client.protocol import GetTrace, Trace, Traces
-from memoryd.daemon.unasked.prompting import MORE
 from memoryd.daemon.unasked.sureness import Measured
 
 DATA = Path(__file__).parents[1] / "data" / "unasked"
 READ = ("seen.jsonl", "practice-2.jsonl")  # nobody reads the unseen half
 FLOORS = (0.3, 0.35, 0.4, 0.45, 0.5)
-MOST_LINES = 3
+MOST_LINES = 1
 RIDGE = 2.0  # on the factors of what was measured, each in its standard deviations: there are few projects
 ROUNDS = 60
 
@@ -120,7 +119,7 @@ def print_worth(points: Sequence[Point]) -> None:
     rows = [
         [name, f"{floor:.2f}", *count([(point, rate(point, *fits[point.project])) for point in part], floor)]
         for name, part in parts.items()
-        for floor in (FLOORS if name == "all" else [0.4])
+        for floor in (FLOORS if name == "all" else [0.3])
     ]
     headers = ["LEFT OUT OF THE FIT", "FLOOR", "LINES", "HELP", "GOT", "OR HAD", "SILENT"]
     print(format_table(headers, rows))
@@ -139,8 +138,7 @@ def count(prompts: Sequence[tuple[Point, list[float]]], floor: float) -> list[st
         has = given.setdefault((point.project, point.session), set(point.given))
         rated = sorted(zip(sure, point.candidates, strict=True), key=lambda item: -item[0])
         least = max([floor, *(value for value, one in rated if one.ref in has)])
-        new = [(value, one) for value, one in rated if one.ref not in has and value >= least]
-        chosen = [one for at, (value, one) in enumerate(new) if at == 0 or value >= floor + MORE][:MOST_LINES]
+        chosen = [one for value, one in rated if one.ref not in has and value >= least][:MOST_LINES]
         lines, helping = lines + len(chosen), helping + sum(one.helps for one in chosen)
         if point.nothing:
             silent += not chosen

@@ -2,10 +2,10 @@
 
 Each case is a project of its own: the memory is saved, and the session is replayed through the hooks. Days later, when
 the jobs have run, the old memory may be told in four ways: at a new session's start, beside the prompt that asks for
-it, by `memctl search` and by the MCP server's `memory_search`. Each gives entries, lines or results, with an id first.
-An entry tells the memory that has its id. It tells the later statement beside it if it has a passage of
-`LEAST_BYTES` of what the session said of the change, which the old memory does not have, or if it names that turn by
-its id and has a whole sentence of it.
+it, by `memctl search` and by the MCP server's `memory_search`. Each gives entries, lines or results. An entry tells the
+memory that has its first id, or, as lines of a start have none, whose text it begins with. It tells the later statement
+beside it if it has a passage of `LEAST_BYTES` of what the session said of the change, which the old memory does not
+have, or if it names that turn by its id and has a whole sentence of it.
 
 Of what was changed, an entry with both helps and the old memory alone harms; it is `apart` if the later statement is in
 another entry of the same text. Of what holds, any turn of the session beside the memory is a false later statement.
@@ -154,7 +154,7 @@ def _judge_text(case: Change, numbers: Iterable[int], entries: Sequence[str]) ->
             for number, text in later.items()
         )
 
-    has_old = [entry for entry in entries if (first := _ID.search(entry)) and first[0] == make_id(case.id)[:8]]
+    has_old = [entry for entry in entries if _tells_old(entry, case)]
     alone = [entry for entry in has_old if not is_later(entry)]
     return Told(
         old=bool(has_old),
@@ -162,6 +162,13 @@ def _judge_text(case: Change, numbers: Iterable[int], entries: Sequence[str]) ->
         beside=len(has_old) > len(alone),
         apart=bool(alone) and any(is_later(entry) for entry in entries if entry not in has_old),
     )
+
+
+def _tells_old(entry: str, case: Change) -> bool:
+    if entry.removeprefix("- ").startswith(make_inert(case.saved.content)):
+        return True
+    first = _ID.search(entry)
+    return first is not None and first[0] == make_id(case.id)[:8]
 
 
 def tells(entry: str, text: str, old: str, digits: str) -> bool:

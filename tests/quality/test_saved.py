@@ -47,6 +47,8 @@ def tell(*lines: str) -> dict[str, str]:
         ([f"[{ID}] {OLD} Later, 2026-02-05 [{SAID}]: {NEW}"], Told(old=True, beside=True)),
         ([f"[{ID}] {OLD} (later: STRIPE is out, we go …)"], Told(old=True, beside=True)),
         ([f"[{ID}] {OLD}", f"[{SAID}] {NEW}"], Told(old=True, alone=True, apart=True)),
+        ([OLD], Told(old=True, alone=True)),  # as a start tells it
+        ([f"{OLD} (later, 2026-02-05 [{SAID}]: {NEW})"], Told(old=True, beside=True)),
         ([f"[{ID}] {OLD} newer than {SAID}"], Told(old=True, alone=True)),  # an id says nothing by itself
         ([f"[{SAID}] {NEW}"], Told()),
     ],

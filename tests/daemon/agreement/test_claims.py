@@ -144,28 +144,6 @@ def test_what_was_not_there_or_not_known_is_no_statement(text: str) -> None:
     assert claims.list_statements("assistant", text) == []
 
 
-def test_a_user_lays_down_what_an_agent_takes_up() -> None:
-    said = "We decided to keep the bookings in SQLite. Please set it up. Which version would you take?"
-    assert claims.list_taken_up(said, "Set up: the bookings are in SQLite.") == [
-        "We decided to keep the bookings in SQLite."
-    ]
-    assert claims.list_taken_up(said, "Done.") == []
-    assert claims.list_taken_up(said, "Not in SQLite: the bookings are in Postgres.") == []
-
-
-@each(
-    ("later", "is_changed"),
-    [
-        ("Updated: gaps of up to 2 hours are interpolated now instead of 3.", True),
-        ("Gaps of up to 3 hours are interpolated by the loader.", False),
-        ("The colours of the plot are chosen by the theme now.", False),
-    ],
-)
-def test_a_later_sentence_tells_that_something_changed(later: str, is_changed: bool) -> None:
-    changes = claims.list_changes([later])
-    assert claims.is_changed("Gaps of up to 3 hours are interpolated linearly.", changes) == is_changed
-
-
 def test_what_is_still_to_be_done_is_seen() -> None:
     open_ones = ("Open: the mail to the partners is not written yet.", "Next step: the index.", "Das ist noch offen.")
     assert [one for one in open_ones if not claims.is_open(one)] == []

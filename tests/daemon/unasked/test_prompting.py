@@ -61,59 +61,13 @@ def test_what_is_surely_about_the_prompt_is_said_whole_and_alone(core: Core, oth
     assert 0 < said.tokens <= 250
 
 
-def test_what_follows_a_statement_is_not_said_for_it(core: Core) -> None:
-    fill(core)
-    reply = "Our tests run at night from now on."
-    say(core, ("user", "The warehouse scanner pairs with the pin 4711 of the depot."), ("assistant", reply))
-    assert texts(at_prompt(core, "which pin pairs the warehouse scanner of the depot?")) == []
-
-
-def test_what_a_user_laid_down_and_an_agent_took_up_is_said_once(core: Core) -> None:
-    fill(core)
-    told = "The warehouse scanner of the depot pairs with the pin 4711 on the yellow steel cabinet."
-    reply = "The manual of the depot names the yellow steel cabinet in a chapter of its own, with a photo of its door."
-    for role, content in (("user", f"{told} Please add that to the manual."), ("assistant", reply)):
-        observe(core, NewTurn(role=role, content=content), session="s1", namespace=PLACE)
-    settle(core, "active")
-    made = at_prompt(core, "which pin pairs the warehouse scanner of the depot?", session="s2")
-    assert texts(made) == [told]
-    assert made.lines[0].why.startswith("you decided it in another session, ")
-    assert "the other turn of its exchange counts in its place" in read_trace(core, made).left_out.values()
-
-
-def test_what_changed_later_is_not_said(core: Core) -> None:
-    fill(core)
-    say(
-        core,
-        ("user", "what does the nightly import wait for?"),
-        ("assistant", STATED),
-        ("user", "and until when does the billing worker hold it?"),
-        ("assistant", "The billing worker holds the lock of the nightly import until ten now instead of noon."),
-    )
-    assert STATED not in texts(at_prompt(core, ASKED, session="s2"))
-
-
 def test_one_true_reason_is_given_where_nothing_is_said(core: Core) -> None:
     assert at_prompt(core, touch=False).refused is None
     say(core, ("user", STATED))
     nearest = at_prompt(core, ASKED, touch=False).refused
     assert nearest is not None
-    assert "no reply near the prompt does" in nearest.why
-
-
-def test_a_request_is_named_as_the_nearest_only_where_there_is_nothing_else(
-    core: Core, set_hooks: Callable[..., None]
-) -> None:
-    request = "please look at the nightly import and the lock of the billing worker"
-    say(core, ("user", request))
-    nearest = at_prompt(core, ASKED, touch=False).refused
-    assert nearest is not None
-    assert (nearest.text, nearest.why) == (request, "it asks, guesses or does not know")
-    made = add(core, "The canteen opens at noon.", PLACE, type="fact")
-    set_hooks(prompt_floor=1.0)
-    nearest = at_prompt(core, ASKED, touch=False).refused
-    assert nearest is not None
-    assert (nearest.id, "% needed" in nearest.why) == (made.id, True)
+    assert (nearest.text, nearest.why.startswith("only what was saved on purpose comes up")) == (STATED, True)
+    assert texts(at_prompt(core, ASKED, session="s2")) == []
 
 
 def test_what_comes_up_never_is_named_too_if_it_is_the_nearest(core: Core) -> None:
@@ -129,18 +83,18 @@ def test_what_comes_up_never_is_named_too_if_it_is_the_nearest(core: Core) -> No
 def test_among_few_what_the_search_is_sure_of_counts_if_it_stands_out(
     above: float, others: float, counts: bool
 ) -> None:
-    measured = sureness.Measured(above, words=0.0, others=others, asked=1.0, said=1.0, said_above=above)
+    measured = sureness.Measured(above, words=0.0, others=others, asked=1.0)
     assert prompting._rate(measured, 0.9) == (0.9 if counts else measured.sure)
 
 
-def test_three_lines_at_most(core: Core, set_hooks: Callable[..., None]) -> None:
+def test_as_many_lines_at_most_as_are_set(core: Core, set_hooks: Callable[..., None]) -> None:
     fill(core)
     for number in range(5):
         add(core, f"The staging database listens on port 543{number} behind proxy {number}.", PLACE, dedup=False)
     set_hooks(prompt_floor=0.0)
-    assert len(at_prompt(core).lines) == 3
-    set_hooks(prompt_floor=0.0, prompt_lines=1)
     assert len(at_prompt(core).lines) == 1
+    set_hooks(prompt_floor=0.0, prompt_lines=3)
+    assert len(at_prompt(core).lines) == 3
     set_hooks(prompt_floor=0.0, prompt_lines=0)
     assert at_prompt(core).text == ""
     set_hooks(prompt_floor=1.0)
@@ -174,52 +128,6 @@ def test_what_the_start_gave_is_not_said_at_a_prompt(core: Core) -> None:
     assert texts(at_prompt(core, session="s")) == []
 
 
-def test_an_answer_of_an_agent_is_said_without_its_question(core: Core) -> None:
-    say(core, ("user", "why does the nightly import wait?"), ("assistant", STATED))
-    fill(core)
-    made = at_prompt(core, ASKED, session="s2")
-    assert texts(made) == [STATED]
-    assert "Asked:" not in made.text
-    assert "Answer:" not in made.text
-    assert made.lines[0].why.startswith("an agent said so in another session")
-    assert texts(at_prompt(core, ASKED, session="s1")) == []  # it was said there
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        "It looks like the nightly import waits for a lock that the billing worker holds until noon.",
-        "Does the nightly import wait for a lock that the billing worker holds until noon?",
-    ],
-)
-def test_guesses_and_questions_are_not_said(core: Core, told: str) -> None:
-    say(core, ("user", "why does the nightly import wait?"), ("assistant", told))
-    fill(core)
-    assert texts(at_prompt(core, ASKED, session="s2")) == []
-
-
-def test_what_was_taken_back_is_not_said(core: Core) -> None:
-    say(
-        core,
-        ("user", "look at the nightly import"),
-        ("assistant", STATED),
-        ("user", "the billing worker holds no lock, see the log"),
-        ("assistant", "That was wrong, the disk is full."),
-    )
-    fill(core)
-    assert STATED not in texts(at_prompt(core, ASKED, session="s2"))
-
-
-def test_requests_and_tools_are_not_said(core: Core) -> None:
-    say(
-        core,
-        ("user", "make the nightly import wait for a lock that the billing worker holds until noon please"),
-        ("tool", "nightly import waits for a lock that the billing worker holds until noon: 1 failed"),
-    )
-    fill(core)
-    assert texts(at_prompt(core, ASKED, session="s2")) == []
-
-
 @pytest.mark.parametrize(("origin", "comes_up"), [("agent", False), ("person", True), ("import", True)])
 def test_of_what_is_saved_while_a_session_runs_only_its_own_is_no_news_to_it(
     core: Core, clock: Clock, origin: str, comes_up: bool
@@ -230,22 +138,6 @@ def test_of_what_is_saved_while_a_session_runs_only_its_own_is_no_news_to_it(
     add(core, PORT, PLACE, type="fact", origin=origin)
     assert texts(at_prompt(core, session="s")) == ([PORT] if comes_up else [])
     assert texts(at_prompt(core, session="another")) == [PORT]
-
-
-def test_a_second_line_has_to_be_surer_than_a_first_one(core: Core, set_hooks: Callable[..., None]) -> None:
-    fill(core)
-    ports = [add(core, f"Port 543{number} is that of staging.", PLACE, dedup=False).id for number in range(2)]
-    prompt = "start the staging database at its port"
-    sure = sorted(explain(core, prompt)[id]["sure"] for id in ports)
-    set_hooks(prompt_floor=max(0.0, sure[0] - prompting.MORE / 2))
-    made = at_prompt(core, prompt, touch=False)
-    assert len(made.lines) == 1
-    why = read_trace(core, made).left_out[next(id for id in ports if id not in made.ids)]
-    assert why.endswith(f"% sure to be about the prompt, {sure[0] + prompting.MORE / 2:.0%} needed beside a first line")
-    assert made.refused is not None
-    assert made.refused.why == why
-    set_hooks(prompt_floor=max(0.0, sure[0] - 1.5 * prompting.MORE))
-    assert len(at_prompt(core, prompt).lines) == 2
 
 
 def test_the_trace_says_how_sure_it_was_of_what_and_why(core: Core) -> None:
@@ -264,7 +156,7 @@ def test_the_trace_says_of_each_that_was_found_that_it_was_given_or_why_not(
     fill(core)
     given = add(core, PORT, PLACE, type="fact").id
     other = add(core, "The proxy of the staging database restarts at noon.", PLACE, dedup=False).id
-    set_hooks(prompt_floor=0.0, prompt_lines=1)
+    set_hooks(prompt_floor=0.0)
     trace = read_trace(core, at_prompt(core, session="s"))
     [first] = trace.given
     found = {one.id for one in trace.candidates if not one.lost}
@@ -282,12 +174,6 @@ def explain(core: Core, prompt: str) -> dict[str, dict[str, float]]:
     trace = ask(core, GetTrace(id=at_prompt(core, prompt).trace))
     [stage] = [stage for stage in trace.stages if stage.name == "sureness"]
     return stage.notes
-
-
-def test_a_command_that_a_memory_has_in_it_asks_for_nothing(core: Core) -> None:
-    say(core, ("user", "what of the release?"), ("assistant", "The release is ready to go and waits for its notes."))
-    fill(core)
-    assert texts(at_prompt(core, "go", session="s2")) == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from conversing import observe, settle
 from memoryd.client.protocol import Confirm, GetUnasked, NewTurn, Unasked
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import later
 from memoryd.daemon.unasked import unasked
 from workbench import LIMIT_S, ask, update
 from workbench import add_own as add
@@ -41,11 +42,11 @@ def test_what_is_pinned_comes_first_then_what_was_saved_on_purpose(core: Core) -
     add(core, "The tests need a Redis of their own.", PLACE, type="lesson")
     add(core, "The office has a blue door.", PLACE, type="fact")
     made = start(core)
-    told = ["Deploys run on Tuesdays.", "The tests need a Redis of their own.", "The office has a blue door."]
+    told = ["The office has a blue door.", "The tests need a Redis of their own.", "Deploys run on Tuesdays."]
     assert texts(made) == ["Never push to main.", *told]
     pinned = made.lines[0]
     assert pinned.why == "it is pinned"
-    assert f"Always:\n- [{pinned.id[:8]}] Never push to main.\nDecisions:\n" in made.text
+    assert "Always:\n- Never push to main.\nDecisions and facts:\n" in made.text
 
 
 def test_of_the_person_come_what_is_pinned_and_preferences_alone(core: Core) -> None:
@@ -106,24 +107,6 @@ def test_of_the_latest_session_come_what_was_asked_the_last_answer_and_what_is_o
     assert texts(start(core, session="s3")) == told
 
 
-def test_what_a_session_found_does_not_come_where_it_was_changed_later(core: Core) -> None:
-    stays = "The interval is in settings.py and holds for all sensors alike."
-    found = f"The sensors are read every 300 seconds. {stays}"
-    settled = "READ_INTERVAL is 600 seconds."
-    change = "The sensors have to be read every 10 minutes from now on, not every 5."
-    say(core, ("user", "how often are the sensors read?"), ("assistant", found), ("user", change))
-    asked = "how often are the sensors read?"
-    assert texts(start(core, session="s2")) == [asked, stays]
-    say(core, ("assistant", settled))
-    assert texts(start(core, session="s3")) == [asked, stays]  # the last answer says too little
-
-
-def test_what_was_asked_first_comes_without_what_the_user_took_back_later(core: Core) -> None:
-    first = "We decided on Valkey, not on Redis. The sensors are read every 5 minutes."
-    say(core, ("user", first), ("assistant", DONE), ("user", "The sensors are read every 10 minutes now, not every 5."))
-    assert texts(start(core, session="s2"))[0] == "We decided on Valkey, not on Redis."
-
-
 def test_a_session_that_only_asked_gives_way_to_the_one_before(core: Core) -> None:
     say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s0")
     say(core, ("user", "what did we do about the import?"), ("assistant", "Shall I look it up?"), session="s1")
@@ -172,7 +155,7 @@ def test_a_long_memory_is_shown_by_whole_sentences(core: Core) -> None:
 # Budget and origin ---------------------------------------------------------------------------------------------------
 
 
-def test_what_does_not_fit_is_counted_by_subject_and_the_more_important_kinds_come_first(
+def test_what_does_not_fit_is_counted_by_subject_and_after_rules_the_newest_come_first(
     core: Core, set_hooks: Callable[..., None]
 ) -> None:
     for number in range(9):
@@ -183,7 +166,7 @@ def test_what_does_not_fit_is_counted_by_subject_and_the_more_important_kinds_co
             f"Release {number} needs a changelog{number} of its own.",
             PLACE,
             type="decision",
-            created_at=1000.0 + number,
+            created_at=4_000_000_000.0 + number,
         )
     add(core, "Swans are counted at noon.", PLACE, type="rule")
     assert len(start(core, touch=False).lines) == 14
@@ -200,33 +183,60 @@ def test_what_does_not_fit_is_counted_by_subject_and_the_more_important_kinds_co
     assert start(core).text == ""
 
 
-def test_the_older_ones_of_a_subject_come_after_all_others_of_the_person(core: Core) -> None:
-    told = [*(f"Port {port} is open on the staging server." for port in (8443, 8442)), "Herons nest."]
-    for number, text in enumerate(told):
-        add(core, text, PLACE, type="decision", created_at=1000.0 - number, dedup=False)
-    assert texts(start(core)) == [told[0], told[2], told[1]]
-
-
 def test_what_agents_saved_comes_below_and_takes_a_third_at_most(core: Core, set_hooks: Callable[..., None]) -> None:
-    own = add(core, "Deploys run on Tuesdays.", PLACE, type="fact", created_at=10.0).id
+    add(core, "Deploys run on Tuesdays.", PLACE, type="fact", created_at=10.0)
     for number in range(40):
         add(core, f"Rule {number} is about swans{number}.", PLACE, type="rule", origin="agent", pinned=number == 7)
     set_hooks(start_tokens=240)
     made = start(core, touch=False)
     before, after = made.text.split("Saved by agents, unconfirmed:\n")
-    assert f"Facts:\n- [{own[:8]}] Deploys run on Tuesdays.\n" in before
+    assert "Decisions and facts:\n- Deploys run on Tuesdays.\n" in before
     assert "Rule 7 is about swans7." in after.splitlines()[0]
-    assert 5 < len(made.lines[1:]) <= 10  # of 8 tokens each
+    assert 5 < len(made.lines[1:]) <= 13  # of 6 tokens each
     confirmed = made.lines[1].id
     ask(core, Confirm(ids=[confirmed], namespace=PLACE))
-    assert f"Always:\n- [{confirmed[:8]}] Rule 7 is about swans7.\n" in start(core).text.split("Saved by agents")[0]
+    assert "Always:\n- Rule 7 is about swans7.\n" in start(core).text.split("Saved by agents")[0]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "origins", "told"),
+    [
+        (("decision", "decision"), ("person", "person"), "{old} (later, 1970-01-01 [{id}], saved: {new})"),
+        (("rule", "fact"), ("person", "person"), "{old} (later, 1970-01-01 [{id}], saved: {new})"),
+        (("rule", "fact"), ("person", "agent"), "{old} (later, 1970-01-01 [{id}], saved (agent, unconfirmed): {new})"),
+        (("rule", "fact"), ("agent", "person"), "{new}"),
+    ],
+)
+def test_a_saved_memory_and_the_later_one_that_changes_it_are_one_line(
+    core: Core, kinds: tuple[str, str], origins: tuple[str, str], told: str
+) -> None:
+    texts_of = ("Payments run through Stripe.", "Mollie takes the cards. Ask Mara for its key.")
+    old, new = (
+        add(core, text, PLACE, type=kind, origin=origin, created_at=1000.0 + number).id
+        for number, (text, kind, origin) in enumerate(zip(texts_of, kinds, origins, strict=True))
+    )
+    pair = later.Pair(old, new, 0, len("Mollie takes the cards."), 1.0)
+    core.store.write(lambda transaction: later.add(transaction.connection, [pair])).result(LIMIT_S)
+    made = start(core, session="s1")
+    assert texts(made) == [told.format(old=texts_of[0], new=texts_of[1], id=new[:8])]
+    assert (f"- [{old[:8]}] " in made.text) == ("later" in told)
+    assert "later" not in told or start(core, session="s1").text == ""
+
+
+def test_what_changes_several_memories_is_told_once(core: Core) -> None:
+    olds = [add(core, text, PLACE, type="rule").id for text in ("Swans pay by card.", "Herons pay at noon.")]
+    new = add(core, "All birds pay by Mollie at night.", PLACE, type="fact").id
+    pairs = [later.Pair(old, new, 0, 33, 1.0) for old in olds]
+    core.store.write(lambda transaction: later.add(transaction.connection, pairs)).result(LIMIT_S)
+    told = [text.partition(f"[{new[:8]}], saved: ")[2] for text in texts(start(core))]
+    assert told == ["All birds pay by Mollie at night.)", "as above)"]
 
 
 def test_an_import_comes_where_it_is_pinned_and_says_so(core: Core) -> None:
     add(core, "We look for herons.", PLACE, type="rule", origin="import")
-    pinned = add(core, "Never push to main.", PLACE, type="rule", origin="import", pinned=True).id
+    add(core, "Never push to main.", PLACE, type="rule", origin="import", pinned=True)
     made = start(core)
-    assert f"Saved by agents, unconfirmed:\n- [{pinned[:8]}] Never push to main. (import, unconfirmed)\n" in made.text
+    assert "Saved by agents, unconfirmed:\n- Never push to main. (import, unconfirmed)\n" in made.text
     assert texts(made) == ["Never push to main."]
 
 
