@@ -299,7 +299,7 @@ async def _run(
     stopping = _stop_on_signals()
     runner = Runner(core)
     runner.start()
-    server = Server(core, settings.server, listener.socket, stopping.set, runner)
+    server = Server(core, listener.socket, stopping.set, runner)
     await server.start()
     logger.info("ready: socket %s, data %s, pid %d", listener.path, core.folder, os.getpid())
     notify.notify_systemd("READY=1")

@@ -34,12 +34,6 @@ class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
 
-class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """The socket's side."""
-
-    max_connections: Annotated[PositiveInt, "open connections; one more is refused as busy"] = 512
-
-
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The embedding model."""
 
@@ -78,23 +72,13 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     model: Annotated[str, "name of the model at that address"] = ""
     key_env: Annotated[str, "environment variable that holds the key, if one is needed"] = "MEMORYD_LLM_KEY"
     key_file: Annotated[str, "file that holds the key, relative to this one; takes precedence over the variable"] = ""
-    timeout_s: Annotated[Duration, "longest wait for one answer"] = 60.0
     tokens_per_day: Annotated[NonNegativeInt, "tokens used in a UTC day at most; 0: no limit"] = 0
-    max_reply_tokens: Annotated[PositiveInt, "tokens of one answer at most"] = 1024
 
 
 class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What is made of conversations in the background: summaries, and facts by a language model."""
 
     extract: Annotated[bool, "a language model draws facts out of what is observed"] = True
-    quiet_s: Annotated[Duration, "a conversation is looked at after so long without a turn"] = 30.0
-    min_confidence: Annotated[UnitShare, "confidence from which a fact is kept"] = 0.7
-    max_facts: Annotated[NonNegativeInt, "extracted facts kept per namespace; the weakest are deleted; 0: no limit"] = (
-        500
-    )
-    summary_after_s: Annotated[
-        NonNegativeFloat, "a session is summed up after so long without a turn; 0: only when it is ended"
-    ] = 600.0
 
 
 class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,9 +90,6 @@ class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
     dimensions: Annotated[
         int, Meta(ge=0, le=16384), "numbers per vector to ask for and to expect; 0: as the server answers"
     ] = 0
-    timeout_s: Annotated[Duration, "longest wait for the vectors of a batch, in the background"] = 30.0
-    batch: Annotated[int, Meta(ge=1, le=2048), "texts of one request"] = 32
-    max_tokens: Annotated[PositiveInt, "tokens that the model reads of a text; longer ones are cut"] = 8191
 
 
 class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,7 +132,6 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
     turn_days: Annotated[NonNegativeFloat, "days after which a turn that is not pinned is deleted; 0: never"] = 0.0
     recent_half_life_days: Annotated[Duration, "half-life of recency in L1"] = 7.0
-    registry_half_life_days: Annotated[Duration, "half-life of recency in L2"] = 30.0
     max_recent: Annotated[PositiveInt, "memories that L1 holds per namespace; the coldest go on to L2"] = 2000
     max_facts: Annotated[
         NonNegativeInt, "memories that L2 holds per namespace; the weakest are deleted; 0: no limit"
@@ -202,7 +182,6 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All sections."""
 
-    server: ServerConfig = ServerConfig()
     model: ModelConfig = ModelConfig()
     search: SearchConfig = SearchConfig()
     hooks: HooksConfig = HooksConfig()

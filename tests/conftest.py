@@ -226,7 +226,7 @@ class Daemon:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         with listen(self.socket) as listener:
             self.jobs = Runner(self.core)  # by hand only: no scheduler
-            self.server = Server(self.core, self._config.server, listener, self._stop.set, self.jobs)
+            self.server = Server(self.core, listener, self._stop.set, self.jobs)
             judge = Worker(self.core, extracts=False)
             judge.start()
             await self.server.start()

@@ -29,7 +29,8 @@ _LONGEST_BACK_OFF_S = _BACK_OFF_S * 2**_ATTEMPTS
 _LOOK_EVERY_S = 5.0  # at most: the clock may be set
 _SOON_S = 0.1
 _POLL_S = 0.05
-_NEVER_S = float("inf")  # once its session has ended
+QUIET_S = 30.0  # a conversation is looked at for facts after so long without a turn
+SUMMARY_AFTER_S = 600.0  # and summed up after so long
 LONGEST_S = 600.0  # a conversation that never pauses is processed after this time
 LONGEST_SUMMARY_S = 3_600.0
 
@@ -51,12 +52,11 @@ KINDS: dict[str, Kind] = {
 
 def list_delays(core: Core, session: str) -> list[Delay]:
     """Return the tasks of a conversation with their delays; one without a session name is not summarised."""
-    config, delays = core.config.cognition, []
-    if config.extract and core.cognition.provider is not RULES:
-        delays.append(Delay(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
+    delays = []
+    if core.config.cognition.extract and core.cognition.provider is not RULES:
+        delays.append(Delay(learning.KIND, QUIET_S, LONGEST_S))
     if session:
-        after = config.summary_after_s or _NEVER_S
-        delays.append(Delay(summarising.KIND, after, max(LONGEST_SUMMARY_S, after)))
+        delays.append(Delay(summarising.KIND, SUMMARY_AFTER_S, LONGEST_SUMMARY_S))
     return delays
 
 
@@ -127,7 +127,7 @@ def wait_s(core: Core) -> float | None:
 
 
 def _find_next(core: Core) -> Due | None:
-    longest_s = max((delay.longest_s for delay in list_delays(core, "any") if delay.longest_s < _NEVER_S), default=0.0)
+    longest_s = max((delay.longest_s for delay in list_delays(core, "any")), default=0.0)
     with core.store.reading() as connection:
         return extraction.find_next(connection, core.clock(), longest_s + _LONGEST_BACK_OFF_S)
 

@@ -30,6 +30,7 @@ from memoryd.daemon.store.writer import Transaction
 KIND = "extract"
 SOURCE = queries.EXTRACTION
 _NEIGHBOURS = 8
+MIN_CONFIDENCE = 0.7  # of a fact that is kept
 _LONGEST = 1_000  # characters; what is longer is no fact
 
 Finish = Callable[[Transaction, Sequence[QueuedTurn]], None]
@@ -66,7 +67,7 @@ def is_worth_keeping(core: Core, fact: Fact) -> bool:
         check_content(fact.text)
     except (Invalid, UnicodeError):
         return False
-    return len(fact.text) <= _LONGEST and fact.confidence >= core.config.cognition.min_confidence
+    return len(fact.text) <= _LONGEST and fact.confidence >= MIN_CONFIDENCE
 
 
 def _compare(core: Core, key: Conversation, fact: Fact, embedded: Embedded, origins: Sequence[str]) -> News:

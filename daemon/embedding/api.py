@@ -31,6 +31,9 @@ MAX_REPLY_BYTES = 256 * 1024 * 1024
 BYTES_PER_TOKEN = 2  # fewer than real tokens have, so that a budget counted by them holds
 WAIT_S = 3.0  # of a search or an add for its vector; then words alone, or the queue
 RETRIES = 2  # in the background
+TIMEOUT_S = 30.0  # of a batch, in the background
+BATCH = 32  # texts of one request
+MAX_TOKENS = 8191  # of one text; a longer one is cut
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 20.0
 _FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 5.0, 60.0
 _PROBE = "dimensions"
@@ -136,7 +139,7 @@ class ApiEmbedder:
 
     def __init__(self, name: str, config: EmbeddingApiConfig, remote: Remote, closing: threading.Event) -> None:
         self.name, self.model, self.format = name, name.removeprefix(PREFIX), ""
-        self.batch, self.max_tokens = config.batch, config.max_tokens
+        self.batch, self.max_tokens = BATCH, MAX_TOKENS
         self._config, self._remote, self._closing = config, remote, closing
         self._breaker = Breaker(_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S, time.monotonic)
         self._reason = ""  # of the latest failure
@@ -165,7 +168,7 @@ class ApiEmbedder:
         """Return the unit vectors of at most `batch` texts, with time and further attempts."""
         for attempt in range(RETRIES + 1):
             try:
-                return self.embed(texts, self._config.timeout_s)
+                return self.embed(texts, TIMEOUT_S)
             except Passing as error:
                 if attempt == RETRIES or self._breaker.open():
                     raise

@@ -22,6 +22,7 @@ from memoryd.daemon.store.tiers import L1, L2, TIERS
 from memoryd.daemon.store.writer import Transaction
 
 _L1, _L2 = Group("tier", L1), Group("tier", L2)
+MAX_FACTS = 500  # extracted ones, of a namespace
 _FACTS = Group("source", EXTRACTION, last_type=CORRECTION)
 
 
@@ -31,7 +32,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     with core.store.reading() as connection:
         yield from _move_least_recent(core, connection, TIERS[L1].limit(settings))
         yield from _delete_weakest(core, connection, _L2, TIERS[L2].limit(settings), now)
-        yield from _delete_weakest(core, connection, _FACTS, core.config.cognition.max_facts, now)
+        yield from _delete_weakest(core, connection, _FACTS, MAX_FACTS, now)
 
 
 def _move_least_recent(core: Core, connection: Connection, limit: int) -> Iterator[Step]:

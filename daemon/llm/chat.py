@@ -27,6 +27,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 DAY_S = 86_400
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 RETRIES = 2
+TIMEOUT_S = 60.0  # of one answer
+MAX_REPLY_TOKENS = 1024
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 30.0, 900.0
 _BYTES_PER_TOKEN = 3  # where the server does not say what it has used
@@ -167,7 +169,7 @@ class Chat:
                 {"role": "system", "content": wanted + msgspec.json.encode(schema).decode()},
                 {"role": "user", "content": _quote(question)},
             ],
-            "max_tokens": self.config.max_reply_tokens,
+            "max_tokens": MAX_REPLY_TOKENS,
             "temperature": 0,
         }
         if self._takes_schema:
@@ -210,4 +212,4 @@ class Chat:
     def _request(self, system: str, question: Mapping[str, Any], answer: type[T]) -> bytes:
         self._count("requests")
         body = self._encode_body(system, question, answer)
-        return self.remote.post("/chat/completions", body, self.config.timeout_s, MAX_REPLY_BYTES)
+        return self.remote.post("/chat/completions", body, TIMEOUT_S, MAX_REPLY_BYTES)

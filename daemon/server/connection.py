@@ -30,7 +30,6 @@ from memoryd.client.protocol import (
     method_name,
 )
 from memoryd.client.transport.frames import FrameReader
-from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Parts
@@ -44,6 +43,8 @@ from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from memoryd.daemon.system.process import process_name
 
 log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 512  # one more is refused as busy
 
 MAX_IN_FLIGHT = 64  # calls of one connection that are under way at once
 SLOW_READER_S = 10.0
@@ -63,7 +64,6 @@ class ConnectionHost(Protocol):
     """What a connection needs of the server."""
 
     core: Core
-    config: ServerConfig
     jobs: Runner
     loop: asyncio.AbstractEventLoop
     meters: Meters
@@ -115,7 +115,7 @@ class Connection(asyncio.Protocol):
             log.warning("refused a connection of another user")
             transport.abort()
             return
-        if len(self._server.connections) >= self._server.config.max_connections and not self._make_room():
+        if len(self._server.connections) >= MAX_CONNECTIONS and not self._make_room():
             self._dismiss(Busy("The daemon has too many connections.", {"retry_after_ms": 500}))
             return
         self._server.connections.add(self)

@@ -16,7 +16,6 @@ from typing import TypeVar
 from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Call, Subscribed, Welcome
 from memoryd.client.protocol.base import MAX_QUEUED
-from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.rooms import list_rooms
@@ -44,10 +43,8 @@ R = TypeVar("R")
 class Server:
     """Accepts connections on a listening socket and answers calls until it is stopped."""
 
-    def __init__(
-        self, core: Core, config: ServerConfig, listener: socket.socket, stop: Callable[[], None], jobs: Runner
-    ) -> None:
-        self.core, self.config, self.jobs = core, config, jobs
+    def __init__(self, core: Core, listener: socket.socket, stop: Callable[[], None], jobs: Runner) -> None:
+        self.core, self.jobs = core, jobs
         self.served_at = 0.0  # when the latest call began
         core.crowded, core.awaited = self._is_crowded, self._is_awaited
         self.meters = Meters()

@@ -15,6 +15,7 @@ L2: Final = "L2"
 DOCUMENTS: Final = "documents"
 
 HOT_ROWS = 20
+REGISTRY_HALF_LIFE_DAYS = 30.0  # of recency in L2
 
 
 class TierSpec(NamedTuple):
@@ -66,7 +67,7 @@ TIERS: dict[str, TierSpec] = {
         enters="memories from L1, turns of low importance from L0",
         leaves="what expired; the weakest are deleted when it is full",
         limit=lambda settings: settings.max_facts,
-        half_life_days=lambda settings: settings.registry_half_life_days,
+        half_life_days=lambda settings: REGISTRY_HALF_LIFE_DAYS,
         stage="candidates",
     ),
     DOCUMENTS: TierSpec(

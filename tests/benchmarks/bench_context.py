@@ -44,7 +44,7 @@ def main() -> None:
         report.table(f"context, {MEMORIES:,} memories", _contexts(daemon, 60 if report.quick else 300))
         report.table("memctl context, alternating runs", _commands(daemon, 10 if report.quick else 30))
     with _slow_model() as (url, asked):
-        config = f'[llm]\nurl = "{url}"\nmodel = "slow"\ntimeout_s = 120.0\n'
+        config = f'[llm]\nurl = "{url}"\nmodel = "slow"\n'
         with running(MEMORIES) as plain, running(MEMORIES, config) as slow:
             rows = _compared(plain, slow, rounds=8 if report.quick else 30)
             report.table(f"A language model that takes {ANSWER_S:g} s for an answer, {MEMORIES:,} memories", rows)

@@ -15,7 +15,7 @@ from waiting import wait_until
 
 MEMCTL = [sys.executable, "-P", "-m", "memoryd.client.programs.memctl"]
 EVERY_S = "\n".join(f"{name} = 1.0" for name in list_jobs())
-CONFIG = f"[jobs.every_s]\n{EVERY_S}\n\n[cognition]\nquiet_s = 0.1\n"
+CONFIG = f"[jobs.every_s]\n{EVERY_S}\n"
 NOTES = {"MEMORY.md": "# Memory\n\nThe cache is Valkey.\n", "memory/2026-01-05.md": "- The wiki moved to port 8081.\n"}
 # The doctor has advice to give; the job that dreams each second may be first to write, once it is allowed to.
 MAY_FAIL = ("doctor", "dream notes --allow")

@@ -25,12 +25,11 @@ fetch = false
 [llm]
 url = "{url}"
 model = "tiny"
-[cognition]
-quiet_s = 0.05
-summary_after_s = 0.1
 [jobs]
 enabled = false
 """
+_EXTRACTING = "daemon.conversations.extracting"
+AT_ONCE = {f"{_EXTRACTING}.{name}": s for name, s in (("QUIET_S", 0.05), ("SUMMARY_AFTER_S", 0.1), ("LONGEST_S", 0.2))}
 LIVES = int(os.environ.get("MEMORYD_TEST_KILLS", "10"))
 
 
@@ -94,7 +93,12 @@ def test_the_extraction_queue_loses_nothing_and_does_nothing_twice(make_process:
     with model_server() as server:
         server.will(answer)
         process = make_process(
-            CONFIG.format(url=server.url), constants={"daemon.conversations.extracting.LONGEST_S": 0.2}
+            CONFIG.format(url=server.url),
+            constants={
+                "daemon.conversations.extracting.QUIET_S": 0.05,
+                "daemon.conversations.extracting.SUMMARY_AFTER_S": 0.1,
+                "daemon.conversations.extracting.LONGEST_S": 0.2,
+            },
         )
         dice, account = random.Random(11), Account()
         met = Counter[str]()

@@ -39,6 +39,7 @@ AGENT = "claude-code"
 SPEAKER = "user"
 MOVES = ("promote", "sweep", "caps", "expire", "cluster")  # jobs that decide what a search finds
 MOVED_AFTER_S = 3600.0
+QUIET_S, SUMMARY_AFTER_S = 30.0, 600.0  # of a conversation, before facts are drawn and before it is summed up
 LONGEST_S = 600.0  # one of which facts are drawn is looked at after so long
 LONGEST_SUMMARY_S = 3600.0  # a session that never rests is summed up after so long
 CALL_S = 600.0
@@ -114,10 +115,9 @@ def replay(
 def _read_rests(config: Path) -> dict[str, Rest]:
     """Return when a daemon of these settings thinks about conversations, by what it makes of them."""
     everything = msgspec.json.decode(read_output("memoryd.daemon", ["--print-config", "--config", str(config)]))
-    quiet_s, summed_up_s = everything["cognition"]["quiet_s"], everything["cognition"]["summary_after_s"]
-    rests = {"summary": Rest(summed_up_s, max(LONGEST_SUMMARY_S, summed_up_s))}
+    rests = {"summary": Rest(SUMMARY_AFTER_S, LONGEST_SUMMARY_S)}
     if everything["llm"]["url"]:
-        rests["extract"] = Rest(quiet_s, max(LONGEST_S, quiet_s))
+        rests["extract"] = Rest(QUIET_S, LONGEST_S)
     return rests
 
 

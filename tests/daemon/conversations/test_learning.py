@@ -7,7 +7,6 @@ import pytest
 
 from conversing import Model, resting
 from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Tiers
-from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.conversations import extracting, judging
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import caps
@@ -171,9 +170,11 @@ def test_turns_that_waited_for_a_language_model_that_is_gone_wait_no_longer(core
     assert (facts(core), resting(ask(core, Tiers()))) == ([], {})
 
 
-def test_facts_over_the_limit_go_the_weakest_first_and_corrections_last(folder: Path, clock: Any) -> None:
-    config = Config(cognition=CognitionConfig(max_facts=3))
-    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
+def test_facts_over_the_limit_go_the_weakest_first_and_corrections_last(
+    folder: Path, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caps, "MAX_FACTS", 3)
+    with running(folder, CountingEmbedder(), clock=clock) as core:
         add(core, "Said on purpose", importance=0.0)
         for number, (kind, confidence) in enumerate(
             [("correction", 0.7), ("fact", 0.9), ("fact", 0.8), ("fact", 0.95), ("fact", 0.75)]
@@ -196,10 +197,11 @@ def test_facts_over_the_limit_go_the_weakest_first_and_corrections_last(folder: 
         assert len(facts(core)) == 5
 
 
-def test_old_facts_fade_before_new_ones_of_the_same_confidence(folder: Path, clock: Any) -> None:
-    with running(
-        folder, CountingEmbedder(), clock=clock, config=Config(cognition=CognitionConfig(max_facts=1))
-    ) as core:
+def test_old_facts_fade_before_new_ones_of_the_same_confidence(
+    folder: Path, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caps, "MAX_FACTS", 1)
+    with running(folder, CountingEmbedder(), clock=clock) as core:
         add(core, "The old one", source="extraction", metadata={"confidence": 0.9})
         clock.advance(90 * 86_400)
         new = add(core, "Another fact entirely", source="extraction", metadata={"confidence": 0.8}).id

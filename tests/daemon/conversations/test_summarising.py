@@ -153,18 +153,6 @@ def test_a_conversation_without_a_name_is_no_session(core: Core, clock: Any) -> 
     assert notes(core) == []
 
 
-def test_without_a_time_only_an_ended_session_is_summed_up(folder: Path, clock: Any) -> None:
-    config = Config(cognition=CognitionConfig(extract=False, summary_after_s=0.0))
-    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
-        observe(core, *SAID)
-        clock.advance(365 * 86_400)
-        think(core)
-        assert notes(core) == []
-        ask(core, EndSession(session="work-1"))
-        think(core)
-        assert len(notes(core)) == 1
-
-
 def test_what_was_deleted_while_it_was_summed_up_is_in_no_summary(core: Core, clock: Any) -> None:
     observe(core, *SAID)
     with core.store.reading() as connection:

@@ -28,7 +28,7 @@ KEEP_NEWEST = {"notes": [{"number": 1, "fate": "outdated", "by": 2}, {"number": 
 
 @pytest.fixture
 def core(folder: Path, server: ModelServer, model_dir: Path) -> Iterator[Core]:
-    config = Config(llm=LlmConfig(url=server.url, model="tiny", timeout_s=20.0))
+    config = Config(llm=LlmConfig(url=server.url, model="tiny"))
     with running(folder, lambda name, where: load(name, model_dir), config=config) as made:
         yield made
 

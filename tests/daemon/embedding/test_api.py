@@ -45,13 +45,14 @@ def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "_LONGEST_PAUSE_S", 0.05)
     monkeypatch.setattr(api, "_LEFT_ALONE_S", 0.05)
     monkeypatch.setattr(api, "WAIT_S", 2.0)
+    monkeypatch.setattr(api, "TIMEOUT_S", 5.0)
     monkeypatch.setattr(candidates, "EMBED_LIMIT_S", 0.5)
     for name in ("http_proxy", "HTTP_PROXY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
 def models(server: Any, **settings: Any) -> Models:
-    config = EmbeddingApiConfig(**{"url": server.url, "timeout_s": 5.0, **settings})
+    config = EmbeddingApiConfig(**{"url": server.url, **settings})
     return Models(config, lambda name, folder: CountingEmbedder(name))
 
 
@@ -102,12 +103,13 @@ def test_a_model_is_calibrated_once_in_few_requests(server: ModelServer, monkeyp
         return calibrate(embed_questions, embed_texts)
 
     monkeypatch.setattr(api, "calibrate", count)
-    floors = opened(server, batch=100).floors
+    monkeypatch.setattr(api, "BATCH", 100)
+    floors = opened(server).floors
     assert 0 < floors.related < floors.join < floors.merge < 1
     assert len(server.requests) < 10
     assert all(len(request["input"]) <= 100 for request in server.requests)
     server.requests.clear()
-    assert opened(server, batch=100).floors == floors
+    assert opened(server).floors == floors
     assert [request["input"] for request in server.requests] == [["dimensions"]]
     assert calls == [1]
 
@@ -180,8 +182,9 @@ def test_the_key_comes_from_a_file_or_the_environment(
         opened(server, key_file=str(tmp_path / "none"))
 
 
-def test_long_texts_are_cut_and_tokens_are_overestimated(server: ModelServer) -> None:
-    model = opened(server, max_tokens=10)
+def test_long_texts_are_cut_and_tokens_are_overestimated(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "MAX_TOKENS", 10)
+    model = opened(server)
     model.embed_texts(["ä" * 100, "x" * 5])
     assert server.requests[-1]["input"] == ["ä" * 10, "x" * 5]
     assert [model.count_tokens(text) for text in ("", "a", "four", "ä")] == [0, 1, 2, 1]
@@ -244,8 +247,11 @@ def test_memories_are_found_by_the_vectors_of_an_api(folder: Path, server: Model
         assert core.embedding.report_state().dimensions == 64
 
 
-def test_many_are_embedded_in_batches_and_one_bad_text_spoils_no_other(folder: Path, server: ModelServer) -> None:
-    with running_on(folder, server, batch=4) as core:
+def test_many_are_embedded_in_batches_and_one_bad_text_spoils_no_other(
+    folder: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "BATCH", 4)
+    with running_on(folder, server) as core:
         server.requests.clear()
         server.will(refuses("poison"))
         texts = [f"plum number {number}" for number in range(10)] + ["a poison plum"]

@@ -68,9 +68,10 @@ def read_unused_vectors(daemon: "Daemon") -> set[int]:
 
 
 @pytest.fixture
-def said(start_daemon: Callable[..., "Daemon"]) -> Iterator[tuple["Daemon", Client]]:
+def said(start_daemon: Callable[..., "Daemon"], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple["Daemon", Client]]:
     """A session with a secret in it, whose turns left L0, were summed up, corrected, deleted and searched for."""
-    daemon = start_daemon(cognition={"quiet_s": 0.01})
+    monkeypatch.setattr("memoryd.daemon.conversations.extracting.QUIET_S", 0.01)
+    daemon = start_daemon()
     with daemon.client() as client:
         secret = {"role": "user", "content": SECRET, "id": "5e" * 16}
         answer = {"role": "assistant", "content": ANSWER, "id": "a5" * 16}

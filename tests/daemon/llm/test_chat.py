@@ -38,7 +38,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(server: ModelServer, **settings: Any) -> Chat:
-    config = LlmConfig(**{"url": server.url, "model": "tiny", "timeout_s": 5.0, **settings})
+    config = LlmConfig(**{"url": server.url, "model": "tiny", **settings})
     return Chat(config, Ledger(None, lambda text: None).spend)
 
 
@@ -135,17 +135,19 @@ def test_a_server_that_takes_no_schema_is_asked_without(server: ModelServer) -> 
 def test_a_slow_server_is_given_up(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat, "RETRIES", 0)
     server.will(after(1.0, GOOD))
-    model = made(server, timeout_s=0.05)
+    monkeypatch.setattr(chat, "TIMEOUT_S", 0.05)
+    model = made(server)
     with pytest.raises(ChatFailed, match=r"within 0\.05 s"):
         ask(model)
 
 
 def test_a_server_that_drips_has_no_longer(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat, "RETRIES", 0)
+    monkeypatch.setattr(chat, "TIMEOUT_S", 0.2)
     server.will(drips)
     began = time.monotonic()
     with pytest.raises(ChatFailed, match="did not answer"):
-        ask(made(server, timeout_s=0.2))
+        ask(made(server))
     assert time.monotonic() - began < 6.0  # it drips for eight seconds
 
 
@@ -244,7 +246,7 @@ def test_one_question_is_under_way_at_a_time(server: ModelServer) -> None:
 
 def test_a_stop_ends_the_questions_under_way(server: ModelServer) -> None:
     server.will(after(5.0, GOOD))
-    model = made(server, timeout_s=30.0)
+    model = made(server)
     failed: list[str] = []
 
     def asks() -> None:

@@ -31,7 +31,7 @@ DIGEST = {"done": ["Chose Postgres 16"], "learned": ["Retries double charges"], 
 
 @pytest.fixture
 def core(folder: Path, server: ModelServer) -> Iterator[Core]:
-    with running(folder, CountingEmbedder(), config=Config(llm=_config(server.url, timeout_s=20.0))) as made:
+    with running(folder, CountingEmbedder(), config=Config(llm=_config(server.url))) as made:
         yield made
 
 
@@ -122,10 +122,11 @@ def test_a_dead_or_too_slow_model_is_counted_and_facts_wait(
     folder: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoryd.daemon.llm.chat.RETRIES", 0)
+    monkeypatch.setattr("memoryd.daemon.llm.chat.TIMEOUT_S", 0.3)
     for number, (url, behaviour) in enumerate([("http://127.0.0.1:9/v1", None), (server.url, drips)]):
         if behaviour:
             server.will(behaviour)
-        config = Config(llm=_config(url, timeout_s=0.3))
+        config = Config(llm=_config(url))
         with running(folder / str(number), CountingEmbedder(), config=config) as core:
             observe(core)
             think(core)

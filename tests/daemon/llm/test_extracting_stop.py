@@ -17,8 +17,6 @@ fetch = false
 [llm]
 url = "{url}"
 model = "tiny"
-[cognition]
-quiet_s = {quiet_s}
 """
 SAID = "We decided to use Postgres 16 for the ledger."
 
@@ -32,7 +30,9 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.mark.parametrize("quiet_s", [0.05, pytest.param(30.0, marks=pytest.mark.slow)])
 def test_a_stop_is_prompt_and_keeps_what_waited(folder: Path, server: ModelServer, quiet_s: float) -> None:
-    process: Any = Process(folder, CONFIG.format(url=server.url, quiet_s=quiet_s)).start()
+    process: Any = Process(
+        folder, CONFIG.format(url=server.url), constants={"daemon.conversations.extracting.QUIET_S": quiet_s}
+    ).start()
     with process.client() as client:
         client.observe([{"role": "user", "content": SAID}], session="s")
         wait_until(lambda: len(server.requests) > 0)  # one is asked at a time: to rate the turn, or for its facts

@@ -21,7 +21,7 @@ TURN = "We have decided to use Valkey on port 6380 for the cache"
 
 @pytest.fixture
 def core(folder: Path, server: ModelServer) -> Iterator[Core]:
-    config = Config(llm=LlmConfig(url=server.url, model="tiny", timeout_s=20.0))
+    config = Config(llm=LlmConfig(url=server.url, model="tiny"))
     with running(folder, CountingEmbedder(), config=config) as made:
         yield made
 

@@ -191,5 +191,5 @@ def test_nobody_is_served_before_rooms_have_started(core: Core, folder: Path, mo
         await server.stop()
 
     with listen(folder / "s") as listener:
-        asyncio.run(run(lambda: Server(core, Config().server, listener, lambda: None, Runner(core))))
+        asyncio.run(run(lambda: Server(core, listener, lambda: None, Runner(core))))
     assert served == [False]

@@ -24,7 +24,7 @@ STATUS = {"method": "status"}
 
 @pytest.fixture
 def start(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> Start:
-    """Start a daemon with other limits of a connection: `start({"IDLE_S": 0.0}, server={"max_connections": 1})`."""
+    """Start a daemon with other limits of a connection: `start({"IDLE_S": 0.0, "MAX_CONNECTIONS": 1})`."""
 
     def started(limits: dict[str, float], **sections: dict[str, object]) -> "Daemon":
         for name, limit in limits.items():
@@ -40,7 +40,7 @@ def begin(size: int, sent: int) -> bytes:
 
 
 def test_connections_that_say_nothing_make_room_for_a_client(start: Start) -> None:
-    daemon = start({"IDLE_S": 0.0}, server={"max_connections": 8})
+    daemon = start({"IDLE_S": 0.0, "MAX_CONNECTIONS": 8})
     with ExitStack() as stack:
         for _ in range(20):
             wire = stack.enter_context(Wire(daemon.socket))
@@ -50,7 +50,7 @@ def test_connections_that_say_nothing_make_room_for_a_client(start: Start) -> No
 
 
 def test_a_client_whose_idle_connection_was_given_up_comes_again(start: Start) -> None:
-    daemon = start({"IDLE_S": 0.0}, server={"max_connections": 1})
+    daemon = start({"IDLE_S": 0.0, "MAX_CONNECTIONS": 1})
     with daemon.client() as one, daemon.client() as two:
         for number in range(5):
             assert one.add(f"one {number}", dedup=False).outcome == "created"
@@ -93,7 +93,7 @@ def test_who_sends_a_byte_at_a_time_is_sent_away(start: Start) -> None:
 
 
 def test_connections_that_send_a_byte_at_a_time_make_room_for_a_client(start: Start) -> None:
-    daemon = start({"IDLE_S": 0.1}, server={"max_connections": 4})
+    daemon = start({"IDLE_S": 0.1, "MAX_CONNECTIONS": 4})
     with ExitStack() as stack:
         wires = [stack.enter_context(Wire(daemon.socket)) for _ in range(4)]
         assert [wire.ask(STATUS)[0] for wire in wires] == [0] * 4

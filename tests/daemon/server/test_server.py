@@ -139,8 +139,9 @@ def test_calls_beyond_the_limit_that_are_answered_on_the_loop_are_all_answered(
         assert [reply[1] for reply in replies(wire, 2000)] == list(range(1, 2001))
 
 
-def test_one_connection_too_many_is_told_to_come_again(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"max_connections": 2})
+def test_one_connection_too_many_is_told_to_come_again(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_CONNECTIONS", 2)
+    daemon = start_daemon()
     with Wire(daemon.socket) as one, Wire(daemon.socket) as two:
         assert one.ask({"method": "status"})[0] == two.ask({"method": "status"})[0] == 0
         with Wire(daemon.socket) as three:
@@ -153,8 +154,11 @@ def test_one_connection_too_many_is_told_to_come_again(start_daemon: Start) -> N
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-async def test_a_client_waits_for_its_turn_while_there_are_too_many(start_daemon: Start, kind: Any) -> None:
-    daemon = start_daemon(server={"max_connections": 1})
+async def test_a_client_waits_for_its_turn_while_there_are_too_many(
+    start_daemon: Start, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_CONNECTIONS", 1)
+    daemon = start_daemon()
     other = Wire(daemon.socket)
     other.ask({"method": "status"})
 

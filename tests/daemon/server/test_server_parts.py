@@ -438,7 +438,7 @@ def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
 
 @each(
     "text",
-    ["[tiers]\nring = 0", "[server]\nmax_connections = 0", "[server]\nx = 1", "[log]\nx = 1", "= 1", "tiers = 1"],
+    ["[tiers]\nring = 0", "[jobs]\nbackups = -1", "[server]\nx = 1", "[log]\nx = 1", "= 1", "tiers = 1"],
 )
 def test_a_wrong_configuration_is_invalid_and_names_its_file(folder: Path, text: str) -> None:
     (folder / "c.toml").write_text(text)

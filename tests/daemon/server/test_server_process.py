@@ -324,7 +324,7 @@ def test_a_socket_path_where_something_else_lies_is_refused_and_left(folder: Pat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"[server]\nmax_connections = 0\n", ["max_connections", "1 or more"]),
+        (b"[tiers]\nring = 0\n", ["ring", "1 or more"]),
         (b"\xff\xfe", ["config.toml"]),
     ],
 )
@@ -365,5 +365,5 @@ def test_configuration_and_version_are_shown_without_touching_anything(
 ) -> None:
     done: Any = subprocess.run([*DAEMON, argument], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    assert "memoryd" in done.stdout or '"max_connections": 512' in done.stdout
+    assert "memoryd" in done.stdout or '"ring": 20' in done.stdout
     assert not (folder / "data").exists()
