@@ -288,7 +288,7 @@ def test_add_tells_of_merges_and_contradictions(memctl: Memctl, fake: FakeDaemon
     )
     out = memctl("add", "x").out
     assert out.startswith(
-        f"Merged into what was known: {ID}\nBoth are kept; it disagrees with:\n  bbbbbbbb: The limit is 5\n"
+        f"Merged into an existing memory: {ID}\nBoth are kept; it disagrees with:\n  bbbbbbbb: The limit is 5\n"
     )
     assert memctl("add", "x", "--json").json["contradicts"] == ["b" * 32]
     assert "To have it replace one: add it once more with --supersedes ID." in out
@@ -468,7 +468,7 @@ def test_why_not_says_what_an_agent_of_a_place_is_told_of_a_memory_that_is_found
     assert "is found, at rank 1" in found
     assert "An agent in acme/web does not see it: it is in acme/api." in found
     found = memctl("why-not", id[:8], "which staging", "--namespace", "acme/api").out
-    assert "What comes up unasked: memctl hooks preview --namespace acme/api --prompt 'which staging'" in found
+    assert "What is shown automatically: memctl hooks preview --namespace acme/api --prompt 'which staging'" in found
 
 
 def test_where_an_erase_cleared_the_searches_that_is_said(memctl: Memctl, daemon: Any) -> None:
@@ -477,7 +477,7 @@ def test_where_an_erase_cleared_the_searches_that_is_said(memctl: Memctl, daemon
         client.search("staging")
         assert "staging" in memctl("explain", "--recent").out
         client.erase(ids=[id])
-    assert "forgotten when the daemon ends and when something is erased" in memctl("explain", "--recent").out
+    assert "cleared when the daemon ends and when something is erased" in memctl("explain", "--recent").out
     assert "forgotten when the daemon ends and when something is erased" in memctl("explain", "--last").err
 
 
@@ -543,7 +543,7 @@ def test_a_list_of_nothing_says_what_to_do(memctl: Memctl, fake: FakeDaemon) -> 
     assert "`memctl namespaces` shows where there are some" in memctl("list", "--namespace", "acme").out
     assert memctl("list", "--namespace", "acme", "--reach", "exact").out.startswith("No memories are in acme; ")
     fake.replies[protocol.GetStats] = counted(turns=2)
-    assert "`memctl tiers --turns` shows it" in memctl("list").out
+    assert "`memctl tiers --turns` lists them" in memctl("list").out
     fake.replies[protocol.List] = protocol.Page(memories=[], total=4)
     assert memctl("list", "--offset", "9").out == "There are no more than 4 memories.\n"
 

@@ -53,7 +53,8 @@ def test_outside_of_a_project_and_with_a_token_the_place_is_as_before(
 def test_a_memory_that_is_known_is_said_to_be_where_it_is(checkout: Path, memctl: Memctl) -> None:
     first = memctl("add", "We cache in Valkey", "--json").json
     again = memctl("add", "We cache in Valkey")
-    assert again.out == f"Merged into what was known: {first['id']}\nKept in api: seen by sessions of that project.\n"
+    merged = f"Merged into an existing memory: {first['id']}"
+    assert again.out == f"{merged}\nKept in api: seen by sessions of that project.\n"
 
 
 def test_turns_and_keys_go_to_the_project(checkout: Path, memctl: Memctl) -> None:

@@ -7,7 +7,7 @@ from fake_daemon import Memctl
 
 
 def test_usefulness_counts_what_became_of_lines(memctl: Memctl, daemon: Any, clock: Any) -> None:
-    nothing = "No session was told anything after which something was said.\n"
+    nothing = "There is nothing to count yet: no session was shown a line and went on after it.\n"
     assert memctl("usefulness", "--namespace", "acme/api").out == nothing
     with daemon.client("acme/api") as client:
         client.add("Migrations run in batches of 5000 rows", type="rule")

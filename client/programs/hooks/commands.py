@@ -103,7 +103,7 @@ def _uninstall(args: Namespace) -> int:
     if done == 0 and not args.dry_run:
         send_spooled(args)
     if done == 0 and not args.json and not args.dry_run and was_there:
-        print_note("memctl: Sessions that run keep the hooks until they end. Memories and the daemon stay:")
+        print_note("memctl: Running sessions keep the hooks until they end. Memories and the daemon stay:")
         print_note("memctl: `memctl uninstall` removes all of memoryd.")
     return done
 
@@ -238,7 +238,7 @@ def _preview(args: Namespace) -> None:
             print_note("memctl: A search finds nothing for it here either.")
     if made.refused:
         about = shorten(make_printable(made.refused.text), _SHOWN_COLUMNS)
-        nearest = "The nearest that stays out" if made.lines else "The nearest"
+        nearest = "The best that was left out" if made.lines else "The nearest"
         print_note(f"memctl: {nearest} is {made.refused.id[:8]} ({about}): {made.refused.why}.")
     say_degraded(made.degraded)
 

@@ -58,7 +58,7 @@ class Host(Struct, frozen=True):
     files: dict[str, str]
     project_files: dict[str, str] | None = None
     home: str = ""
-    advice: str = "Sessions that run take it up when they are started again."
+    advice: str = "Running sessions use it once they are restarted."
     # An entry of a file
     head: tuple[tuple[str, Any], ...] = ()  # members that the file of hooks must begin with
     unit: int = 1  # in which part of a second limits are given
@@ -112,7 +112,7 @@ HOSTS = {
         "Cursor",
         _list_events("sessionStart beforeSubmitPrompt afterFileEdit preCompact afterAgentResponse sessionEnd"),
         {".cursor/hooks.json": "hooks", ".cursor/mcp.json": "server"},
-        advice="Cursor reads it at once; its chats are given memories when they begin.",
+        advice="Cursor reads it at once; its chats receive memories when they begin.",
         head=(("version", 1),),
         session=("conversation_id", "session_id"),
         message="text",

@@ -32,7 +32,7 @@ def _show_changes(args: Namespace) -> None:
 
 def _text(page: ChangedMemories) -> str:
     if not page.memories:
-        return "Nothing saved seems to be changed by anything later."
+        return "No later statement seems to change a saved memory."
     lines = [line for memory in page.memories for line in _lines(memory)]
     if page.total > len(page.memories):
         lines.append(f"… and {page.total - len(page.memories):,} more")

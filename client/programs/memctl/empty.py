@@ -18,7 +18,7 @@ def explain_empty(args: Namespace) -> str:
     """Return why nothing matches the filters of a command, in one sentence."""
     stats = _count(args)
     if stats.turns and (not stats.memories or getattr(args, "tier", None) == ["L0"]):
-        return "What was said last is not a memory yet; `memctl tiers --turns` shows it."
+        return "Recent turns are not memories yet; `memctl tiers --turns` lists them."
     if not stats.memories:
         there = make_printable(named_namespace(args) or "")
         if there:

@@ -32,7 +32,7 @@ from memoryd.client.protocol import (
 from memoryd.client.times import iso
 
 BAR = 16
-NONE_KEPT = "No search is kept. They are forgotten when the daemon ends and when something is erased or redacted."
+NONE_KEPT = "No search is kept: the list is cleared when the daemon ends and when something is erased or redacted."
 ASKED = ["search", "get_context", "get_unasked"]  # what agents and programs call
 _KEPT = 1000  # more traces than are kept
 _ID = compile_late(r"[0-9a-fA-F]{4,32}")
@@ -173,7 +173,7 @@ def _agents_text(args: Namespace, why: Why) -> str:
         text = f"An agent in {here} does not see it: it is in {why.namespace}."
     else:
         at = f" --namespace {shlex.quote(named)}" if named else ""
-        text = f"What comes up unasked: memctl hooks preview{at} --prompt {shlex.quote(' '.join(args.query))}"
+        text = f"What is shown automatically: memctl hooks preview{at} --prompt {shlex.quote(' '.join(args.query))}"
     return f"\n{paint(make_printable(text), 'dim')}"
 
 

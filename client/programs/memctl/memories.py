@@ -92,7 +92,7 @@ def _put_text(args: Namespace, outcome: protocol.KeyedOutcome) -> str:
 
 def _added_text(args: Namespace, added: protocol.Added) -> str:
     """Return the outcome of an add for people: what became of it, where it is, who sees it there."""
-    what = "Remembered" if added.outcome == "created" else "Merged into what was known"
+    what = "Remembered" if added.outcome == "created" else "Merged into an existing memory"
     lines = [f"{what}: {paint(added.id, 'cyan')}"]
     if added.namespace:
         there = make_printable(added.namespace)

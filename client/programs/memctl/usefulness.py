@@ -25,7 +25,7 @@ def _show_usefulness(args: Namespace) -> None:
 
 def _describe(report: UsefulnessReport) -> str:
     if not report.months:
-        return "No session was told anything after which something was said."
+        return "There is nothing to count yet: no session was shown a line and went on after it."
     rows = [
         [one.month, one.namespace or "/", *map(str, (one.sessions, one.told, one.used, one.said_again, one.corrected))]
         for one in report.months

@@ -37,4 +37,4 @@ def test_beside_what_comes_up_the_nearest_of_the_rest_is_named(memctl: Memctl, c
     client.add("Deploys of the herons' camera need a spare battery.", type="fact")
     shown = memctl("hooks", "preview", "--prompt", "when do deploys run")
     assert "Deploys run on Tuesdays." in shown.out
-    assert "The nearest that stays out is" in shown.err
+    assert "The best that was left out is" in shown.err

@@ -84,7 +84,7 @@ def wait_until_gone(args: Namespace, pid: int) -> None:
     while is_alive(pid):
         if time.monotonic() > give_up_at:
             raise TimedOut(
-                f"The daemon (pid {pid}) still runs; what was made ready is taken up if it starts within ten minutes."
+                f"The daemon (pid {pid}) still runs; the restored one is used if it starts within ten minutes."
             )
         time.sleep(0.02)
 

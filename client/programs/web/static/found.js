@@ -97,7 +97,7 @@ function Meant({ id }) {
 // What agents and programs asked for lately; looks of a person are left out.
 const ASKED = { kind: ["search", "get_context", "get_unasked"], limit: 100, reach: "all" };
 const NONE_KEPT =
-  "No search is kept. They are forgotten when the daemon ends and when something is erased or redacted.";
+  "No search is kept: the list is cleared when the daemon ends and when something is erased or redacted.";
 
 export const Recent = () =>
   show(useCall("traces", ASKED), ({ traces }) => {
