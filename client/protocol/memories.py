@@ -275,7 +275,7 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     """where it ends there"""
 
 
-@rpc("outward", grows=True, page=False)
+@rpc("outward", grows=True, page=True)
 class Add(Scoped[Added], kw_only=True, frozen=True):
     """Remember one thing. Durable and searchable when it returns.
 

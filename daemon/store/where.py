@@ -31,8 +31,8 @@ _OPERATORS = ("$eq", "$ne", *_RANGES, "$in", "$exists")
 _GROUPS = ("$and", "$or", "$not")
 _TEXT, _NUMBER, _FLAG = "text", "number", "true or false"
 _FIELDS = {
-    **dict.fromkeys(("content", "key", "path", "source", "summary", "superseded_by", "tier", "type"), _TEXT),
-    **dict.fromkeys(("access_count", "created_at", "expires_at", "importance", "ttl_s"), _NUMBER),
+    **dict.fromkeys(("content", "key", "origin", "path", "source", "summary", "superseded_by", "tier", "type"), _TEXT),
+    **dict.fromkeys(("access_count", "confirmed_at", "created_at", "expires_at", "importance", "ttl_s"), _NUMBER),
     **dict.fromkeys(("last_accessed_at", "updated_at"), _NUMBER),
     **dict.fromkeys(("pinned", "searchable"), _FLAG),
 }

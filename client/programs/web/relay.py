@@ -12,7 +12,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.errors import Forbidden, Invalid, MemorydError, UnknownMethod
-from memoryd.client.protocol import DECLARED, METHODS, Call, Delete, Erase, Event, RunJob, Update, method_name
+from memoryd.client.protocol import (
+    DECLARED,
+    METHODS,
+    Add,
+    Call,
+    Delete,
+    Erase,
+    Event,
+    RunJob,
+    SettleChange,
+    Update,
+    method_name,
+)
 from memoryd.client.transport.aio import AsyncClient
 
 ALLOWED = tuple(method for method in METHODS if DECLARED[method].page)
@@ -62,8 +74,10 @@ class Clients(NamedTuple):
 async def send_call(clients: Clients, body: bytes) -> bytes:
     """Return the result of a request as JSON text."""
     call = read_call(body)
-    if isinstance(call, Update):  # whoever uses the page is a person
+    if isinstance(call, Update | SettleChange):  # whoever uses the page is a person
         call = msgspec.structs.replace(call, origin="person")
+    if isinstance(call, Add):
+        call = msgspec.structs.replace(call, memory=msgspec.structs.replace(call.memory, origin="person"))
     client = clients.patient if isinstance(call, RunJob | Erase) else clients.quick
     return _encoder.encode(await client.call(call))
 

@@ -35,22 +35,23 @@ from memoryd.daemon.store.writer import Transaction  # noqa: E402
 from workbench import Clock, Daemon, WordEmbedder, move_to_l2, wait_until  # noqa: E402
 
 VIEWS = {
-    "today": "today",
-    "given": "today?tab=given",
+    "project": "project?ns=acme%2Fapi",
+    "person": "project?ns=",
     "beside": "search?q=move+the+session+cache&m={id}",
     "search": "search?q=when+do+we+deploy",
     "context": "search?q=move+the+session+cache&tab=context",
     "recent": "search",
     "memory": "memory",
     "one": "m/{id}",
-    "tiers": "tiers",
-    "topics": "topics",
-    "jobs": "jobs",
+    "activity": "activity",
     "health": "health",
+    "tiers": "health?tab=tiers",
+    "topics": "health?tab=topics",
+    "jobs": "health?tab=jobs",
 }
 
 # Of docs, with their heights.
-PICTURES = {"web": ("beside", 620), "web-given": ("given", 460)}
+PICTURES = {"web": ("project", 720), "web-search": ("beside", 620)}
 
 ADDED = 300  # memories that come as an agent's do
 PART = 2_000  # rows of one transaction

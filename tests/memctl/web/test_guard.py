@@ -223,7 +223,7 @@ def test_a_file_outside_the_static_folder_is_not_served(site: Served) -> None:
 
 NEVER = (
     "shutdown use_model import_memories export_memories graph_rebuild add_token revoke_token seed authenticate"
-    " add add_many observe backup forget dream add_workspace remove_workspace subscribe"
+    " add_many observe backup forget dream add_workspace remove_workspace subscribe"
 ).split()
 
 
@@ -244,6 +244,14 @@ def test_what_is_not_allowed_does_not_reach_the_daemon(site: Served) -> None:
     assert used.keys() & (relay.REFUSED - {"hello", "authenticate", "subscribe"}) == set()
 
 
+def test_what_is_added_on_the_page_is_the_persons_whatever_the_call_says(served: Served, daemon: Any) -> None:
+    for origin in (b"agent", b"heard"):
+        body = b'{"method":"add","memory":{"content":"Deploy on %s days","origin":"%s"}}' % (origin, origin)
+        assert ask(served.port, PLAIN, served.token, body)[0] == 200
+    with daemon.client() as client:
+        assert [one.origin for one in client.list()] == ["person", "person"]
+
+
 @each(
     ("body", "code", "text"),
     [
@@ -255,6 +263,7 @@ def test_what_is_not_allowed_does_not_reach_the_daemon(site: Served) -> None:
         (b'{"method":"get","id":"abcd"}', "not_found", "abcd"),
         (b'{"method":"update","id":"abcd","content":"x","allow_secrets":true}', "forbidden", "credentials"),
         (b'{"method":"delete","type":["fact"]}', "forbidden", "by their ids"),
+        (b'{"method":"add","memory":{"content":"x"},"allow_secrets":true}', "forbidden", "credentials"),
         (b'{"method":"erase"}', "forbidden", "one memory at a time"),
         (b'{"method":"erase","ids":["abcd","abce"]}', "forbidden", "one memory at a time"),
         (b'{"method":"erase","ids":["abcd"],"session":"s"}', "forbidden", "one memory at a time"),

@@ -9,7 +9,14 @@ from shelf import HOSTILE
 from memoryd.client.confidence import UNLIKELY
 from memoryd.client.protocol import ListGiven
 
-VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]
+VIEWS = [
+    "project",
+    "search",
+    "memory",
+    "activity",
+    "health",
+    *(f"health?tab={tab}" for tab in ("tiers", "jobs", "topics")),
+]
 
 
 @pytest.mark.slow
@@ -47,7 +54,7 @@ def test_what_happened_this_morning_is_undone_in_three_actions(tab: Tab, morning
 
         def steps(page: Any) -> str:
             person = Person(page)
-            person.press("1")
+            person.press("4")
             person.click(page.get_by_label("Select all of This morning"))
             expect(page.get_by_role("toolbar")).to_contain_text("selected")
             person.press("u")
@@ -97,6 +104,7 @@ def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_vi
     from playwright.sync_api import expect
 
     def watch(page: Any) -> None:
+        page.keyboard.press("4")
         expect(page.locator(".op").first).to_be_visible()
         count = page.locator(".op").count()
         with morning.client("acme/api") as agent:
@@ -153,6 +161,8 @@ def test_what_is_typed_while_a_view_loads_is_text_and_no_command(tab: Tab, morni
 
     def steps(page: Any) -> None:
         page.route("**/views/search.js", lambda route: late.append(route))  # the view does not come yet
+        page.keyboard.press("4")
+        expect(page.locator(".op").first).to_be_visible()
         page.reload()  # it may have been fetched by now
         expect(page.locator(".op").first).to_be_visible()
         page.locator(".op input").first.check()
@@ -181,7 +191,7 @@ def test_keys_of_a_view_wait_for_its_rows(tab: Tab) -> None:
     from playwright.sync_api import expect
 
     def steps(page: Any) -> None:
-        expect(page.locator(".op").first).to_be_visible()
+        expect(page.locator(".saved").first).to_be_visible()
         for key in ("3", "j", "j", "Enter"):  # faster than the rows come
             page.keyboard.press(key)
         expect(page.locator(".side .body")).to_be_visible()
@@ -286,10 +296,10 @@ def test_what_an_agent_was_given_is_taken_back_and_never_comes_again(tab: Tab, m
         before = len(client.list(limit=100))
 
         def take_back(page: Any) -> None:
-            page.get_by_role("tab", name="What agents were given").click()
+            page.evaluate("location.hash = '/project?ns=acme/api'")
             lines = page.locator(".said")
             expect(lines).to_have_count(len(session.lines))
-            expect(page.locator(".scroll")).to_contain_text("Claude Code")
+            expect(page.get_by_role("region", name="What agents were given")).to_contain_text("Claude Code")
             rated = lines.filter(has=page.get_by_role("button", name="Useful")).first
             rated.get_by_role("button", name="Useful").click()
             expect(page.locator(".toast").last).to_contain_text("Rated as useful")
@@ -311,3 +321,79 @@ def test_what_an_agent_was_given_is_taken_back_and_never_comes_again(tab: Tab, m
         tab.look(take_back)
         assert len(client.list(limit=100)) == before - (session.lines[0].tier != "L0")
         assert session.lines[0].id not in {line.id for one in client.call(ListGiven()) for line in one.lines}
+
+
+@pytest.mark.slow
+def test_what_holds_in_a_project_is_added_confirmed_edited_and_ended(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client("acme/api") as client:
+
+        def steps(page: Any) -> None:
+            page.evaluate("location.hash = '/project?ns=acme/api'")
+            holds = page.get_by_role("region", name="What holds now")
+            expect(holds).to_contain_text("Lessons (1)")
+            page.get_by_label("Add what holds in acme/api").fill("Never deploy on Fridays")
+            page.keyboard.press("Enter")
+            rule = holds.locator("article", has_text="Never deploy on Fridays")
+            expect(rule).to_contain_text("person")
+            expect(rule.get_by_role("button", name="Confirm")).to_have_count(0)
+            lesson = holds.locator("article", has_text="Integration tests fail")
+            lesson.get_by_role("button", name="Confirm").click()
+            expect(lesson).to_contain_text("agent, confirmed")
+            rule.locator("a").focus()
+            page.keyboard.press("e")
+            page.keyboard.type(", nor before holidays")
+            page.keyboard.press("Control+Enter")
+            expect(rule).to_contain_text("Never deploy on Fridays, nor before holidays")
+            rule.locator("a").focus()
+            page.keyboard.press("p")
+            expect(holds).to_contain_text("Always told (")
+            lesson.get_by_role("button", name="Over").click()
+            expect(lesson).to_have_count(0)
+            page.keyboard.press("u")
+            expect(lesson).to_have_count(1)
+
+        tab.look(steps)
+        rule = next(one for one in client.list(limit=50, type=["rule"]) if "Fridays" in one.content)
+    assert (rule.content, rule.origin, rule.pinned) == ("Never deploy on Fridays, nor before holidays", "person", True)
+
+
+@pytest.mark.slow
+def test_what_seems_changed_is_settled_by_one_click_which_is_undone(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client("acme/api") as client:
+        before = len(client.list(limit=50))
+
+        def steps(page: Any) -> None:
+            page.evaluate("location.hash = '/project?ns=acme/api'")
+            changed = page.get_by_role("region", name="Changed")
+            pair = changed.locator("article", has_text="deploy window")
+            expect(pair).to_contain_text("The deploy window is Tuesday at 9")
+            pair.get_by_role("button", name="The newer one holds").or_(
+                pair.get_by_role("button", name="The later one holds")
+            ).first.click()
+            expect(pair).to_have_count(0)
+            page.keyboard.press("u")
+            expect(pair).to_have_count(1)
+            pair.get_by_role("button", name="Both hold").click()
+            expect(pair).to_have_count(0)
+
+        tab.look(steps)
+        assert len(client.list(limit=50)) == before
+
+
+@pytest.mark.slow
+def test_a_session_opens_into_its_conversation(tab: Tab) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        page.evaluate("location.hash = '/project?ns=acme/api'")
+        sessions = page.get_by_role("region", name="Last sessions")
+        expect(sessions).to_contain_text("Please move the session cache")
+        expect(sessions).to_contain_text("The move is planned for Tuesday")
+        sessions.get_by_role("button").first.click()
+        expect(sessions.locator(".hit")).to_have_count(4)  # "ok" was not kept
+
+    tab.look(steps)

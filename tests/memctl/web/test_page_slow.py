@@ -16,7 +16,8 @@ from workbench import move_to_l2
 pytestmark = pytest.mark.slow
 PATHS = [
     *VIEWS,
-    "today?tab=given",
+    "project?ns=",
+    "project?ns=acme%2Fapi",
     "search?q=when+do+we+deploy",
     "search?q=deploy&tab=recent",
     "search?q=deploy&tab=context",
@@ -81,7 +82,7 @@ def test_what_is_typed_and_sent_at_once_on_a_slow_machine_is_asked_whole(browser
         for turn, rate in enumerate((4, 10, 20) * 3):
             asked = f"when is deploy window {turn}?"  # another one each time: the page shows the last search again
             slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
-            show(page, "today")
+            show(page, "activity")
             slow.send("Emulation.setCPUThrottlingRate", {"rate": rate})
             page.keyboard.press("/")
             page.keyboard.type(asked)
@@ -90,7 +91,7 @@ def test_what_is_typed_and_sent_at_once_on_a_slow_machine_is_asked_whole(browser
             expect(page.get_by_label("Search memories")).to_have_value(asked)
         for rate in (4, 10, 20):
             slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
-            show(page, "today")
+            show(page, "activity")
             show(page, "memory")
             page.keyboard.press("j")
             page.keyboard.press("Enter")
@@ -131,6 +132,7 @@ def test_ten_tabs_have_one_stream_and_all_show_what_happens(tab: Tab, morning: A
             other.goto(served.base)
             pages.append(other)
         for one in pages:
+            one.evaluate("location.hash = '/activity'")
             expect(one.locator(".op").first).to_be_visible(timeout=4 * LIMIT_MS)
         with morning.client() as client:
             client.add("Every tab sees this")
@@ -157,6 +159,7 @@ def test_the_page_says_that_the_daemon_is_away_and_goes_on_when_it_is_back(
     first = start_daemon()
     served = Served(first.socket)
     tab = Tab(browser, served)
+    tab.look(lambda page: show(page, "activity"))
     tab.look(lambda page: expect(page.locator(".empty")).to_contain_text("Nothing was remembered yet"))
     first.stop()
     tab.look(lambda page: expect(page.locator(".away")).to_be_visible(timeout=4 * LIMIT_MS))
@@ -219,7 +222,7 @@ def test_observing_is_paused_and_goes_on(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 
     def pause(page: Any) -> None:
-        show(page, "tiers")
+        show(page, "health?tab=tiers")
         page.get_by_role("button", name="Pause observing everywhere").click()
         expect(page.locator("main")).to_contain_text("Nothing is observed in any namespace.")
 
@@ -241,7 +244,7 @@ def test_a_plan_is_applied_as_it_was_shown_and_undone(tab: Tab, morning: Any, cl
     clock.advance(400 * 86400.0)
 
     def steps(page: Any) -> None:
-        show(page, "jobs")
+        show(page, "health?tab=jobs")
         page.get_by_role("button", name="Plan sweep").click()
         expect(page.get_by_role("heading", name="Plan of sweep")).to_contain_text("steps")
         page.get_by_role("button", name="Apply").click()
@@ -279,7 +282,7 @@ def test_a_topic_shows_its_nodes_and_a_node_its_memories(tab: Tab, morning: Any)
         client.call(RunJob(name="cluster"))
 
     def steps(page: Any) -> None:
-        show(page, "topics")
+        show(page, "health?tab=topics")
         page.locator(".list .topic").first.click()
         page.locator(".side .topic", has_not_text="concept").first.click()
         expect(page.locator(".side a[href^='#/m/']").first).to_be_visible()

@@ -6,6 +6,9 @@ from os.path import normpath
 
 from vendored import FOLDER, digest
 
+from memoryd.client.programs.web.relay import ALLOWED
+from memoryd.client.protocol import method_name
+
 STATIC = FOLDER.parent
 # By its address below `/static`.
 OWN = {
@@ -42,3 +45,10 @@ def test_every_module_of_the_page_is_reached_from_its_beginning() -> None:
         reached |= left
         left = set[str]().union(*map(imports, left)) - reached
     assert {address for address in OWN if address.endswith(".js")} <= reached
+
+
+def test_each_call_of_the_page_is_one_that_it_may_send() -> None:
+    text = "\n".join(path.read_text() for address, path in OWN.items() if address.endswith(".js"))
+    sent = re.findall(r'\b(?:useCall|call)\(\s*"(\w+)"', text) + re.findall(r'\brun\([^;]*?,\s*"(\w+)"', text)
+    assert len(sent) > 20
+    assert set(sent) - {method_name(method) for method in ALLOWED} == set()

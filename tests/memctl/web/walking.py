@@ -4,7 +4,7 @@ from typing import Any
 
 from page import LIMIT_MS
 
-VIEWS = ("Today", "Search", "Memory", "Tiers", "Topics", "Jobs", "Health")
+VIEWS = ("Project", "Search", "Memory", "Activity", "Health")
 _ASKED = "when is the deploy window?"
 
 
@@ -21,9 +21,9 @@ class Walk:
             self._press(str(number))
             self._arrive(name)
             self._check(name)
-        self._press("1")
-        self._arrive("Today")
-        self._read_today()
+        self._press("4")
+        self._arrive("Activity")
+        self._read_activity()
         self._search()
         self._filter()
         self._ask_for_help()
@@ -47,7 +47,7 @@ class Walk:
         if nodes := [f"{one['id']}: {node['html'][:160]}" for one in wrong for node in one["nodes"]]:
             self.problems[name] = nodes
 
-    def _read_today(self) -> None:
+    def _read_activity(self) -> None:
         from playwright.sync_api import expect
 
         first = self._page.locator(".op .what").first
@@ -78,8 +78,8 @@ class Walk:
             self._check("a result")
             self._press("Escape")
             expect(hits.first).to_be_focused()
-        self._press("6")
-        self._arrive("Jobs")
+        self._press("5")
+        self._arrive("Health")
         self._press("2")
         self._arrive("Search")
         assert hits.all_inner_texts() == texts

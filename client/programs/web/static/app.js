@@ -7,13 +7,11 @@ import { button, html, loading, Safe } from "./parts.js";
 import { render } from "./vendor/htm-preact.js";
 
 const VIEWS = [
-  ["today", "Today", "what happened"],
+  ["project", "Project", "what holds in a project"],
   ["search", "Search", "what is found, and why"],
   ["memory", "Memory", "read, correct, delete"],
-  ["tiers", "Tiers", "where memories are"],
-  ["topics", "Topics", "what they are about"],
-  ["jobs", "Jobs", "what runs by itself"],
-  ["health", "Health", "how the daemon is"],
+  ["activity", "Activity", "what happened"],
+  ["health", "Health", "the daemon, its tiers, jobs and topics"],
 ];
 const FIRST = VIEWS[0][0];
 const KEYS = [
@@ -23,7 +21,7 @@ const KEYS = [
   ["Enter", "open"],
   ["x", "select"],
   ["e", "edit"],
-  ["p", "pin"],
+  ["p  c", "pin, confirm"],
   ["#", "delete"],
   ["u", "undo"],
   ["Esc", "leave a field, close, clear"],
@@ -59,8 +57,8 @@ async function fetchView(name) {
   }
 }
 
-// A search is shown again as it was left.
-const last = { search: "/search" };
+// A search and a project are shown again as they were left.
+const last = {};
 const addressOf = (name) => last[name] || `/${name}`;
 
 function open(name) {
@@ -106,7 +104,7 @@ function App() {
     signIn();
     addEventListener("hashchange", () => {
       const next = route();
-      if (next.view === "search") last.search = location.hash.slice(1);
+      if (["search", "project"].includes(next.view)) last[next.view] = location.hash.slice(1);
       move(next);
     });
   }, []);
@@ -168,7 +166,7 @@ function Navigation({ view, help }) {
   const icon = (text, act, name, key) =>
     button(text, act, { class: "plain", title: `${name} (${key})`, "aria-label": name });
   return html`<nav aria-label="Views">
-    <a class="name" href=${`#/${FIRST}`}><img src="/static/icon.svg" alt="" width="20" height="20" />memoryd</a>
+    <a class="name" href=${`#${addressOf(FIRST)}`}><img src="/static/icon.svg" alt="" width="20" height="20" />memoryd</a>
     ${VIEWS.map(entry)}
     <span class="grow"></span>
     ${icon("◐", turnTheme, "Light or dark", "t")}${icon("?", help, "Keys", "?")}

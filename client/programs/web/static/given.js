@@ -2,29 +2,29 @@
 
 import { run } from "./api.js";
 import { show, useCall, useEffect, useKeys, useOn, useRef, useState } from "./hooks.js";
-import { about, badge, button, DANGER, dim, empty, html, row, time } from "./parts.js";
+import { about, badge, button, DANGER, dim, html, row, time } from "./parts.js";
 import { line, memories, place, session } from "./text.js";
 
 const LINE_CHARS = 300;
+const SESSIONS = 50;
 const KINDS = ["observed", "created"];
-const NONE = html`No agent was given anything yet. Hooks give memories when a session starts and beside prompts:
-  ${" "}<code>memctl hooks install claude-code</code>`;
-
-// `scope` says of which namespaces, `since` from which time in seconds on; `none` is shown when there is nothing.
-export function Given({ scope, since, limit = 20, none = empty(NONE) }) {
+// What the sessions of a project were given, `since` a time in seconds; `none` is shown when that is nothing.
+export function Given({ namespace, since, none }) {
   const [asked, ask] = useState(null);
   useOn("changed", () => ask(null));
   useKeys({ Escape: () => (asked ? ask(null) : false) }, 2);
-  const answer = useCall("list_given", { ...scope, since, limit }, { kinds: KINDS });
+  const reach = namespace ? "visible" : "exact"; // what is shared with the project is given there, too
+  const answer = useCall("list_given", { namespace, reach, since, limit: SESSIONS }, { kinds: KINDS });
   const never = asked && html`<${NeverAgain} asked=${asked} close=${() => ask(null)} />`;
-  return show(answer, ({ sessions }) =>
-    sessions.length ? html`${sessions.map((one) => showSession(one, ask))}${never}` : none,
-  );
+  return show(answer, ({ sessions }) => {
+    const own = sessions.filter((one) => one.namespace === namespace);
+    return own.length ? html`${own.map((one) => showSession(one, ask))}${never}` : none;
+  });
 }
 
 function showSession(one, ask) {
   const key = `${one.namespace} ${one.session}`;
-  return html`<section class="panel" key=${key}><h2>${place(one.namespace)}</h2>
+  return html`<section class="panel" key=${key}>
     ${about(one.agent && badge(one.agent), session(one.session), time(one.at))}
     ${one.lines.map((given) => html`<${Line} key=${given.id} one=${one} given=${given} ask=${ask} />`)}</section>`;
 }
@@ -54,7 +54,8 @@ function NeverAgain({ asked: { id, namespace, session: name }, close }) {
   const erase = () => run("Erased for good", "erase", { ids: [id], reach: "all" });
   const pause = (kind, what) => {
     const fields = { kind, name: what };
-    const resume = () => run("Observing is resumed", "pause_observing", { ...fields, resume: true }, () => pause(kind, what));
+    const resume = () =>
+      run("Observing is resumed", "pause_observing", { ...fields, resume: true }, () => pause(kind, what));
     return run("Observing is paused", "pause_observing", fields, resume);
   };
   const made = plan.value?.derived.length ? ` and ${memories(plan.value.derived.length)} made of it` : "";

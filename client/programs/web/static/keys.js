@@ -7,6 +7,7 @@ const STEPS = "j k x Enter".split(" "); // wait for the rows of a view, too
 const TURN_MS = 15;
 const TURNS = 400; // of waiting for rows
 const layers = []; // of keys: of the page, of a view, of a part of it; the innermost is asked first
+const SAVE = "Control+Enter"; // what sends a text of several lines
 const waiting = []; // keys that came too early
 let held = false;
 let running = false;
@@ -48,7 +49,10 @@ function perform() {
   const at = document.activeElement;
   const key = waiting.shift();
   if (!isField(at) || key === "Escape") return leave(at) || act(key) || (key === "Enter" && at.click());
-  if (key === "Enter") return at.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  if (key === "Enter" || key === SAVE) {
+    const more = { bubbles: true, cancelable: true, ctrlKey: key === SAVE };
+    return at.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", ...more }));
+  }
   if (at.matches("select")) return undefined;
   const from = at.selectionStart;
   const to = at.selectionEnd;
@@ -83,12 +87,14 @@ const dialog = () => document.querySelector("dialog[open]");
 addEventListener(
   "keydown",
   (event) => {
-    const { key, target } = event;
+    const { target } = event;
     const early = held || waiting.length || running;
-    if (!isOurs(event) || dialog()) return;
+    const saves = early && event.isTrusted && event.key === "Enter" && (event.ctrlKey || event.metaKey);
+    const key = saves ? SAVE : event.key;
+    if (!(saves || isOurs(event)) || dialog()) return;
     if (!early && !(STEPS.slice(0, 3).includes(key) && !isField(target) && loads())) return;
     event.stopImmediatePropagation();
-    if (key.length > 1 && !["Enter", "Backspace", "Escape"].includes(key)) return;
+    if (key.length > 1 && !["Enter", SAVE, "Backspace", "Escape"].includes(key)) return;
     event.preventDefault();
     waiting.push(key);
     if (!running) catchUp();

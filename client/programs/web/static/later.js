@@ -2,8 +2,7 @@
 
 import { run } from "./api.js";
 import { useCall } from "./hooks.js";
-import { about, button, html, link, time } from "./parts.js";
-import { place } from "./text.js";
+import { about, button, html, link, origin, row, time } from "./parts.js";
 
 const WHO = { user: "said by you", assistant: "said by an agent", "": "saved by you", agent: "saved by an agent" };
 
@@ -21,8 +20,21 @@ export function Later({ memory: { id, later } }) {
 }
 
 export const Changed = ({ memory }) =>
-  html`<article class="hit">${link(memory.id, memory.content, { class: "text", "data-row": memory.id })}
-    ${about(time(memory.created_at), place(memory.namespace))}<${Later} memory=${memory} /></article>`;
+  html`<article class="hit">${row(memory.id, memory.content, { class: "text" })}
+    ${about(origin(memory), time(memory.created_at))}<p class="small">Later:</p><${Later} memory=${memory} /></article>`;
+
+// Two saved memories that disagree. What does not hold is deleted, which undo takes back.
+export function Contradiction({ pair: { newer, older } }) {
+  const drop = (id, text) => run(text, "delete", { ids: [id], reach: "all" });
+  return html`<article class="hit">${row(older.id, older.content, { class: "text" })}
+    ${about(origin(older), time(older.created_at))}<p class="small">Disagrees with:</p>
+    <div class="text">${link(newer.id, newer.content)}</div>${about(origin(newer), time(newer.created_at))}
+    <div class="acts">
+      ${button("The newer one holds", () => drop(older.id, "Deleted the older one"))}
+      ${button("The older one holds", () => drop(newer.id, "Deleted the newer one"))}
+      ${button("Both hold", () => dismiss(newer.id, older.id))}
+    </div></article>`;
+}
 
 // Say that two memories do not disagree; undoing it says that they do.
 export function dismiss(id, other, restore = false) {

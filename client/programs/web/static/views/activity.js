@@ -1,11 +1,9 @@
-// What happened, by operation, the latest first; each can be undone, or many at once. And what agents were given.
+// What happened, by operation, the latest first; each can be undone, or many at once. Runs of jobs are one line.
 
 import { call, fail, undoAll } from "../api.js";
-import { Given } from "../given.js";
-import { go, Places, scope, show, useCall, useEffect, useKeys, useMarks, useOn, useState } from "../hooks.js";
-import { Changed } from "../later.js";
+import { Places, scope, show, useCall, useEffect, useKeys, useMarks, useOn, useState } from "../hooks.js";
 import { about, badge, button, choice, dim, empty, head, html, link, list } from "../parts.js";
-import { PRIMARY, problem, Safe, tabs, time } from "../parts.js";
+import { PRIMARY, problem, Safe, time } from "../parts.js";
 import { count, line, memories, number, place, plain, session, short, startOfDay, words } from "../text.js";
 
 const PAGE = 100;
@@ -31,34 +29,9 @@ const DONE = {
   feedback: "rated",
   import: "imported",
 };
-const CHANGES = ["observed", "created", "updated", "deleted"]; // events that may change what holds
 const EMPTY = html`<p>Nothing was remembered yet.</p>
   <p>Give your coding agent a memory with <code>memctl hooks install claude-code</code>, or add one by hand:
   ${" "}<code>memctl add "We deploy on Tuesdays"</code>. It appears here.</p>`;
-const SETTLED = "Nothing is open: no saved memory seems to be changed by anything said or saved later.";
-
-export default function Today({ where: { query } }) {
-  const tab = query.get("tab") || "did";
-  const [ns, choose] = useState("");
-  const within = scope(ns, ns === "/" ? "exact" : "subtree");
-  const changes = useCall("list_changes", within, { kinds: CHANGES });
-  const open = changes.value?.total;
-  const all = [
-    ["did", "What happened"],
-    ["given", "What agents were given"],
-    ["changes", open ? `What holds now (${number(open)})` : "What holds now"],
-  ];
-  const bar = tabs("Today", all, tab, (key) => go(key === "did" ? "/today" : `/today?tab=${key}`));
-  const places = html`<${Places} value=${ns} change=${choose} />`;
-  if (tab === "did") return html`<${Done} ns=${ns} places=${places} bar=${bar} />`;
-  const body = tab === "given" ? html`<${Given} scope=${within} />` : show(changes, showChanges);
-  return html`${head("Today", places)}<div class="scroll">${bar}${body}</div>`;
-}
-
-const showChanges = ({ memories: open }) =>
-  open.length ? list(open, (memory) => html`<${Changed} memory=${memory} />`) : empty(SETTLED);
-
-// What happened -------------------------------------------------------------------------------------------------------
 
 const dates = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long" });
 
@@ -104,7 +77,8 @@ function useLog(fields) {
   return { entries, more, error, fresh, load };
 }
 
-function Done({ ns, places, bar }) {
+export default function Activity() {
+  const [ns, choose] = useState("");
   const [kind, chooseKind] = useState("");
   const [open, toggle] = useState("");
   const fields = { ...scope(ns), kind: kind ? kind.split(",") : [] };
@@ -137,6 +111,11 @@ function Done({ ns, places, bar }) {
     const turn = () => toggle(open === one.id ? "" : one.id);
     return html`<${Safe} key=${one.id}><${Entry} one=${one} box=${box} open=${open === one.id} toggle=${turn} /><//>`;
   };
+  const showGroup = ({ key, title, entries: own }) => {
+    if (!title) return own.map(entry);
+    const body = key === JOBS ? html`<${Runs} key=${own.at(-1)[0].id} entries=${own} draw=${entry} />` : own.map(entry);
+    return html`<div class="group" key=${key}><h3>${title}</h3>${body}</div>`;
+  };
   const whole = (part) => {
     const ids = part.entries.filter(([one]) => isUndoable(one));
     return ids.length > 0 && ids.every(([one]) => marks.has(one.id));
@@ -145,10 +124,10 @@ function Done({ ns, places, bar }) {
     const mark = (event) => markPart(part, event.target.checked).catch(fail);
     return html`<section key=${part.name}><div class="day">
         <input type="checkbox" aria-label=${`Select all of ${part.name}`} checked=${whole(part)} onChange=${mark} />
-        <h2>${part.name}</h2></div>${part.entries.map(entry)}</section>`;
+        <h2>${part.name}</h2></div>${splitByWho(part.entries).map(showGroup)}</section>`;
   };
-  return html`${head("Today", places, choice("What", kind, chooseKind, KINDS, "all"))}
-    <div class="scroll">${bar}
+  return html`${head("Activity", html`<${Places} value=${ns} change=${choose} />`, choice("What", kind, chooseKind, KINDS, "all"))}
+    <div class="scroll">
       ${log.fresh.length > 0 && button(`${number(log.fresh.length)} new`, () => log.load(), { class: "new main" })}
       ${log.error && problem(log.error)}
       ${entries?.length === 0 && empty(ns || kind ? "Nothing of this kind happened." : EMPTY)}
@@ -165,6 +144,33 @@ function splitByDay(entries) {
     parts.at(-1).entries.push([one, index]);
   });
   return parts;
+}
+
+// The operations of a part of a day by who did them: each session with its own, then the rest, then jobs.
+const JOBS = "jobs";
+
+function splitByWho(entries) {
+  const groups = new Map();
+  for (const pair of entries) {
+    const [one] = pair;
+    const isJob = one.kind.startsWith("job:");
+    const key = isJob ? JOBS : `${one.namespace} ${one.session}`;
+    const title = isJob ? "Jobs" : one.session && `${session(one.session)} in ${place(one.namespace)}`;
+    const group = groups.get(title ? key : "") || { key, title, entries: [] };
+    group.entries.push(pair);
+    groups.set(title ? key : "", group);
+  }
+  return [...groups.values()].sort((a, b) => (a.key === JOBS) - (b.key === JOBS));
+}
+
+// Runs of jobs in a line; all of them when it is opened.
+function Runs({ entries, draw }) {
+  const [isOpen, open] = useState(false);
+  const moved = entries.reduce((sum, [one]) => sum + one.memories, 0);
+  const names = [...new Set(entries.map(([one]) => words(one.kind.slice("job:".length))))].join(", ");
+  const title = html`<span class="one">${count(entries.length, "run")} of ${names}: ${memories(moved)}</span>`;
+  return html`${button(title, () => open(!isOpen), { class: "link what", "aria-expanded": isOpen, "data-row": "jobs" })}
+    ${isOpen && entries.map(draw)}`;
 }
 
 // What an operation did first, asked for once.

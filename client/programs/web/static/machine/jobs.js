@@ -10,10 +10,10 @@ const HEADS = ["When", "Job", "Outcome", "Did", ">Took", "Undo"];
 const [RUNS, STEPS] = [30, 100]; // shown
 const look = (word) => badge(word, LOOKS[word] || "");
 
-export default function Jobs() {
+export default function Jobs({ menu }) {
   const [planned, plan] = useState("");
   const answer = useCall("jobs", { limit: RUNS }, { kinds: ["job"] });
-  return html`${head("Jobs")}<div class="scroll">
+  return html`${head("Health")}<div class="scroll">${menu}
     ${planned && html`<${Plan} key=${planned} job=${planned} close=${() => plan("")} />`}
     ${show(
       answer,

@@ -22,13 +22,13 @@ const KINDS = ["observed", "promoted", "dropped", "job", "moved"];
 const NO_TURNS = html`No turn is in L0: nothing was observed lately. Hooks observe what is said to an agent:
   ${" "}<code>memctl hooks install claude-code</code>`;
 
-export default function Tiers() {
+export default function Tiers({ menu }) {
   const [ns, choose] = useState("");
   const [tab, open] = useState("L0");
   const answer = useCalls([["tiers", scope(ns)], ["get_observing"]], { kinds: KINDS });
   const body = { L0: Turns, skipped: Skipped }[tab];
-  return html`${head("Tiers", html`<${Places} value=${ns} change=${choose} />`)}
-    <div class="scroll">${show(
+  return html`${head("Health", html`<${Places} value=${ns} change=${choose} />`)}
+    <div class="scroll">${menu}${show(
       answer,
       ([report, observing]) => html`${showPauses(observing, named(ns))}${showFlow(report)}
       ${tabs("Turns", TABS, tab, open)}${body ? html`<${body} fields=${{ ...scope(ns), limit: SHOWN }} />` : showPlaces(report)}`,
@@ -56,9 +56,7 @@ function showPauses({ pauses, only }, namespace) {
 
 function showPause(pause) {
   const where = pause.name ? `the ${pause.kind} ${pause.name}` : "any namespace";
-  const end = pause.since
-    ? button("Observe again", () => turn(pause, true))
-    : "The settings say so: [observe] never.";
+  const end = pause.since ? button("Observe again", () => turn(pause, true)) : "The settings say so: [observe] never.";
   return html`<p class="panel about">Nothing is observed in ${where}. ${end}</p>`;
 }
 

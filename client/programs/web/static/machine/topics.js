@@ -8,7 +8,7 @@ const NEIGHBOURS = 30; // shown
 const NONE = html`<p>No topic has a name yet.</p>
   <p>Topics are found each night among memories of L2, and by <code>memctl graph rebuild</code>.</p>`;
 
-export default function Topics() {
+export default function Topics({ menu }) {
   const [topic, choose] = useState(null);
   const [node, look] = useState(null);
   const answer = useCall("graph_topics", { reach: "all" });
@@ -22,7 +22,7 @@ export default function Topics() {
   };
   useKeys({ Escape: leave });
   useReturn(topic);
-  return html`${head("Topics")}${show(answer, ({ topics, alone }) => {
+  return html`${head("Health")}<div class="bar-form">${menu}</div>${show(answer, ({ topics, alone }) => {
     const named = topics.filter((one) => one.label);
     const chosen = named.find((one) => one.id === topic);
     const others = topics.length - named.length + alone;

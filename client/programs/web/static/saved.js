@@ -1,0 +1,100 @@
+// What was saved on purpose in a project and holds now, by kind, each with whose words it is and what a person does.
+
+import { change, confirm, isMine, pin, remove, useDraft } from "./one.js";
+import { show, useCalls, useEffect, useKeys, useState } from "./hooks.js";
+import { about, badge, button, dim, field, html, list, origin, row, section, time } from "./parts.js";
+import { count, number } from "./text.js";
+
+const TYPES = {
+  Rules: ["rule", "convention", "policy", "constraint", "correction", "behavior"],
+  Preferences: ["preference", "goal"],
+  Decisions: ["decision"],
+  Lessons: ["lesson", "mistake-pattern", "best-practice"],
+};
+const STORES = ["langgraph", "langgraph part", "openai-agents"]; // what adapters keep for programs is found, not told
+const PINNED = { "memory.pinned": true };
+const SAVED = {
+  $or: [{ "memory.origin": { $in: ["person", "agent"] } }, { "memory.confirmed_at": { $exists: true } }],
+  $not: { "memory.source": { $in: STORES } },
+  "memory.pinned": false,
+};
+const KINDS = ["created", "updated", "deleted", "moved"];
+const FEW = 8; // of a group that are shown first
+const MORE = 20;
+
+// Each group: its title and which memories are in it.
+const GROUPS = [
+  ["Always told", PINNED],
+  ...Object.entries(TYPES).map(([title, types]) => [title, { ...SAVED, "memory.type": { $in: types } }]),
+  ["Facts", { $and: [SAVED, { $not: { "memory.type": { $in: Object.values(TYPES).flat() } } }] }],
+];
+
+export function Saved({ namespace }) {
+  const [words, write] = useState("");
+  const [limits, setLimits] = useState({});
+  const calls = GROUPS.map(([title, where]) => {
+    return ["list", { namespace, reach: "exact", where, words, limit: limits[title] || FEW }];
+  });
+  const answer = useCalls(calls, { kinds: KINDS });
+  const showMore = (title) => setLimits({ ...limits, [title]: (limits[title] || FEW) + MORE });
+  useRowKeys();
+  return html`<section aria-label="What holds now"><h2>What holds now</h2>
+    ${field("Only with these words", words, write, write, { class: "filter" })}
+    ${show(answer, (pages) => {
+      const groups = pages.map((page, index) => showGroup(GROUPS[index][0], page, showMore));
+      return pages.some((page) => page.total)
+        ? groups
+        : dim(words ? "Nothing is like that." : "Nothing was saved here yet.");
+    })}</section>`;
+}
+
+function showGroup(title, { memories, total }, showMore) {
+  if (!total) return null;
+  const rest = total - memories.length;
+  const more = rest > 0 && button(`Show more of ${number(rest)}`, () => showMore(title));
+  return section(
+    `${title} (${number(total)})`,
+    list(memories, (memory) => html`<${Row} memory=${memory} />`),
+    more,
+  );
+}
+
+// What keys do to the row that has the focus, by its id.
+const handlers = new Map();
+const here = (act) => () => {
+  const row = handlers.get(document.activeElement.dataset.row);
+  return row ? row[act]() : false;
+};
+
+function useRowKeys() {
+  useKeys({ e: here("edit"), p: here("pin"), c: here("confirm"), "#": here("remove") }, 2);
+}
+
+function Row({ memory }) {
+  const { id } = memory;
+  const draft = useDraft(memory);
+  const acts = {
+    edit: draft.begin,
+    pin: () => pin(memory),
+    confirm: () => !isMine(memory) && confirm(id),
+    remove: () => remove([id]),
+  };
+  useEffect(() => {
+    handlers.set(id, acts);
+    return () => handlers.delete(id);
+  });
+  const end = () => change(id, "It is over", { expires_at: Date.now() / 1000 });
+  const facts = about(
+    memory.pinned && badge("pinned", "pin"),
+    memory.pinned && badge(memory.type),
+    html`<span class=${isMine(memory) ? "good" : "warn"}>${origin(memory)}</span>`,
+    time(memory.created_at),
+    memory.contradicts.length > 0 && `disagrees with ${count(memory.contradicts.length, "other")}`,
+  );
+  return html`<article class="saved">
+    ${draft.isOpen ? draft.editor() : row(id, memory.content, { class: "text clamp" })}${facts}
+    <div class="acts">${!isMine(memory) && button("Confirm", acts.confirm, { title: "It is right: agents are told it as yours" })}
+      ${button("Edit", acts.edit)}${button(memory.pinned ? "Unpin" : "Pin", acts.pin)}
+      ${button("Over", end, { title: "It held, and does not any more: it is kept and leaves searches" })}
+      ${button("Delete", acts.remove)}</div></article>`;
+}
