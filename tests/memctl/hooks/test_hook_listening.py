@@ -107,7 +107,10 @@ def test_what_waits_for_a_daemon_that_is_away_holds_no_word_and_the_file_gives_t
     wait_until(lambda: heard(process) == [("assistant", ANSWER), ("user", PROMPT)])
 
 
-@pytest.mark.parametrize("how", ["a token", "a file elsewhere", "a file of another host"])
+@pytest.mark.parametrize(
+    "how",
+    ["a token", *(pytest.param(how, marks=pytest.mark.slow) for how in ("a file elsewhere", "a file of another host"))],
+)
 def test_where_no_file_is_read_the_texts_are_sent(how: str, process: Process, session: Session) -> None:
     process.start()
     if how == "a token":
@@ -125,7 +128,9 @@ def test_where_no_file_is_read_the_texts_are_sent(how: str, process: Process, se
     assert heard(process) == [("assistant", ANSWER), ("user", PROMPT)]
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize(
+    "name", ["claude-code", *(pytest.param(name, marks=pytest.mark.slow) for name in TOLD if name != "claude-code")]
+)
 def test_nothing_is_read_of_a_session_that_is_not_to_be_observed(
     name: str, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
