@@ -5,23 +5,6 @@ from memoryd.daemon.agreement import claims
 
 
 @each(
-    ("text", "sentences"),
-    [
-        ("", []),
-        ("One. Two!\nThree", ["One.", "Two!", "Three"]),
-        ("- the first point\n2. the second, e.g. this one", ["the first point", "the second, e.g. this one"]),
-        ("lower case goes on. so does this", ["lower case goes on.", "so does this"]),
-        ("接口改好了。明天上线！", ["接口改好了。", "明天上线！"]),
-        ("It says this:\n```\nerror. stop.\n```\nThat was it.", ["It says this:", "That was it."]),
-        ("Am 12. Februar z. B. ging es.", ["Am 12. Februar z. B. ging es."]),
-        ('He said "go." Then he left.', ['He said "go."', "Then he left."]),
-    ],
-)
-def test_a_text_is_split_into_whole_sentences(text: str, sentences: list[str]) -> None:
-    assert claims.split_sentences(text) == sentences
-
-
-@each(
     "text",
     [
         "The digest is computed over the raw body, in hooks/signature.py.",

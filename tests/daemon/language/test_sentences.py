@@ -32,6 +32,8 @@ from memoryd.daemon.language.sentences import (
         ),
         ("Before.\n```\ncode. More code.\n```\nAfter.", ["Before.", "After."]),
         ("我们用缓存。它很快。", ["我们用缓存。", "它很快。"]),
+        ("lower case goes on. so does this", ["lower case goes on.", "so does this"]),
+        ("Am 12. Februar z. B. ging es.", ["Am 12. Februar z. B. ging es."]),
     ],
 )
 def test_a_text_is_split_where_sentences_end(text: str, sentences: list[str]) -> None:
