@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
+_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 OURS = ("client", "daemon", "models", "scheduler", "systemd")
 
 
@@ -30,11 +31,14 @@ def list_imports(path: Path) -> tuple[str, ...]:
 
 
 def _find_imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+    waiting: list[ast.AST] = [tree]
+    while waiting:  # statements alone: most of a tree is expressions
+        node = waiting.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        waiting += [one for one in ast.iter_child_nodes(node) if isinstance(one, _STATEMENTS)]
 
 
 def _is_in(name: str, modules: tuple[str, ...]) -> bool:
