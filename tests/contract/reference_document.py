@@ -173,7 +173,7 @@ def _list_parameters(name: str) -> dict[str, Parameter]:
 
 def _write_entry(name: str) -> str:
     call = find_call(name)
-    lines = [f"### {name}", f"`{name}({_format_signature(name)})`", "", _read_docstring(name), ""]
+    lines = [f"### {name}", f"`{name}({_format_signature(name)})`: {_read_docstring(name)}"]
     lines += _describe_parameters(name, call)
     if name == "subscribe":
         lines.append(f"- **Iterates over** {_list_fields(protocol.Event)}")
@@ -196,7 +196,7 @@ def _list_fields(struct: type[Any]) -> str:
 def _write_value(struct: type[Any]) -> str:
     """Return what each field of a value means; of a hit those that a memory does not have."""
     meanings = field_meanings(struct)
-    lines = [f"### {struct.__name__}", cleandoc(docstring(struct)), ""]
+    lines = [f"### {struct.__name__}", cleandoc(docstring(struct))]
     lines += ["- all fields of [`Memory`](#memory)"] * (struct is protocol.Hit)
     lines += [f"- `{field}`: {_put_in_python(text)}" for field, text in meanings.items()]
     return "\n".join([*lines, "", ""])
