@@ -94,7 +94,7 @@ def erase(
     reach: Reach | None = None,
     type: Words = (),
     source: Words = (),
-    tier: list[Literal["L0", "L1", "L2", "documents"]] = [],
+    tier: list[Literal["L0", "L1", "L2", "documents", "waiting", "L3"]] = [],
     where: dict[str, Any] = {},
     after: When | None = None,
     before: When | None = None,
@@ -421,6 +421,11 @@ def listen(
     )
 
 
+def get_shared(send: bool = False) -> protocol.GetShared:
+    """Return the shared roots of this machine and what waits to be sent to them."""
+    return protocol.GetShared(send=send)
+
+
 class DeclaredMethods:
     """A method for each call that has none written by hand."""
 
@@ -471,3 +476,4 @@ class DeclaredMethods:
     dream = method(dream)
     backfill = method(backfill)
     listen = method(listen)
+    get_shared = method(get_shared)

@@ -7,7 +7,7 @@ configuration can be shown without the daemon.
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -179,6 +179,19 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     local_dates: Annotated[bool, "`remember` names the day's file by the local date instead of that in UTC"] = False
 
 
+class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """A shared root: what is in namespaces inside it lies on another machine. The section is called like the root."""
+
+    server: Annotated[str, "the other machine, such as ssh://home or ssh://user@host:2222; it has to be named"] = ""
+    token: Annotated[str, "name of the token there; empty: the name of the root"] = ""
+    memctl: Annotated[str, "how memctl is called there"] = "memctl"
+    auto: Annotated[
+        Literal["decisions", "all", "none"],
+        "which saves go there by themselves: decisions, rules, lessons and conventions; all; none",
+    ] = "decisions"
+    exclude: Annotated[list[str], "namespaces inside the root whose saves stay here"] = []
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All sections."""
 
@@ -197,7 +210,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     workspaces: WorkspacesConfig = WorkspacesConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     network: NetworkConfig = NetworkConfig()
+    shared: dict[str, SharedConfig] = {}
 
+
+_ROOT = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_SERVER = re.compile(r"ssh://(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*(?::\d{1,5})?/?", re.ASCII)
 
 # Settings that are paths: a relative one is beside the file that it is in.
 _PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"))
@@ -229,12 +246,23 @@ def _read(path: Path) -> Config:
 def _refuse_unknown(sections: dict[str, Any]) -> None:
     """Raise `ValueError` for a section or a setting that there is not; a misspelt limit must not go unnoticed."""
     known = {section: set(settings) for section, settings in msgspec.to_builtins(Config()).items()}
-    for section, settings in sections.items():
+    for name in sections.get("shared", {}) if isinstance(sections.get("shared"), dict) else ():
+        known[f"shared.{name}"] = set(SharedConfig.__struct_fields__)
+    for section, settings in _list_sections(sections):
         if section not in known:
             raise ValueError(f"there is no section [{section}]{_suggest(section, known)}")
         for name in settings if isinstance(settings, dict) else ():
             if name not in known[section]:
                 raise ValueError(f"there is no setting `{name}` in [{section}]{_suggest(name, known[section])}")
+
+
+def _list_sections(sections: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Return the sections by name, each shared root as one of its own."""
+    for section, settings in sections.items():
+        if section == "shared" and isinstance(settings, dict):
+            yield from ((f"shared.{name}", root) for name, root in settings.items())
+        else:
+            yield section, settings
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
@@ -260,4 +288,12 @@ def _check(config: Config) -> Config:
             re.compile(pattern)
         except re.error as error:
             raise ValueError(f"`privacy.allow`: {pattern!r} is not a regular expression ({error})") from None
+    for root, settings in config.shared.items():
+        if not _ROOT.fullmatch(root):
+            raise ValueError(f"[shared.{root}]: the name of a root is a letter and up to 39 of a-z, 0-9 and _")
+        if not _SERVER.fullmatch(settings.server):
+            raise ValueError(f"`shared.{root}.server`: write ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT")
+        for namespace in settings.exclude:
+            if not namespace.startswith(f"{root}/"):
+                raise ValueError(f"`shared.{root}.exclude`: {namespace!r} is not inside {root}")
     return config

@@ -22,6 +22,7 @@ _ROOMS = (
     "dreams",
     "backfill",
     "upkeep",
+    "shared",
 )
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.search import *
     from memoryd.client.protocol.service import *
     from memoryd.client.protocol.sessions import *
+    from memoryd.client.protocol.shared import *
     from memoryd.client.protocol.statistics import *
     from memoryd.client.protocol.summaries import *
     from memoryd.client.protocol.tiers import *
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 _MODULES = tuple(
     f"{__name__}.{module}"
     for module in "access base namespaces context erase events memories feedback jobs history keyed links tiers"
-    " observing search service sessions statistics summaries transfer topics workspaces dreams backfill".split()
+    " observing search service sessions statistics summaries transfer topics workspaces dreams backfill shared".split()
 )
 # Where names are looked for first: all that a search needs.
 _SOONER = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))

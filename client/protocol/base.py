@@ -15,9 +15,9 @@ MAX_CONDITIONS = 64  # of one filter
 MAX_QUEUED = 256  # calls that may wait for a thread; past them a client gets busy
 
 Reach = Literal["visible", "subtree", "exact", "all"]
-Tier = Literal["L0", "L1", "L2", "documents"]
-TierName = Literal["L0", "hot", "L1", "L2", "documents"]
-MEMORY_TIERS: tuple[Tier, ...] = tuple(name for name in get_args(Tier) if name not in ("L0", "documents"))
+Tier = Literal["L0", "L1", "L2", "documents", "waiting", "L3"]
+TierName = Literal["L0", "hot", "L1", "L2", "documents", "waiting", "L3"]
+MEMORY_TIERS: tuple[Tier, ...] = tuple(name for name in get_args(Tier) if name not in ("L0", "documents", "L3"))
 MemoryOrigin = Literal["person", "agent", "heard", "file", "import"]
 SAVED_FROM = "saved_from"  # in metadata: the project of the agent that saved something into another one
 Sort = Literal["created", "updated", "accessed", "count", "importance"]

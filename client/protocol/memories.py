@@ -137,6 +137,8 @@ class Memory(Struct, kw_only=True):
     """its vector, if `include_vectors` asked for it and it is made"""
     usefulness: Usefulness | None = None
     """what feedback comes to; null: nobody has given any"""
+    shared: str = ""
+    """name of the shared root that holds it, on another machine; empty: it is on this one"""
 
 
 class Page(Listed[Memory], kw_only=True):
@@ -146,6 +148,8 @@ class Page(Listed[Memory], kw_only=True):
     """in the order asked for"""
     total: int
     """how many match in all"""
+    degraded: list[str] = []
+    """`shared:NAME` for each shared root that did not answer in time, `unreadable:NAME` where a row was left out"""
 
     def __getitem__(self, index: int) -> Memory:
         return self.memories[index]
@@ -176,6 +180,10 @@ class Added(Struct, kw_only=True):
     """id of the nearest saved memory of its namespace and type, if one is about the same, which it may replace"""
     nearest_text: str = ""
     """what that one says: its first 200 characters"""
+    shared: str = ""
+    """name of the shared root that it went to, on another machine; empty: it is on this machine alone"""
+    waiting: bool = False
+    """the other machine did not answer: it is here, and is sent when that is back"""
 
 
 class AddedMany(Listed[Added], kw_only=True):
@@ -292,6 +300,9 @@ class Add(Scoped[Added], kw_only=True, frozen=True):
     """cosine above which texts are compared; left out: the model's own"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
+    idempotency_key: Annotated[str, Meta(max_length=64)] = ""
+    """a random text of the caller's choice: the same call with the same key, within 90 days, does nothing and returns
+    what the first one did, whatever became of the memory since"""
 
 
 @rpc("outward", grows=True, lane="bulk", page=False)

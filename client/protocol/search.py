@@ -183,7 +183,8 @@ class Hits(Listed[Hit], kw_only=True):
     """best first"""
     degraded: list[str] = []
     """what was left out: `vector`, `fulltext`, `deadline`; `pending_embeddings`: some of the texts searched,
-    turns of L0 included, have no vector yet, so only words find these"""
+    turns of L0 included, have no vector yet, so only words find these; `shared:NAME`: that shared root did not answer
+    in time; `unreadable:NAME`: something there could not be read and was left out"""
     trace: str = ""
     """id of the kept trace, for `get_trace`"""
     explanation: Trace | None = None

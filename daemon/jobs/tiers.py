@@ -14,7 +14,7 @@ from memoryd.daemon.store import extraction, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.present import convert_to
-from memoryd.daemon.store.tiers import HOT, L0, TIERS
+from memoryd.daemon.store.tiers import HOT, L0, L3, TIERS, WAITING
 
 _HOT_BYTES = 100  # of an entry of the hot buffer
 _ROW_BYTES = 37  # of the columns that filters read, per memory
@@ -109,6 +109,7 @@ def _build_states(
             newest_at=max(holdings[name].newest, default=None),
         )
         for name, tier in TIERS.items()
+        if holdings[name].memories or name not in (WAITING, L3)  # what is shared is told where there is some
     ]
 
 

@@ -5,7 +5,7 @@ the memories of the same namespace and type: equal normalised text is merged; ab
 texts are merged when they say the same; what contradicts each other is kept and linked (`duplicates`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -19,7 +19,20 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, origins
 from memoryd.daemon.memories.duplicates import AddTarget, Batch, Embedded, New, Verdict
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import extraction, history, later, links, namespaces, present, queries, rows, turns, vectors
+from memoryd.daemon.search.remotes import Remotes
+from memoryd.daemon.store import (
+    applied,
+    extraction,
+    history,
+    later,
+    links,
+    namespaces,
+    present,
+    queries,
+    rows,
+    turns,
+    vectors,
+)
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.contexts import SHORT_CHARS
@@ -30,17 +43,39 @@ from memoryd.daemon.store.writer import Transaction
 
 @handles(Add)
 def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
-    """Add one memory; the future is done when it is on disk."""
+    """Add one memory; the future is done when it is on disk, here or in the shared root that it goes to."""
+    remotes: Remotes = core.state(Remotes)
+    remote = remotes.find_taking(call)
+    if remote is None:
+        check_id(call.memory, caller)
+        return add_here(core, call, caller)
     namespaces.check(call.namespace)
     check_memory(call.memory)
-    check_id(call.memory, caller)
+    return remote.save(call, caller)
+
+
+def add_here(
+    core: Core, call: Add, caller: Caller, tier: str = L1, also: Callable[[Transaction, Added], None] | None = None
+) -> "Future[Added]":
+    """Add one memory to the database of this machine; `also` is done in the same transaction."""
+    namespaces.check(call.namespace)
+    check_memory(call.memory)
     memory = origins.credit(core, call.namespace, call.memory, caller)
     embedded = core.embedding.embed_text(memory.content)
     batch = duplicates.search(core, call, [memory], [embedded])
 
     def write_one(transaction: Transaction) -> Added:
+        if not call.idempotency_key:
+            return write_new(transaction)
+        if known := applied.find(transaction.connection, call.idempotency_key, caller):
+            return known
+        added = write_new(transaction)
+        applied.note(transaction.connection, call.idempotency_key, caller, added, core.clock())
+        return added
+
+    def write_new(transaction: Transaction) -> Added:
         operation = history.begin(transaction.connection, "add", caller.log_place(call.namespace), core.clock())
-        place = place_of(core, transaction, call, caller)
+        place = place_of(core, transaction, call, caller)._replace(tier=tier)
         repeated = _find_repeated(core, transaction, place, memory)
         if repeated is not None:
             _note_claim(core, transaction, repeated, add_lifetime(core, memory), operation)
@@ -55,6 +90,8 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
         if added.outcome == "created":  # what it changes is looked for afterwards
             extraction.queue(transaction.connection, [added.id], extraction.COMPARE)
             transaction.after_commit(core.cognition.wake.set)
+        if also:
+            also(transaction, added)
         return added
 
     return core.store.write(write_one)
@@ -185,7 +222,7 @@ def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:
         type=memory.type,
         source=memory.source,
         origin=memory.origin,
-        tier=L1,
+        tier=place.tier,
         importance=memory.importance,
         created_at=created_at,
         updated_at=created_at,

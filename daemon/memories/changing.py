@@ -28,7 +28,8 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, keyed, origins
 from memoryd.daemon.memories.duplicates import Embedded
-from memoryd.daemon.registry import handles
+from memoryd.daemon.memories.elsewhere import here_or_elsewhere
+from memoryd.daemon.registry import Answer, handles
 from memoryd.daemon.store import extraction, history, links, namespaces, present, rows, sessions, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
@@ -50,8 +51,12 @@ def show(core: Core, connection: Connection, rows_to_show: Iterable[Row], condit
 
 
 @handles(Update)
-def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]":
+def update(core: Core, call: Update, caller: Caller = USER) -> "Answer[Changed]":
     """Change the given fields of one memory."""
+    return here_or_elsewhere(core, call, caller, lambda: _update(core, call, caller))
+
+
+def _update(core: Core, call: Update, caller: Caller) -> "Future[Changed]":
     fields = _check_fields(call)
     metadata = {} if call.metadata is UNSET else call.metadata
     checks.check_metadata(metadata)
@@ -182,8 +187,14 @@ def dismiss(core: Core, call: protocol.DismissLink) -> "Future[Done]":
 
 
 @handles(Undo)
-def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
+def undo(core: Core, call: Undo, caller: Caller = USER) -> "Answer[Undone]":
     """Take back one operation as a whole."""
+    if call.operation is None:  # the latest of this machine
+        return _undo(core, call, caller)
+    return here_or_elsewhere(core, call, caller, lambda: _undo(core, call, caller))
+
+
+def _undo(core: Core, call: Undo, caller: Caller) -> "Future[Undone]":
     rights = _find_rights(core, call, caller)
 
     def write(transaction: Transaction) -> Undone:

@@ -13,6 +13,7 @@ from memoryd.client.protocol import Delete, Deleted
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import delete as delete_named
 from memoryd.daemon.memories.changing import delete_found
+from memoryd.daemon.memories.elsewhere import here_or_elsewhere
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Answer, Parts, handles
 from memoryd.daemon.search.active import select_turns
@@ -32,7 +33,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Answer[Deleted]"
     if call.ids or call.keys:
         if selection.condition or call.dry_run or call.all_states:
             raise Invalid("Give ids or keys of what to delete, or a filter, not both; `dry_run` goes with a filter.")
-        return delete_named(core, call, caller)
+        return here_or_elsewhere(core, call, caller, lambda: delete_named(core, call, caller))
     if not (selection.condition or is_bounded(call)):
         raise Invalid(f"Give ids of what to delete, or a filter; {UNBOUNDED}")
     return _delete_matching(core, call, caller)

@@ -28,7 +28,7 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import DOCUMENTS, build_searched
+from memoryd.daemon.store.tiers import DOCUMENTS, L1, WAITING, build_searched
 
 NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
 _DEFAULT_TYPE = NewMemory(content="").type
@@ -48,6 +48,7 @@ class AddTarget(NamedTuple):
     dedup: bool
     threshold: float | None
     caller: Caller
+    tier: str = L1
 
 
 class New(NamedTuple):
@@ -218,7 +219,7 @@ def judge(core: Core, connection: Connection, place: AddTarget, new: New, compar
     is_said = is_talk(new.memory.type, new.memory.metadata, new.memory.content)
     for one in near:
         outcome = _compare_texts(comparisons, one.row.content, new.memory.content)
-        if outcome == "same" and one.similarity >= floor:
+        if outcome == "same" and one.similarity >= floor and one.row.tier != WAITING:
             return Verdict(one.row, one.similarity, [])
         if outcome == "contradicts" and not is_said and not is_turn(one.row):
             contradicted.append(one.row)
@@ -233,9 +234,11 @@ def read_equal(core: Core, connection: Connection, place: AddTarget, memory: New
     One that is named as the successor of another by its text has the type that it has, unless another is given.
     """
     key, now = content_hash(memory.content), core.clock()
-    same = queries.find_equal(connection, place.number, key, now, memory.type, limit=1)
+    equal = queries.find_equal(connection, place.number, key, now, memory.type)
+    same = [row for row in equal if row.tier != WAITING]  # what goes elsewhere takes in nothing more of this machine
     if not same and memory.supersedes is not None and memory.type == _DEFAULT_TYPE:
         others = queries.find_equal(connection, place.number, key, now)
+        others = [row for row in others if row.tier != WAITING]
         same = [row for row in others if not row.turns and not row.id.startswith(list_superseded(memory))]
     return next(iter(same), None)
 

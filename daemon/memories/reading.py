@@ -7,10 +7,12 @@ import numpy as np
 
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Changes, MemoryDetail
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
 from memoryd.daemon.memories.changing import show, visible_condition
-from memoryd.daemon.registry import handles
+from memoryd.daemon.memories.elsewhere import here_or_elsewhere, list_both
+from memoryd.daemon.registry import Answer, handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, vectors
@@ -27,14 +29,18 @@ _PREVIEW = 160  # characters
 
 
 @handles(protocol.Get)
-def read(core: Core, call: protocol.Get, caller: Caller = USER) -> protocol.MemoryDetail:
+def read(core: Core, call: protocol.Get, caller: Caller = USER) -> "Answer[MemoryDetail]":
     """Return one memory, or a turn that is still in L0; with `touch` that counts as an access."""
+    return here_or_elsewhere(core, call, caller, lambda: _read_here(core, call, caller))
+
+
+def _read_here(core: Core, call: protocol.Get, caller: Caller) -> MemoryDetail:
     row, memory = _select(core, call, caller)
     if call.renew and row.ttl_s is not None:
         keyed.renew(core, [row.id])
     if row.row > 0 and call.touch:
         core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
-    return present.convert_to(protocol.MemoryDetail, memory, around=_find_around(core, call, row))
+    return present.convert_to(MemoryDetail, memory, around=_find_around(core, call, row))
 
 
 def _find_around(core: Core, call: protocol.Get, row: Row) -> list[protocol.Memory]:
@@ -74,8 +80,12 @@ def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protoc
 
 
 @handles(protocol.List)
-def list_(core: Core, call: protocol.List) -> protocol.Page:
+def list_(core: Core, call: protocol.List, caller: Caller = USER) -> protocol.Page:
     """Return one page of the memories that a filter leaves."""
+    return list_both(core, call, caller, lambda call: _list_here(core, call))
+
+
+def _list_here(core: Core, call: protocol.List) -> protocol.Page:
     selection, now = compile_filter(call, core.store.namespaces, call.ids), core.clock()
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
     condition, values = selection.full_condition(now, call.all_states)
@@ -111,6 +121,11 @@ def _is_beginning(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 @handles(protocol.History)
+def read_history(core: Core, call: protocol.History, caller: Caller = USER) -> "Answer[Changes]":
+    """Return what happened to one memory, here or in the shared root that holds it."""
+    return here_or_elsewhere(core, call, caller, lambda: read_changes(core, call, caller))
+
+
 def read_changes(core: Core, call: protocol.History, caller: Caller = USER) -> protocol.Changes:
     """Return what happened to one memory, the difference between each state and the next, or what an operation did.
 

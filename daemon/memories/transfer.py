@@ -37,7 +37,7 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import DOCUMENTS, L0, L1
+from memoryd.daemon.store.tiers import DOCUMENTS, L0, L1, L3, WAITING
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 KIND = "import"
@@ -280,6 +280,7 @@ def _row(record: Record) -> Row:
         Row,
         record,
         row=0,
+        tier=L1 if record.tier in (WAITING, L3) else record.tier,  # an import sends nothing elsewhere
         namespace=-1,  # its number is asked for when it is compared
         pinned=int(record.pinned),
         feedback=feedback.text(record.votes),

@@ -6,6 +6,7 @@ thread ranks by words → *replaced* lets what was superseded speak for its succ
 returned here lately and all turns of L0 → *fuse* scores → *cues* adds for who, when and which it names → *cut* applies
 floors → *rank* applies the profile (`PROFILES`) → *diversify* → *clean* reads rows, drops repeats, shows as one hit
 what belongs together (`related`) and has questions, tool output and former states give way (`precedence`) →
-*confidence* rates the hits → *postprocess* makes them. Rooms put stages of their own between these. What a search
-leaves behind is written after the reply (`effects`).
+*confidence* rates the hits → *remote* takes those of other machines, asked at the beginning (`remotes`) → *postprocess*
+makes them. Rooms put stages of their own between these. What a search leaves behind is written after the reply
+(`effects`).
 """

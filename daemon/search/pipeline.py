@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
 from memoryd.daemon.arrays.columns import Mask
@@ -29,6 +31,7 @@ from memoryd.daemon.search.outcomes import build_whole
 from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
+from memoryd.daemon.search.remote import ask, remote
 from memoryd.daemon.search.replaced import replaced
 from memoryd.daemon.search.retrieval import DEPTH_PER_HIT, LEAST_DEPTH, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.traces import StoredTrace
@@ -54,6 +57,7 @@ _KERNEL: tuple[Stage, ...] = (
     diversify,
     clean,
     confidence,
+    remote,
     postprocess,
 )
 
@@ -168,6 +172,10 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
         raise Invalid(f"The query has {len(call.query)} characters; the limit is {MAX_QUERY_CHARS}.")
     profile = PROFILES[call.options.profile]
     limit = call.offset + call.limit
+    window = slice(call.offset, limit)
+    asked = ask(sources, call) if isinstance(call, protocol.Search) else []
+    if asked and call.offset:  # what is skipped is known when the answers are there
+        call = msgspec.structs.replace(call, offset=0, limit=limit)
     selection, passed = compile_filter(call, sources.store.namespaces), sources.clock()
     turns = sources.active.list_turns(selection.reached)  # first: one that leaves L0 meanwhile is here or in the mask
     allowed = sources.arrays.build_mask(sources.store, selection, passed)
@@ -179,6 +187,8 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
         allowed=allowed,
         depth=max(LEAST_DEPTH, DEPTH_PER_HIT * limit) if profile.candidates is None else profile.candidates * limit,
         wanted=limit,
+        window=window,
+        asked=asked,
         profile=profile,
         turns=turns,
         within=_select_within(sources, selection, allowed, passed),

@@ -12,6 +12,7 @@ from functools import cache
 from memoryd.client.confidence import word_of
 from memoryd.client.protocol import Hit
 from memoryd.daemon.search.related import find_shown
+from memoryd.daemon.search.remote import merge
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.present import fields_of, give_vectors
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 def postprocess(retrieval: Retrieval, sources: Sources) -> None:
     """Make the hits and pass them through the processors."""
     hits = _build_hits(retrieval, sources)
+    if retrieval.asked:
+        hits = merge(hits, retrieval.elsewhere, retrieval.call.options.distinct)[retrieval.window]
     for name, process in load_processors():
         try:
             processed = process(retrieval.call.query, list(hits))

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.hints import NO_HINTS, Hints
 from memoryd.daemon.search.profiles import Profile
+from memoryd.daemon.search.remotes import Asked
 from memoryd.daemon.search.traces import Candidate, Origin, TraceStore
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import Filter
@@ -97,6 +98,10 @@ class Retrieval:
     contradictions: dict[str, dict[str, str]] = field(default_factory=dict)  # of the hits, by id
     later: dict[str, LaterStatement] = field(default_factory=dict)  # what seems to change a hit, by its id
     ranked: list[Candidate] = field(default_factory=list)
+    window: slice = field(default_factory=lambda: slice(None))  # of the hits, once other places have answered
+    asked: Sequence[Asked] = ()  # other places, whose answers are to come
+    elsewhere: list[Hit] = field(default_factory=list)  # what they answered
+    began: float = field(default_factory=time.monotonic)
     hits: list[Hit] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)  # of the stage under way

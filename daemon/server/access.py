@@ -106,7 +106,7 @@ def _place(call: Any, caller: Caller) -> Any:
 
 def _check_confined(call: Call[Any]) -> None:
     """Raise `Forbidden` for what is not taken from another machine."""
-    if not isinstance(call, _CONFINED):
+    if not isinstance(call, _CONFINED) or (isinstance(call, Delete) and not (call.ids or call.keys)):
         raise Forbidden(f"{method_name(type(call))} is not taken from another machine.")
 
 

@@ -303,7 +303,8 @@ class Connection(asyncio.Protocol):
         context = CallContext(*parts, "" if declared.reads else self._find_process())
         lane = _choose_lane(call)
         if lane == "inline":
-            self._work(call, context, partial(self._finish, request_id, call, began))
+            later = partial(self._hand_over, request_id, call, began)
+            self._work(call, context, partial(self._finish, request_id, call, began), later)
             return
         work = partial(self._work, call, context, partial(self._hand_over, request_id, call, began))
         try:
@@ -338,8 +339,8 @@ class Connection(asyncio.Protocol):
             raise Forbidden("This connection is bound to a token and takes no other.")
         self._caller, self._is_bound = caller, caller.confined
 
-    def _work(self, call: Call[Any], context: CallContext, end: End) -> LaneWork | None:
-        """Carry a call out; a future is answered when the writer is done with it."""
+    def _work(self, call: Call[Any], context: CallContext, end: End, end_later: End | None = None) -> LaneWork | None:
+        """Carry a call out; a future is answered when it is done, on any thread, by `end_later` if that is given."""
         try:
             context.core.check_going_on()
             result = run_call(context, call)
@@ -349,7 +350,7 @@ class Connection(asyncio.Protocol):
         if isinstance(result, Generator):
             return self._go_on(call, context, end, result)
         if isinstance(result, Future):
-            result.add_done_callback(end)
+            result.add_done_callback(end_later or end)
         else:
             end(result)
         return None

@@ -149,6 +149,23 @@ CREATE TABLE edges (
   PRIMARY KEY (origin, target, kind)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX edges_target ON edges (target);
+CREATE TABLE applied (
+  key TEXT NOT NULL,
+  token TEXT NOT NULL,
+  id TEXT NOT NULL,
+  namespace TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  operation TEXT NOT NULL,
+  at REAL NOT NULL,
+  PRIMARY KEY (key, token)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX applied_at ON applied (at);
+CREATE TABLE sends (
+  memory TEXT PRIMARY KEY,
+  said BLOB,
+  refused TEXT NOT NULL DEFAULT '',
+  at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE extraction (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   turn TEXT NOT NULL,

@@ -8,7 +8,7 @@ from functools import cache
 
 from memoryd.daemon.rooms import list_rooms
 
-VERSION = 21
+VERSION = 22
 FORMER_VERSION = 12  # which `STEP` brings along
 # Tables that can be made again from the others: a rescue does not copy them.
 DERIVED = ("edges", "members", "nodes", "topics")
@@ -331,6 +331,19 @@ CREATE TABLE runs (
 CREATE INDEX runs_job ON runs (job, id);
 
 -- Who may connect as whom, when tokens are in use. The token itself is not kept.
+-- Adds that carried a key of the caller's choice, for 90 days: made again, they do nothing.
+CREATE TABLE applied (
+  key TEXT NOT NULL,
+  token TEXT NOT NULL,         -- name of the caller's token, empty for the owner
+  id TEXT NOT NULL,            -- of the memory that it became, or was merged into; it may be gone
+  namespace TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  operation TEXT NOT NULL,
+  at REAL NOT NULL,
+  PRIMARY KEY (key, token)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX applied_at ON applied (at);
+
 CREATE TABLE tokens (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   name TEXT NOT NULL UNIQUE,

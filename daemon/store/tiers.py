@@ -13,6 +13,8 @@ HOT: Final = "hot"
 L1: Final = "L1"
 L2: Final = "L2"
 DOCUMENTS: Final = "documents"
+WAITING: Final = "waiting"
+L3: Final = "L3"
 
 HOT_ROWS = 20
 REGISTRY_HALF_LIFE_DAYS = 30.0  # of recency in L2
@@ -76,6 +78,19 @@ TIERS: dict[str, TierSpec] = {
         enters="chunks of the files of workspaces",
         leaves="what is no longer in its file",
         stage="candidates",
+    ),
+    WAITING: TierSpec(
+        title="waiting",
+        enters="saves into a shared root whose machine did not answer",
+        leaves="what was sent there",
+        to=L3,
+        stage="candidates",
+    ),
+    L3: TierSpec(
+        title="L3 shared",
+        enters="saves into a shared root; it is on another machine and is not counted here",
+        leaves="what is deleted there",
+        stage="remote",
     ),
 }
 

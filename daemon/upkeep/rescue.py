@@ -34,7 +34,7 @@ from memoryd.daemon.store.migrations import check_version, migrate, restore_sche
 from memoryd.daemon.store.pauses import PauseRecord
 from memoryd.daemon.store.schema import DERIVED, VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
-from memoryd.daemon.store.tiers import DOCUMENTS
+from memoryd.daemon.store.tiers import DOCUMENTS, WAITING
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import listen, process
 from memoryd.daemon.upkeep import salvage, swap
@@ -168,6 +168,11 @@ class Restored(NamedTuple):
 
 _PAUSED_FOLDERS = "SELECT name FROM pauses WHERE kind = 'folder' ORDER BY name"
 _TOKENS = "SELECT hash FROM tokens"
+# What waited to be sent to a shared root when the copy was made may be there since, or may have been deleted here.
+_ASK_BEFORE_SENDING = (
+    "INSERT INTO sends (memory, refused, at) SELECT id, 'it comes from a copy that was restored', ? FROM memories"
+    f" WHERE tier = '{WAITING}' ON CONFLICT (memory) DO UPDATE SET refused = excluded.refused"
+)
 _WORKSPACES = "SELECT root, namespace, globs, created_at, device FROM workspaces"
 _ADD_WORKSPACE = "INSERT OR IGNORE INTO workspaces (root, namespace, globs, created_at, device) VALUES (?, ?, ?, ?, ?)"
 _LAST_CHANGE = "SELECT max(at) FROM (SELECT at FROM operations UNION ALL SELECT created_at FROM turns)"
@@ -309,6 +314,7 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
         here = _read_former(former, _WORKSPACES)
         left_out |= store.write(lambda one: _leave_out_workspaces(one.connection, here)).result()
         left_out["kept_pauses"] = kept_pauses
+        store.write(lambda one: one.connection.execute(_ASK_BEFORE_SENDING, (time.time(),))).result()
         with act_as(Actor(process="memctl restore")):  # an undo of the latest operation is refused after it
             left_out["erased"] = store.write(
                 lambda one: erasing.carry_over(one.connection, erased, time.time())

@@ -30,7 +30,7 @@ SECTIONS = {
     "Pauses": "get_observing pause_observing",
     "Change": "delete forget erase history operations undo feedback links dismiss_link list_changes settle_change",
     "Events": "subscribe",
-    "Namespaces and access": "namespaces move_namespace add_token list_tokens revoke_token",
+    "Namespaces and access": "namespaces move_namespace add_token list_tokens revoke_token get_shared",
     "Folders of notes": "add_workspace workspaces index_workspace remove_workspace remember flush dream",
     "Tiers and jobs": "tiers consolidate jobs run_job pause_job resume_job",
     "Graph": "graph_topics graph_nodes graph_rebuild",

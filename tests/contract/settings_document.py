@@ -104,8 +104,10 @@ def document() -> str:
 def _sections() -> Iterator[str]:
     described: Any = types.type_info(Config)
     for part in described.fields:
-        section = part.type
-        yield f"## [{part.name}]\n"
+        section, name = part.type, part.name
+        if isinstance(section, types.DictType):  # a section per name
+            section, name = section.value_type, f"{name}.NAME"
+        yield f"## [{name}]\n"
         yield str(section.cls.__doc__).splitlines()[0] + "\n"
         yield "| setting | default | allowed | what it does |\n|---|---|---|---|"
         meanings = get_type_hints(section.cls, include_extras=True)

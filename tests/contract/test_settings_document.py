@@ -9,7 +9,7 @@ from settings_document import VARIABLES, WISHES, document
 
 from each import each
 from memoryd.client.programs.doctor import installation
-from memoryd.daemon.config import Config
+from memoryd.daemon.config import Config, SharedConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -23,7 +23,9 @@ def test_the_defaults_on_the_page_written_to_a_file_are_the_defaults() -> None:
     for heading, row in re.findall(r"^## (\[.+\])$|^\| (`\w+` \| `.*?`) \|", PAGE.read_text(), re.MULTILINE):
         lines.append(heading or re.sub(r"`(\w+)` \| `(.*)`", r"\1 = \2", row))
     given = tomllib.loads("\n".join(lines))
+    root = given.pop("shared")["NAME"]
     assert msgspec.convert(given, Config) == Config()
+    assert msgspec.convert(root, SharedConfig) == SharedConfig()
 
 
 def test_every_variable_that_memoryd_reads_is_on_the_page() -> None:

@@ -84,6 +84,10 @@ async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
     said = (
         f"Saved in {where} as {saved.id}." if is_new else f"Known already in {where} as {saved.id}; it is up to date."
     )
+    if added.waiting:
+        said += f" It waits on this machine until that of the shared root {added.shared} answers."
+    elif added.shared:
+        said += f" It is in the shared root {added.shared}: others who may read that root see it."
     if saved.disagrees_with and not arguments.supersedes:
         said += f" It disagrees with {'; '.join(saved.disagrees_with)}. {_REPLACES}"
     elif saved.nearest and not arguments.supersedes:

@@ -111,6 +111,8 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "token list": CommandRow("token", "who has a token, for which namespace"),
         "token add": CommandRow("token", "make a token that binds an agent to a namespace"),
         "token revoke": CommandRow("token", "revoke a token at once"),
+        "shared status": CommandRow("shared", "the roots that lie on other machines, and the line to each"),
+        "shared waiting": CommandRow("shared", "saves that wait for another machine; send them again"),
         "serve-stdio": CommandRow("serve_stdio", "what another machine runs over ssh to reach a token's memories"),
     },
     "Background jobs": {
@@ -160,6 +162,7 @@ DEFAULT_VERBS = {
     "service": "status",
     "graph": "nodes",
     "workspace": "status",
+    "shared": "status",
 }
 
 EXAMPLES = """\

@@ -94,7 +94,14 @@ def _added_text(args: Namespace, added: protocol.Added) -> str:
     """Return the outcome of an add for people: what became of it, where it is, who sees it there."""
     what = "Remembered" if added.outcome == "created" else "Merged into an existing memory"
     lines = [f"{what}: {paint(added.id, 'cyan')}"]
-    if added.namespace:
+    if added.waiting:
+        lines.append(f"It waits here for the shared root {added.shared}, whose machine does not answer now.")
+    elif added.shared:
+        lines.append(
+            f"Kept in {make_printable(added.namespace or '')}, on the machine of the shared root {added.shared}:"
+        )
+        lines.append("seen by everyone who may read that root.")
+    elif added.namespace:
         there = make_printable(added.namespace)
         readers = "seen there and from every namespace inside it"
         if named_namespace(args) is None:

@@ -66,7 +66,7 @@ COMMANDS = {
     "serve-stdio": Command(
         _declare,
         _serve,
-        "  ssh home memctl serve-stdio anna    # run by the other machine, never by hand\n"
-        '  # in ~/.ssh/authorized_keys:  restrict,command="memctl serve-stdio anna" ssh-ed25519 AAAA… anna@laptop',
+        "  memctl serve-stdio anna    # run over ssh, by the daemon of another machine\n"
+        '  # authorized_keys: restrict,command="memctl serve-stdio anna" ssh-ed25519 …',
     ),
 }

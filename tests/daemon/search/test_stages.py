@@ -29,7 +29,9 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from workbench import add, add_many, ask, options_of, search, weigh
 
-NO_STAGE = set("__init__ effects hints outcomes pipeline precedence profiles related retrieval traces whynot".split())
+NO_STAGE = set(
+    "__init__ effects hints outcomes pipeline precedence profiles related remotes retrieval traces whynot".split()
+)
 
 
 def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:

@@ -65,6 +65,7 @@ def test_no_other_call_is_taken(ada: Client) -> None:
         *(protocol.Authenticate(token=""), protocol.Hello(version="99.0.0"), Confine(name="ada")),
         protocol.Share(ids=["abcd"], to=""),
         protocol.GetContext(task="zebras"),
+        *(protocol.Delete(), protocol.Delete(type=["fact"]), protocol.Delete(reach="subtree", dry_run=True)),
     )
     for call in calls:
         with pytest.raises(Forbidden, match="not taken from another machine"):

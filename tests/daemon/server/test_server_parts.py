@@ -453,7 +453,7 @@ def test_a_wrong_configuration_is_invalid_and_names_its_file(folder: Path, text:
         ("[tiers]\nring = 9\nqqq = 1", "there is no setting `qqq` in [tiers]"),
         ("[privcy]\nsecrets = 'redact'", "there is no section [privcy] (did you mean `privacy`?)"),
         ("ring = 9", "there is no section [ring]"),
-        ("[shared.acme]\nmax_rows = 1", "there is no section [shared]"),
+        ("[shared.acme]\nmax_rows = 1", "there is no setting `max_rows` in [shared.acme]"),
     ],
 )
 def test_a_setting_that_there_is_not_is_named_in_one_sentence(folder: Path, text: str, sentence: str) -> None:

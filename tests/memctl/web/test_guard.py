@@ -434,4 +434,4 @@ async def test_an_answer_of_the_daemon_comes_through_as_json(site: Served) -> No
         text = await relay.answer_work(
             relay.send_call(relay.Clients(client, client), b'{"method":"list","reach":"all"}')
         )
-    assert msgspec.json.decode(text) == {"result": {"memories": [], "total": 0}}
+    assert msgspec.json.decode(text) == {"result": {"memories": [], "total": 0, "degraded": []}}

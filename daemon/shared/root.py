@@ -1,0 +1,338 @@
+"""One shared root: which calls reach it, how they are narrowed to it, what is believed of the answers.
+
+What comes from the place was written by others. It is decoded row by row: a row that is no memory of the root, or has
+values that none can have, is left out and counted.
+"""
+
+import logging
+import math
+import re
+import shlex
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from memoryd.client import protocol
+from memoryd.client.errors import Busy, Forbidden, Invalid, MemorydError, NotFound, TimedOut, Unavailable
+from memoryd.client.offline import is_here
+from memoryd.client.protocol import Add, Added, Hit, Hits, Identity, Memory, Page, Reply, Scoped
+from memoryd.client.transport.exchange import result_of
+from memoryd.daemon.config import SharedConfig
+from memoryd.daemon.core.checks import check_metadata
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search.remotes import CHANGE_S
+from memoryd.daemon.shared.line import Line
+from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.store.namespaces import list_enclosing
+from memoryd.daemon.store.tiers import L3
+
+R = TypeVar("R")
+M = TypeVar("M", bound=Memory)
+
+DECISIONS = frozenset({"rule", "decision", "lesson", "convention"})
+ON_PURPOSE = frozenset({"manual", "mcp"})  # sources of what is saved one by one
+_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15")
+_AWAY = (Unavailable, TimedOut, Busy)  # nothing is known of the outcome, or nothing was done
+_BY_ID = (protocol.Get, protocol.Update, protocol.Delete, protocol.History, protocol.Undo)
+_ID = re.compile(r"[0-9a-f]{32}")
+_LATEST = 7_258_118_400.0  # the year 2200
+_MAX_ROW_BYTES = 2 * protocol.MAX_CONTENT_BYTES + protocol.MAX_VALUE_BYTES
+
+log = logging.getLogger(__name__)
+
+
+class Target(NamedTuple):
+    """A namespace in the root and what is seen from it: `exact` or `subtree`."""
+
+    namespace: str
+    reach: protocol.Reach
+
+
+class _RawHits(msgspec.Struct):
+    hits: list[msgspec.Raw]
+    degraded: list[str] = []
+
+
+class _RawPage(msgspec.Struct):
+    memories: list[msgspec.Raw]
+    total: int
+
+
+class Root:
+    """A root as `Remote`. `keep` stores a save here until it is sent."""
+
+    def __init__(
+        self, core: Core, name: str, settings: SharedConfig, keep: Callable[["Root", Add, Caller, str], "Future[Added]"]
+    ) -> None:
+        self.name, self.settings = name, settings
+        self._core, self._keep = core, keep
+        self.line = Line(name, build_command(name, settings), self._check)
+        self.unreadable = 0
+        self.identity: Identity | None = None
+
+    # What goes there ------------------------------------------------------------------------------------------------
+
+    def holds(self, namespace: str) -> bool:
+        """Return whether a namespace is in the root: the root itself, or inside it."""
+        return namespace == self.name or namespace.startswith(f"{self.name}/")
+
+    def excludes(self, namespace: str) -> bool:
+        """Return whether saves in a namespace stay here."""
+        return any(namespace == one or namespace.startswith(f"{one}/") for one in self.settings.exclude)
+
+    def covers(self, call: Scoped[Any]) -> bool:
+        """Return whether a call may reach something in the root."""
+        return bool(self.find_targets(call))
+
+    def find_targets(self, call: Scoped[Any]) -> list[Target]:
+        """Return what a call reaches in the root."""
+        place = call.namespace
+        match call.reach or ("visible" if place else "all"):
+            case "all":
+                return [Target(self.name, "subtree")]
+            case "subtree" if not place:
+                return [Target(self.name, "subtree")]
+            case "subtree" | "exact" as reach if self.holds(place):
+                return [Target(place, reach)]
+            case "visible" if self.holds(place):
+                return [Target(name, "exact") for name in list_enclosing(place) if self.holds(name)]
+            case _:
+                return []
+
+    def takes(self, call: Add) -> bool:
+        """Return whether a save goes there by itself: one by one, of the kinds that do, into what is inside the root.
+
+        The root itself may be called like the folder of a checkout that has nothing to do with it.
+        """
+        place, memory, auto = call.namespace, call.memory, self.settings.auto
+        is_inside = place.startswith(f"{self.name}/")
+        is_kind = auto == "all" or (auto == "decisions" and memory.type in DECISIONS)
+        return is_inside and not self.excludes(place) and is_kind and memory.id is None and memory.source in ON_PURPOSE
+
+    # Asking ----------------------------------------------------------------------------------------------------------
+
+    def ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
+        """Send a call, narrowed to what it reaches in the root and what its caller may."""
+        outcome: Future[R] = Future()
+        try:
+            self._check_allowed()
+            calls = self._narrow(call, caller)
+        except MemorydError as error:
+            outcome.set_exception(error)
+            return outcome
+        answers = [self.line.ask(one, within_s) for one in calls]
+        left = [len(answers)]
+
+        def take(_: Any) -> None:  # on the line's thread alone, but for what fails at once
+            left[0] -= 1
+            if not left[0]:
+                _settle(outcome, lambda: self._join(call, calls, [answer.result() for answer in answers]))
+
+        for answer in answers:
+            answer.add_done_callback(take)
+        return outcome
+
+    def _check_allowed(self) -> None:
+        host = urlsplit(self.settings.server).hostname or ""
+        if self._core.config.network.offline and not is_here(host):
+            raise Unavailable(
+                f"The place of {self.name} is not asked: {host} is another machine, and `offline` is set."
+            )
+
+    def _narrow(self, call: Scoped[Any], caller: Caller) -> list[Any]:
+        has_key = bool(getattr(call, "key", "") or getattr(call, "keys", []))
+        if isinstance(call, _BY_ID) and not has_key:
+            own = caller.namespace if caller.bound else self.name
+            if not self.holds(own) or (isinstance(call, protocol.Undo) and caller.bound):
+                raise NotFound("There is no such memory within reach.")
+            here = {"around": None} if isinstance(call, protocol.Get) else {}  # turns are on this machine alone
+            return [msgspec.structs.replace(call, namespace=own, reach="subtree", **here)]
+        if isinstance(call, Add) or has_key or not isinstance(call, protocol.Filtered):
+            if not self.holds(call.namespace):
+                raise NotFound(f"{call.namespace or 'The root'} is not in the shared root {self.name}.")
+            return [msgspec.structs.replace(call, reach="exact")]
+        return [msgspec.structs.replace(call, namespace=one, reach=reach) for one, reach in self.find_targets(call)]
+
+    def _join(self, call: Scoped[Any], calls: list[Any], replies: list[Reply]) -> Any:
+        """Return the results of the narrowed calls as one, without what cannot be believed."""
+        for reply in replies:
+            if reply.kind == protocol.ERROR:
+                result_of(call, reply)  # it raises
+        if isinstance(call, protocol.Search):
+            return self._read_hits(call, replies)
+        if isinstance(call, protocol.List):
+            return self._read_pages(replies)
+        [result] = [result_of(one, reply) for one, reply in zip(calls, replies, strict=True)]
+        if isinstance(result, Memory):
+            return self._check_one(result)
+        if isinstance(result, protocol.Changed):
+            result.memory = self._check_one(result.memory)
+        elif isinstance(result, Added):
+            if not _ID.fullmatch(result.id):
+                raise Unavailable(f"The answer of the place of {self.name} cannot be read: it names no memory.")
+            result.shared = self.name
+        return result
+
+    def _read_hits(self, call: protocol.Search, replies: list[Reply]) -> Hits:
+        hits: list[Hit] = []
+        degraded: list[str] = []
+        for reply in replies:
+            answer = _decode(reply, _RawHits)
+            for raw in answer.hits:
+                hit = self._read(raw, Hit)
+                if hit is None:
+                    degraded.append(f"unreadable:{self.name}")
+                else:
+                    hit.related, hit.newer_than = [], ""
+                    hits.append(hit)
+        hits.sort(key=lambda hit: -hit.score)
+        return Hits(hits=hits[: call.limit], degraded=degraded)
+
+    def _read_pages(self, replies: list[Reply]) -> Page:
+        page = Page(memories=[], total=0)
+        for reply in replies:
+            answer = _decode(reply, _RawPage)
+            page.total += answer.total
+            for raw in answer.memories:
+                memory = self._read(raw, Memory)
+                if memory is None:
+                    page.degraded = [f"unreadable:{self.name}"]
+                else:
+                    page.memories.append(memory)
+        return page
+
+    # Believing -------------------------------------------------------------------------------------------------------
+
+    def _read(self, raw: msgspec.Raw, kind: type[M]) -> M | None:
+        """Return a row of the place as a memory, None for one that is none."""
+        try:
+            if len(raw) > _MAX_ROW_BYTES:
+                raise ValueError("it is too large")
+            return self._check_memory(msgspec.msgpack.decode(raw, type=kind))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
+            self.unreadable += 1
+            if self.unreadable in (1, 10, 100) or not self.unreadable % 1000:
+                log.warning("%d rows of the shared root %s cannot be read: %s", self.unreadable, self.name, error)
+            return None
+
+    def _check_one(self, memory: Memory) -> Memory:
+        try:
+            return self._check_memory(memory)
+        except ValueError as error:
+            self.unreadable += 1
+            raise Invalid(f"The memory in the shared root {self.name} cannot be read: {error}.") from None
+
+    def _check_memory(self, memory: M) -> M:
+        """Return a memory as one of the root; raise `ValueError` for what no memory of it can be."""
+        if not _ID.fullmatch(memory.id):
+            raise ValueError("its id is none")
+        if not self.holds(memory.namespace):
+            raise ValueError("it is of another namespace")
+        times = (memory.created_at, memory.updated_at, memory.last_accessed_at or 0.0, memory.expires_at or 0.0)
+        if not all(math.isfinite(at) and 0.0 <= at <= _LATEST for at in times):
+            raise ValueError("its times are none")
+        if not 0.0 <= memory.importance <= 1.0 or not 0 <= memory.access_count <= protocol.MAX_INTEGER:
+            raise ValueError("its numbers are out of range")
+        if isinstance(memory, Hit) and not (0.0 <= memory.score <= 2.0 and 0.0 <= memory.confidence <= 1.0):
+            raise ValueError("its score is none")
+        lines = (memory.start_line or 1, memory.end_line or 1)
+        if not all(1 <= line <= protocol.MAX_INTEGER for line in lines) or 0 in (memory.start_line, memory.end_line):
+            raise ValueError("its lines are none")
+        try:
+            check_metadata(memory.metadata, protocol.MAX_VALUE_BYTES)  # of one with a key
+        except Invalid as error:
+            raise ValueError(error.message) from None
+        # What relates it to other memories is decided where it is shown.
+        memory.contradicts, memory.contradicts_texts, memory.later = [], [], None
+        memory.links, memory.linked_from, memory.usefulness, memory.vector = [], [], None, None
+        memory.tier, memory.shared = L3, self.name
+        if isinstance(memory, protocol.MemoryDetail):
+            memory.around = []
+        return memory
+
+    def _check(self, identity: Identity) -> None:
+        """Raise `Forbidden` where the line does not speak for the root."""
+        if identity.namespace != self.name:
+            raise Forbidden(
+                f"The token {identity.name} there is for {identity.namespace[:80]}, not for {self.name}: name another"
+                f" one as `token` in [shared.{self.name}]."
+            )
+        self.identity = identity
+
+    # Saving ----------------------------------------------------------------------------------------------------------
+
+    def save(self, call: Add, caller: Caller) -> "Future[Added]":
+        """Save there; while the place is away the save waits here."""
+        outcome: Future[Added] = Future()
+        if call.allow_secrets:
+            outcome.set_exception(Invalid(f"Nothing goes into the shared root {self.name} with `allow_secrets`."))
+            return outcome
+        key = self._core.new_id()
+        answer = self.ask(msgspec.structs.replace(call, idempotency_key=key, reach=None), caller, CHANGE_S)
+
+        def take(done: "Future[Added]") -> None:
+            error = done.exception()
+            if not isinstance(error, _AWAY):
+                _settle(outcome, done.result)
+            elif call.memory.supersedes:
+                message = (
+                    f"{error.message} To replace a memory of {self.name} its place is needed; nothing was changed."
+                )
+                outcome.set_exception(Unavailable(message))
+            else:
+                self._wait(outcome, call, caller, key)
+
+        answer.add_done_callback(take)
+        return outcome
+
+    def _wait(self, outcome: "Future[Added]", call: Add, caller: Caller, key: str) -> None:
+        """Store a save here, on another thread: it is embedded there."""
+
+        def keep() -> None:
+            _follow(outcome, self._keep(self, call, caller, key))
+
+        try:
+            self._core.apart.run(f"wait for {self.name}", lambda: _guard(outcome, keep))
+        except MemorydError as error:
+            outcome.set_exception(error)
+
+
+def build_command(name: str, settings: SharedConfig) -> list[str]:
+    """Return the command that opens the line to a place."""
+    server = urlsplit(settings.server)
+    host = f"{server.username}@{server.hostname}" if server.username else str(server.hostname)
+    port = ["-p", str(server.port)] if server.port else []
+    remote = f"{settings.memctl} serve-stdio {shlex.quote(settings.token or name)}"
+    return ["ssh", *_OPTIONS, *port, "--", host, remote]
+
+
+def _decode(reply: Reply, kind: type[R]) -> R:
+    try:
+        return msgspec.msgpack.decode(reply.body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Unavailable(f"The answer of the place cannot be read: {error}.") from None
+
+
+def _settle(outcome: "Future[R]", result: Callable[[], R]) -> None:
+    """Complete a future with what a function returns or raises."""
+    try:
+        value = result()
+    except BaseException as error:
+        outcome.set_exception(error)
+    else:
+        outcome.set_result(value)
+
+
+def _follow(outcome: "Future[R]", other: "Future[R]") -> None:
+    other.add_done_callback(lambda done: _settle(outcome, done.result))
+
+
+def _guard(outcome: "Future[Any]", work: Callable[[], None]) -> None:
+    """Run work that completes a future; where it raises, the future has that error."""
+    try:
+        work()
+    except BaseException as error:
+        outcome.set_exception(error)

@@ -1,0 +1,1 @@
+"""The SQL of shared roots: what waits to be sent."""

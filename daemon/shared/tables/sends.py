@@ -1,0 +1,86 @@
+"""Which saves wait to be sent to a shared root, and what is known of the attempts."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import WAITING
+
+TABLES = """
+-- Attempts to send memories of the tier `waiting`.
+CREATE TABLE sends (
+  memory TEXT PRIMARY KEY,
+  said BLOB,                   -- SHA-256 of what the place may have taken already; NULL: nothing was sent
+  refused TEXT NOT NULL DEFAULT '',  -- why the place refused it; empty: it has not
+  at REAL NOT NULL             -- the latest attempt
+) STRICT, WITHOUT ROWID;
+"""
+_KEPT_S = 90 * 86400.0  # as the place keeps what was applied
+
+
+class Send(NamedTuple):
+    """A memory that waits, and what is known of the attempts to send it."""
+
+    row: Row
+    said: bytes | None
+    refused: str
+
+
+def list_waiting(connection: apsw.Connection, refused: bool, limit: int) -> list[Send]:
+    """Return the memories that wait, oldest first; those that were refused only if asked for."""
+    condition = "m.tier = ? AND coalesce((SELECT s.refused FROM sends s WHERE s.memory = m.id), '') = ''"
+    if refused:
+        condition = "m.tier = ?"
+    waiting = rows.select(connection, f"{condition} ORDER BY m.row LIMIT {int(limit)}", (WAITING,))
+    sql = "SELECT memory, said, refused FROM sends WHERE memory IN (SELECT value FROM json_each(?))"
+    known: Any = connection.execute(sql, (json.dumps([row.id for row in waiting]),)).fetchall()
+    attempts = {memory: (said, why) for memory, said, why in known}
+    return [Send(row, *attempts.get(row.id, (None, ""))) for row in waiting]
+
+
+def note_said(connection: apsw.Connection, memory: str, said: bytes, now: float) -> None:
+    """Note what is about to be sent, unless something was before: the place takes the first alone."""
+    sql = (
+        "INSERT INTO sends (memory, said, at) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (memory) DO UPDATE SET said = coalesce(said, ?2), at = ?3"
+    )
+    connection.execute(sql, (memory, said, now))
+    connection.execute("DELETE FROM sends WHERE at < ?", (now - _KEPT_S,))
+
+
+def note_refused(connection: apsw.Connection, memory: str, why: str, now: float) -> None:
+    """Note why the place refused a memory; it waits until somebody sends it again."""
+    sql = (
+        "INSERT INTO sends (memory, refused, at) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (memory) DO UPDATE SET refused = ?2, at = ?3"
+    )
+    connection.execute(sql, (memory, why, now))
+
+
+def send_again(connection: apsw.Connection) -> None:
+    """Forget why memories were refused: they are sent again."""
+    connection.execute("UPDATE sends SET refused = '' WHERE refused <> ''")
+
+
+def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
+    """Forget the attempts to send some memories."""
+    del numbers
+    connection.executemany("DELETE FROM sends WHERE memory = ?", [(id,) for id in ids])
+
+
+def take_out(connection: apsw.Connection, row: Row) -> None:
+    """Delete a memory that its place has, with its history: it is no longer of this machine."""
+    connection.pragma("secure_delete", True)
+    for statement in (
+        "DELETE FROM history WHERE memory = ?",
+        "DELETE FROM extraction WHERE turn = ?",
+        "DELETE FROM given WHERE memory = ?",
+        "DELETE FROM later WHERE ?1 IN (memory, later)",
+        "DELETE FROM sends WHERE memory = ?",
+    ):
+        connection.execute(statement, (row.id,))
+    rows.delete(connection, [row.row])

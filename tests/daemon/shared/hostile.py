@@ -1,0 +1,29 @@
+"""What stands at the place in a test of answers that nobody believes: it speaks frames, and says what a file says."""
+
+import sys
+
+import msgspec
+
+from memoryd.client.transport.frames import FrameReader, frame
+
+
+def main(path: str) -> None:
+    """Greet, then answer each search and list with the memories of the file, as they are."""
+    write = sys.stdout.buffer
+    write.write(frame(msgspec.msgpack.encode((0, 0, {"name": "acme", "namespace": "acme", "role": "agent"}))))
+    write.flush()
+    with open(path, "rb") as file:
+        rows = msgspec.msgpack.decode(file.read())
+    frames = FrameReader()
+    while data := sys.stdin.buffer.read1():
+        for payload in frames.feed(data):
+            _, number, call = msgspec.msgpack.decode(payload)
+            answer = {"hits": rows} if call["method"] == "search" else {"memories": rows, "total": len(rows)}
+            if call["method"] == "get":
+                answer = rows[0]
+            write.write(frame(msgspec.msgpack.encode((0, number, answer))))
+            write.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,192 @@
+"""Faults of the line, the place and this daemon, by the real thing: no acknowledged save is lost or there twice."""
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joined import MEMCTL
+
+from configs import NO_MODEL
+from memoryd.client import Client, MemorydError
+from memoryd.client.protocol import Add, AddToken, GetShared, NewMemory, Search
+from sshd import Sshd
+from waiting import wait_until
+from workbench import Process
+
+ROOT = """
+[shared.acme]
+server = "ssh://place"
+memctl = "{memctl}"
+auto = "all"
+"""
+
+
+class Pair:
+    """The place and a daemon joined to it, both real processes."""
+
+    def __init__(self, folder: Path, wrap: str = "") -> None:
+        self.place = Process(_make(folder / "there"), NO_MODEL).start()
+        with self.place.client() as owner:
+            owner.call(AddToken(name="acme", namespace="acme"))
+        memctl = f"{wrap}MEMORYD_SOCKET={self.place.socket} MEMORYD_DATA_DIR={self.place.data} {MEMCTL}"
+        self.config = f"{NO_MODEL}\n{ROOT.format(memctl=memctl)}"
+        self.here = Process(_make(folder / "here"), self.config).start()
+
+    def stop(self) -> None:
+        for one in (self.here, self.place):
+            if one.child and one.child.poll() is None:
+                with suppress(ProcessLookupError):
+                    one.child.send_signal(signal.SIGCONT)
+            one.stop()
+
+    def list_there(self) -> list[str]:
+        with self.place.client() as owner:
+            return sorted(memory.content for memory in owner.list(limit=1000))
+
+    def wait_until_sent(self) -> None:
+        with self.here.client() as client:
+
+            def is_sent() -> bool:
+                return not client.call(GetShared(send=True)).waiting
+
+            wait_until(is_sent, 120)
+
+
+def _make(folder: Path) -> Path:
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def save(client: Client, text: str) -> Any:
+    memory = NewMemory(content=text, type="decision")
+    return client.call(Add(memory=memory, namespace="acme/api", dedup=False))
+
+
+@pytest.fixture
+def pair(folder: Path, sshd: Sshd) -> Iterator[Pair]:
+    made = Pair(folder)
+    yield made
+    made.stop()
+
+
+@pytest.mark.slow
+def test_a_place_that_hangs_ends_a_search_at_its_deadline_and_a_save_waits(pair: Pair) -> None:
+    with pair.here.client() as client:
+        assert save(client, "Releases are on Tuesdays").shared == "acme"
+        assert pair.place.child
+        pair.place.child.send_signal(signal.SIGSTOP)
+        for deadline_ms in (150, None):
+            found = client.call(Search(query="releases", deadline_ms=deadline_ms))
+            assert found.degraded[-1] == "shared:acme"
+        assert save(client, "Builds are on Fridays").waiting
+        assert [hit.content for hit in client.search("builds")] == ["Builds are on Fridays"]
+        wait_until(lambda: client.call(GetShared()).roots[0].state == "away", 30)
+        pair.place.child.send_signal(signal.SIGCONT)
+        pair.wait_until_sent()
+    assert pair.list_there() == ["Builds are on Fridays", "Releases are on Tuesdays"]
+
+
+@pytest.mark.slow
+def test_a_daemon_that_is_killed_with_saves_waiting_sends_each_once(pair: Pair, sshd: Sshd) -> None:
+    saved: list[str] = []
+    sshd.stop()
+    end_sessions(sshd)
+    for number in range(10):
+        with pair.here.client() as client:
+            for part in range(3):
+                text = f"Decision {number} in part {part}"
+                assert save(client, text).waiting or number > 6
+                saved.append(text)
+        if number == 6:
+            sshd.start()
+        if number > 6:  # somewhere in the middle of sending
+            time.sleep(random.uniform(0.0, 0.6))
+        pair.here.kill()
+        pair.here.start()
+    pair.wait_until_sent()
+    assert pair.list_there() == sorted(saved)
+
+
+def end_sessions(sshd: Sshd) -> None:
+    """End the sessions of ssh that this server's clients have."""
+    marker = str(sshd.folder / "ssh_config").encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                if marker in (entry / "cmdline").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_line_that_is_cut_anywhere_loses_and_repeats_nothing(folder: Path, sshd: Sshd) -> None:
+    """Each session of `memctl` ends after a number of bytes, either way, that is drawn anew."""
+    cutter = Path(__file__).with_name("cutting.py")
+    pair = Pair(folder, f"{sys.executable} {cutter} ")
+    try:
+        texts = [f"Decision number {number} of the line that is cut" for number in range(120)]
+
+        def work(part: list[str]) -> list[bool]:
+            waiting = []
+            with pair.here.client() as client:
+                for text in part:
+                    waiting.append(save(client, text).waiting)
+                    client.call(Search(query="decision number", deadline_ms=300))
+                    client.call(GetShared(send=True))
+            return waiting
+
+        with ThreadPoolExecutor(4) as pool:
+            waited = list(pool.map(work, [texts[start::4] for start in range(4)]))
+        assert any(map(any, waited))
+        pair.wait_until_sent()
+        assert pair.list_there() == sorted(texts)
+    finally:
+        pair.stop()
+
+
+@pytest.mark.slow
+def test_daemons_that_save_while_the_place_is_killed_lose_nothing(folder: Path, sshd: Sshd) -> None:
+    pair = Pair(folder)
+    others = [Process(_make(folder / f"other{number}"), pair.config).start() for number in range(3)]
+    try:
+        texts = [[f"Decision {number} of daemon {place}" for number in range(25)] for place in range(4)]
+
+        def work(process: Any, part: list[str]) -> None:
+            with process.client() as client:
+                for text in part:
+                    save(client, text)
+
+        def kill_place() -> None:
+            for _ in range(3):
+                time.sleep(1.0)
+                pair.place.kill()
+                pair.place.start()
+
+        with ThreadPoolExecutor(5) as pool:
+            killing = pool.submit(kill_place)
+            list(pool.map(work, [pair.here, *others], texts))
+            killing.result()
+        for process in (pair.here, *others):
+            with process.client() as client:
+                wait_until(lambda client=client: not client.call(GetShared(send=True)).waiting, 120)  # type: ignore[misc]
+        assert pair.list_there() == sorted(text for part in texts for text in part)
+    finally:
+        for process in others:
+            process.stop()
+        pair.stop()
+
+
+def test_a_start_of_the_daemon_does_not_wait_for_a_place(pair: Pair, sshd: Sshd) -> None:
+    sshd.stop()
+    end_sessions(sshd)
+    pair.here.stop()
+    pair.here.start()
+    with pair.here.client() as client, suppress(MemorydError):
+        assert client.call(GetShared()).roots[0].state == "idle"
