@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.lines import MOST_CHARS, ContextLine, build_saved_line, find_outdated
@@ -32,6 +34,7 @@ _ANSWERS = 4
 # Among few memories any word is rare, and a search is sure too soon: there a hit counts if it stands out.
 _FEW = 100
 _STANDS_OUT = 3.0  # standard deviations of its cosine above others
+_CLOSER = 0.1  # by how much the cosine of what is about the same is above that of one subject
 _OF_AGENTS = ("agent", "file")  # origins of what an agent may save itself while its session runs
 _NOT_SAVED = "only what was saved on purpose comes up; `memctl add` keeps it so"
 _NOT_FOR_PROJECT = (
@@ -158,8 +161,20 @@ def _rate_all(
     outdated = find_outdated(connection, [one.row for one in rated], retrieval.chosen, retrieval.passed)
     began = _find_beginning(core, call)
     left_out |= dict.fromkeys(outdated, "something newer contradicts it")
+    left_out |= dict.fromkeys(_find_older(connection, retrieval, rated), "something newer is about the same")
     left_out |= {one.row.id: "it is of this session" for one in rated if _is_of_session(core, one.row, call, began)}
     return sorted((one for one in rated if one.row.id not in left_out), key=lambda one: -one.sure)
+
+
+def _find_older(connection: Connection, retrieval: Retrieval, rated: Sequence[_Rated]) -> set[str]:
+    """Return the ids of those memories that may be out of date: a newer one of them is about the same."""
+    if retrieval.generation is None:
+        return set()
+    rows = {one.row.row: one.row for one in rated}
+    numbers, matrix = retrieval.generation.read_exact(connection, list(rows))
+    found = [rows[number] for number in numbers]
+    near = matrix @ matrix.T >= retrieval.generation.embedder.floors.join + _CLOSER
+    return {found[old].id for old, new in np.argwhere(near).tolist() if found[old].created_at < found[new].created_at}
 
 
 def _rate(one: Measured | None, answers: float) -> float:

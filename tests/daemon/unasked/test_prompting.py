@@ -87,6 +87,16 @@ def test_among_few_what_the_search_is_sure_of_counts_if_it_stands_out(
     assert prompting._rate(measured, 0.9) == (0.9 if counts else measured.sure)
 
 
+def test_what_may_be_out_of_date_is_not_said(core: Core) -> None:
+    fill(core)
+    add(core, PORT, PLACE, type="fact", created_at=1000.0)
+    newer = "The staging database listens on port 5444 behind the proxy."
+    add(core, newer, PLACE, type="fact", created_at=2000.0, dedup=False)
+    assert texts(at_prompt(core, session="s")) == [newer]
+    made = at_prompt(core, session="s")
+    assert (made.lines, "something newer is about the same" in read_trace(core, made).left_out.values()) == ([], True)
+
+
 def test_as_many_lines_at_most_as_are_set(core: Core, set_hooks: Callable[..., None]) -> None:
     fill(core)
     for number in range(5):
