@@ -4,6 +4,7 @@ Sockets lie in a short folder of their own: a Unix socket's path has at most 107
 """
 
 import asyncio
+import gc
 import hashlib
 import os
 import shutil
@@ -59,6 +60,13 @@ hypothesis.settings.register_profile(
     "any machine", deadline=None, max_examples=30, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any machine")
+
+gc.disable()  # what is collected stays: looking through it again and again takes a third of the time
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 class WordEmbedder:
