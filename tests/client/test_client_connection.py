@@ -268,7 +268,7 @@ async def test_a_read_without_a_reply_is_not_said_to_have_changed_anything(folde
         silent.listen()
         client = kind(socket=folder / "s", autostart=False, timeout_s=0.1)
         with pytest.raises(TimedOut, match=r"did not reply within 0\.1 s\. The call only reads: repeat it\."):
-            await _result(client.count())
+            await _result(client.list())
         await _result(client.close())
 
 
