@@ -164,22 +164,6 @@ def flush(turns: Iterable[protocol.NewTurn | Mapping[str, Any]], workspace: str,
     return build(protocol.Flush, turns=list(convert_each("turns", new_turn, turns)), workspace=workspace, **fields)
 
 
-def seed(
-    *,
-    turns: Iterable[protocol.NewTurn | Mapping[str, Any]] = (),
-    memories: Iterable[GivenMemory] = (),
-    session: str = "",
-    allow_secrets: bool = False,
-) -> protocol.Seed:
-    """Store many turns (at most 500 a call) or memories at once, without the gate."""
-    return protocol.Seed(
-        turns=list(convert_each("turns", new_turn, turns)),
-        memories=list(convert_each("memories", new_memory, memories)),
-        session=session,
-        allow_secrets=allow_secrets,
-    )
-
-
 def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> protocol.Forget:
     """Forget memories: the lines of those that are in files are removed there, the others are deleted. `text`, or
     `start_line` and `end_line`, names a part of one memory."""
@@ -308,7 +292,6 @@ class Methods(DeclaredMethods):
     delete = method(delete)
     share = method(share)
     observe = method(observe)
-    seed = method(seed)
     flush = method(flush)
     forget = method(forget)
     summarize = method(summarize)

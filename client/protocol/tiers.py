@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from memoryd.client.protocol.base import Limit, Listed, Redacted, Scoped, Seconds, TierName, rpc
-from memoryd.client.protocol.memories import NewMemory
 
 MAX_TURNS = 500
 
@@ -195,21 +194,6 @@ class Consolidated(Struct, kw_only=True):
     """milliseconds in the daemon"""
 
 
-class Seeded(Struct, kw_only=True):
-    """Outcome of a seed: turns taken into L0 and on, memories created or merged."""
-
-    turns: int
-    """turns taken in"""
-    created: int
-    """memories created"""
-    merged: int
-    """memories merged into others"""
-    skipped: int = 0
-    """turns that are there already"""
-    redacted: Redacted = {}
-    """credentials and private passages that were taken out before anything was stored, by kind"""
-
-
 @rpc("outward", grows=True, page=False)
 class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """Record turns of a conversation. Waits for no model; what is accepted is on disk when it returns.
@@ -256,20 +240,3 @@ class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
 
     dry_run: bool = False
     """only count what would be done"""
-
-
-@rpc("owner", grows=True, lane="bulk", page=False)
-class Seed(Scoped[Seeded], kw_only=True, frozen=True):
-    """Take in many turns or memories at once, without the gate. Sends progress; each batch is durable by itself.
-
-    Where a later batch is refused, the error's `data["stored"]` says how many of the first are taken in.
-    """
-
-    turns: TurnList = []
-    """turns of one conversation, in order, at most 500"""
-    memories: Annotated[list[NewMemory], Meta(max_length=10_000)] = []
-    """memories to add"""
-    session: str = ""
-    """the conversation's name"""
-    allow_secrets: bool = False
-    """store likely credentials as they are"""

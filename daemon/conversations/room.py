@@ -9,7 +9,6 @@ from memoryd.daemon.conversations import (
     pausing,
     promoting,
     running_summary,
-    seeding,
     tasks,
 )
 from memoryd.daemon.jobs.table import HOUR, MIN, JobRow
@@ -19,6 +18,6 @@ _PROMOTE = "Empty L0 of the namespaces that have been quiet for long."
 
 ROOM = Room(
     find_around=log.find_around,
-    handlers=(consolidating, extracting, log, moving, observing, pausing, running_summary, seeding, tasks),
+    handlers=(consolidating, extracting, log, moving, observing, pausing, running_summary, tasks),
     jobs={"promote": JobRow(HOUR, 2 * MIN, _PROMOTE, promoting.PROMOTE)},
 )

@@ -455,7 +455,7 @@ LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
         "memories[1]: Not a memory: `content` is missing.",
     ),
     "a memory that is a number": (
-        lambda memory: memory.seed(memories=[5]),
+        lambda memory: memory.add_many([5]),
         "memories[0]: Not a memory: it must be a mapping, not int.",
     ),
     "one text for a list": (lambda memory: memory.add_many("x"), "`memories` must be a list, not one str."),

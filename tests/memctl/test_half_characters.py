@@ -56,7 +56,7 @@ def write_notes(path: Path) -> None:
 SOURCES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "lines": (lambda path: path.write_text(f"{record(1, HALF)}\n{record(2, WHOLE)}\n"), ["import"]),
     "a list": (lambda path: path.write_text(f"[{record(1, HALF)}, {record(2, WHOLE)}]"), ["import"]),
-    "a seed": (lambda path: path.write_text(f"{line(HALF)}\n{line(WHOLE)}\n"), ["seed"]),
+    "new lines": (lambda path: path.write_text(f"{line(HALF)}\n{line(WHOLE)}\n"), ["import"]),
     "mcp-memory": (lambda path: path.write_text(f"{entity(HALF)}\n{entity(WHOLE)}\n"), ["import", "--from"]),
     "mem0": (write_mem0, ["import", "--from"]),
     "claude-mem": (write_claude_mem, ["import", "--from"]),

@@ -16,7 +16,6 @@ MARKDOWN = f"---\nid: {'0f' * 16}\nmetadata: {DEEP}\n---\ntext\n"
 
 COMMANDS: dict[str, tuple[str, Callable[[str], list[str]], str]] = {
     "metadata": ("", lambda path: ["add", "x", "--metadata", f'{{"a": {DEEP}}}'], "must be KEY=VALUE or a JSON object"),
-    "lines of turns": (RECORD, lambda path: ["seed", path], "Line 1 of .* is not a JSON object"),
     "records": (RECORD, lambda path: ["import", path], "line 1: Not a JSON object"),
     "a list of records": (f"[{RECORD}]", lambda path: ["import", path], "Not a JSON list"),
     "a Markdown file": (MARKDOWN, lambda path: ["import", str(Path(path).parent)], "the value of metadata is not JSON"),

@@ -62,7 +62,7 @@ def test_turns_and_keys_go_to_the_project(checkout: Path, memctl: Memctl) -> Non
     assert memctl("add", "Valkey", "--key", "cache").out.startswith("Stored: cache in api (")
     assert memctl("get", "--key", "cache", "--json").json["namespace"] == "api"
     assert memctl("observe", "Never deploy the API on Fridays.").out == "Recorded 1 turn in api.\n"
-    assert memctl("seed", str(checkout / "seed.jsonl")).out.startswith("Seeded in api, acme: 2 memories created")
+    assert memctl("import", str(checkout / "seed.jsonl")).out == "Added in api, acme: 2 memories.\n"
     held = contents(memctl, "--reach", "exact")
     assert {"Valkey", "one"} <= held
     assert "two" not in held

@@ -46,10 +46,10 @@ def test_a_command_that_takes_out_a_credential_names_only_an_option_that_it_has(
 @pytest.mark.usefixtures("daemon")
 def test_seeds_imports_and_notes_say_it_too(memctl: Memctl, folder: Path) -> None:
     (folder / "seed.jsonl").write_text(json.dumps({"content": f"seeded {TOKEN}"}))
-    seeded = memctl("seed", str(folder / "seed.jsonl"))
+    seeded = memctl("import", str(folder / "seed.jsonl"))
     assert "1 GitHub token" in seeded.err
-    assert "Seeded at /: 1 memory created" in seeded.out
-    memctl("seed", str(folder / "seed.jsonl"), "--allow-secrets")
+    assert "Added in /: 1 memory" in seeded.out
+    memctl("import", str(folder / "seed.jsonl"), "--allow-secrets")
     exported = memctl("export").out
     assert TOKEN in exported
     (folder / "all.jsonl").write_text(exported)

@@ -3,14 +3,12 @@
 import io
 import json
 import sys
-from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from fake_daemon import Memctl
 
 from each import each
-from memoryd.client.programs.memctl.observe import _build_calls, _line
 from memoryd.client.protocol import NewTurn, TierName
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches
@@ -61,13 +59,6 @@ def test_observe_says_who_repeats_what(memctl: Memctl) -> None:
     assert f"duplicate ({id[:8]})" in memctl("observe", FACT.upper()).out
 
 
-def test_a_seed_of_a_markdown_file_says_what_takes_one(memctl: Memctl, folder: Path) -> None:
-    (folder / "README.md").write_text("# The shop\n")
-    told = memctl("seed", str(folder / "README.md"))
-    assert told.code == 1
-    assert "`memctl add - < FILE` adds it, `memctl workspace add FOLDER` keeps files in view" in told.err
-
-
 @each(
     ("given", "message"),
     [
@@ -92,77 +83,6 @@ def test_many_turns_are_sent_in_calls_that_the_daemon_takes() -> None:
     large = [NewTurn(role="user", content="x" * 1_000_000) for _ in range(20)]
     assert all(len(batch) <= 9 for batch in split_batches(large, MAX_TURNS))
     assert list(split_batches([])) == []
-
-
-def test_seed_takes_turns_and_memories_each_to_its_place(memctl: Memctl, folder: Path) -> None:
-    path = folder / "seed.jsonl"
-    path.write_text(
-        lines(
-            {"role": "user", "content": FACT, "session": "s", "namespace": "acme/chat"},
-            {"role": "assistant", "content": ANSWER, "session": "s", "namespace": "acme/chat"},
-            {"content": "We use Valkey", "type": "decision"},
-            {"content": "we use valkey", "type": "decision"},
-        )
-    )
-    told = memctl("seed", str(path), "--namespace", "acme")
-    assert told.out == "Seeded in acme/chat, acme: 2 turns taken in, 1 memory created, 1 merged into others.\n"
-    assert [memory["namespace"] for memory in memctl("list", "--json").json] == ["acme"]
-    assert {turn["namespace"] for turn in memctl("tiers", "--turns", "--json").json} == {"acme/chat"}
-    assert memctl("seed", str(path), "--json").json == {
-        "turns": 0,
-        "created": 1,
-        "merged": 1,
-        "skipped": 2,
-        "redacted": {},
-    }
-
-
-def test_seed_reads_standard_input(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    give_stdin(monkeypatch, lines({"content": "We use Valkey"}))
-    assert memctl("seed", "-").out == "Seeded at /: 1 memory created.\n"
-    past = {"expires_at": "2020-01-01"}
-    give_stdin(monkeypatch, lines({"content": "We use Redis", **past}, {"content": "Pinned", "pinned": True, **past}))
-    said = "1 of them expired already: no search finds these, `memctl list --all-states` shows them."
-    assert memctl("seed", "-").out == f"Seeded at /: 2 memories created.\n{said}\n"
-
-
-@each(
-    ("text", "message"),
-    [
-        ("", "There is nothing in"),
-        ('{"content": "a"}\n{"text": "b"}\n', "Line 2 of"),
-        ('{"content": "a"}\nnonsense\n', "Line 2 of"),
-        ('{"role": "user", "content": 5}\n', "Line 1 of"),
-    ],
-)
-def test_seed_names_the_line_that_is_wrong_and_sends_nothing(
-    memctl: Memctl, folder: Path, text: str, message: str
-) -> None:
-    path = folder / "seed.jsonl"
-    path.write_text(text)
-    told = memctl("seed", str(path))
-    assert (told.code, told.out) == (1, "")
-    assert message in told.err
-    assert memctl("list", "--json").json == []
-
-
-def test_seed_without_its_file_is_an_error(memctl: Memctl, folder: Path) -> None:
-    told = memctl("seed", str(folder / "missing.jsonl"))
-    assert (told.code, "cannot be read" in told.err) == (1, True)
-
-
-def test_lines_of_one_place_are_sent_together_in_their_order() -> None:
-    args: Any = type("Args", (), {"namespace": "acme", "session": ""})
-    given = [{"content": str(number)} for number in range(450)]
-    given.insert(10, {"role": "user", "content": "x"})
-    made = [_line(args, "acme", "file", 1, item) for item in given]
-    assert [(len(call.turns), len(call.memories)) for call, _ in _build_calls(made)] == [
-        (0, 10),
-        (1, 0),
-        (0, 200),
-        (0, 200),
-        (0, 40),
-    ]
 
 
 def test_tiers_shows_a_picture_that_fits_a_hundred_columns(memctl: Memctl) -> None:

@@ -460,7 +460,7 @@ def break_leaves(data: Path, first: int = 0, end: int | None = None) -> None:
 def test_a_file_with_lost_pages_is_read_out_and_the_daemon_goes_on(memctl: Memctl, started: Path) -> None:
     lines = "\n".join(f'{{"content": "Crane {n} {"reeds " * 300}"}}' for n in range(60))
     (started.parent / "many.jsonl").write_text(lines)
-    memctl("seed", str(started.parent / "many.jsonl"))
+    memctl("import", str(started.parent / "many.jsonl"))
     total = memctl("status", "--json").json["memories"]
     assert total >= 60
     memctl("down")

@@ -31,7 +31,6 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
     "Memories": {
         "add": CommandRow("memories", "remember one thing (`-` reads standard input)"),
         "observe": CommandRow("observe", "record turns of a conversation"),
-        "seed": CommandRow("observe", "store many turns or memories from a file"),
         "search": CommandRow("search", "find memories by meaning and by words, best first"),
         "context": CommandRow("context", "what matters for a task, as text for a prompt"),
         "get": CommandRow("memories", "show one memory by its id, or a turn in its conversation"),

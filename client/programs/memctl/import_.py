@@ -5,6 +5,7 @@ import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +17,7 @@ from memoryd.client.programs.importing.systems import SYSTEMS
 from memoryd.client.programs.memctl.arguments import Usage, add_secrets
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.escapes import decode_json
+from memoryd.client.programs.memctl.import_lines import import_lines, is_new
 from memoryd.client.programs.memctl.link import check_person
 from memoryd.client.programs.memctl.output import print_note, show
 from memoryd.client.programs.memctl.record_text import parse_json, parse_markdown
@@ -39,7 +41,7 @@ _DATABASE = b"SQLite format 3\0"  # its first bytes
 
 def _declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("source", metavar="PATH", help="what `export` wrote: a folder, JSON lines or `-`; it comes below --namespace")
+    add("source", metavar="PATH", help="what `export` wrote: a folder, JSON lines or `-`; or lines with `content`")
     system = f"PATH is of another system: {', '.join(SYSTEMS)}"
     add("--from", dest="system", choices=tuple(SYSTEMS), metavar="SYSTEM", help=system)
     add(
@@ -66,7 +68,10 @@ def _import(args: Namespace) -> None:
     if args.to is not None:
         raise Usage("--to is for --from; what `export` wrote comes below --namespace.")
     with open_spool() as spool:
-        items = _move_below(_open_source(args.source, spool), (args.namespace or "").strip("/"))
+        source = _open_source(args.source, spool)
+        if (lines := _find_new_lines(args.source, spool)) is not None:
+            return import_lines(args, "standard input" if args.source == "-" else args.source, lines)
+        items = _move_below(source, (args.namespace or "").strip("/"))
         total, foreign = _check(items)  # all of it, before anything is sent
         report = send(args, items, total)
     for where in foreign[:SHOWN]:
@@ -74,6 +79,19 @@ def _import(args: Namespace) -> None:
     if len(foreign) > SHOWN:
         print_note(f"{len(foreign) - SHOWN:,} more files are no memories of an export")
     return show(args, report, lambda: report_text(report))
+
+
+def _find_new_lines(name: str, spool: IO[bytes]) -> list[bytes] | None:
+    """Return the lines of a source that is no export, but has a `content` in each; None for any other."""
+    path = Path(name).expanduser()
+    if name != "-" and path.is_dir():
+        return None
+    spool.seek(0)
+    with path.open("rb") if name != "-" else nullcontext(spool) as file:
+        first = next((line for line in file if line.strip()), b"")
+        if not is_new(first):
+            return None
+        return [first, *file]
 
 
 def _move_below(items: Items, namespace: str) -> Items:

@@ -8,7 +8,7 @@ from conversing import DAY_S, FACTS, memories, problems
 from each import each
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Forbidden, Invalid, NotFound
-from memoryd.client.protocol import AddToken, Consolidate, NewMemory, Observe, Progress, Seed, Verify
+from memoryd.client.protocol import AddToken, Consolidate, Observe, Progress, Verify
 from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.tiers import TIERS
@@ -152,40 +152,6 @@ def test_consolidation_keeps_to_its_reach(daemon: Any, core: Core) -> None:
         assert [row.tier for row in memories(core) if row.turns == 0] == ["L1"]
 
 
-def test_seeded_turns_pass_no_gate_but_are_rated_as_they_come(client: Any, core: Core) -> None:
-    said = [*FACTS[:30], "Is it done yet?", "ok"]
-    done = client.seed(turns=[{"role": "user", "content": content} for content in said], session="s")
-    assert (done.turns, done.skipped) == (32, 0)
-    assert {turn.content for turn in client.turns()} >= {"ok", "Is it done yet?"}
-    assert all(row.importance >= 0.8 for row in memories(core))
-    again = client.seed(turns=[{"role": "user", "content": FACTS[0]}])
-    assert (again.turns, again.skipped) == (0, 1)
-    assert problems(core) == []
-
-
-@pytest.mark.parametrize("count", [1, 33, 100])
-def test_seeded_memories_are_created_or_merged_with_progress(client: Any, core: Core, count: int) -> None:
-
-    events: list[Progress] = []
-    made = [
-        NewMemory(content=f"The rule {number} of the house is {number * 3}", type="rule") for number in range(count)
-    ]
-    done = client.call(Seed(memories=made), events.append)
-    assert (done.created, done.merged, events[-1].done, events[-1].total) == (count, 0, count, count)
-    assert client.call(Seed(memories=made)).merged == count
-    assert len(memories(core)) == count
-
-
-def test_a_wrong_seed_writes_nothing(client: Any, core: Core) -> None:
-    with pytest.raises(Invalid, match="Neither turns nor memories"):
-        client.seed()
-    with pytest.raises(Invalid, match=r"^Memory 1: "):
-        client.seed(memories=[{"content": "good enough"}, {"content": " "}])
-    with pytest.raises(Invalid, match=r"^Turn 1: "):
-        client.seed(turns=[{"role": "user", "content": FACTS[0]}, {"role": "user", "content": ""}])
-    assert (memories(core), client.turns().total) == ([], 0)
-
-
 def test_more_turns_than_a_call_takes_are_refused(client: Any) -> None:
     with pytest.raises(Invalid):
         client.observe([{"role": "user", "content": f"We decided on {number}"} for number in range(501)])
@@ -213,8 +179,7 @@ def test_a_token_observes_into_its_own_namespace_and_may_not_consolidate(daemon:
     token = client.call(AddToken(name="alpha", namespace="acme/alpha")).token
     with daemon.client("acme/alpha", token=token) as alpha:
         assert alpha.observe([{"role": "user", "content": FACTS[0]}]).accepted == 1
-        for call in (alpha.consolidate, lambda: alpha.seed(memories=[{"content": "x"}])):
-            with pytest.raises(Forbidden):
-                call()
+        with pytest.raises(Forbidden):
+            alpha.consolidate()
         with pytest.raises(Forbidden):
             alpha.call(Observe(namespace="acme/beta", turns=[]))

@@ -273,7 +273,6 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.GetLog: lambda world: _placed(protocol.GetLog, limit=1000),
     protocol.Turns: lambda world: _placed(protocol.Turns, limit=1000, skipped=True),
     protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
-    protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
     protocol.Observe: _observe,
     GraphNodes: _nodes,
     GraphRebuild: _once(GraphRebuild(), GraphRebuild(dry_run=True)),

@@ -11,6 +11,7 @@ import pytest
 
 from memoryd.client import StorageFailed, StorageFull
 from memoryd.client.protocol import DECLARED, NewMemory, method_name
+from memoryd.client.protocol.backfill import Backfill, PastTurn
 from memoryd.daemon.config import Config, StorageConfig
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.store import extraction, reserve, upkeep
@@ -101,10 +102,12 @@ def test_near_the_limit_turns_are_refused_and_the_oldest_low_ones_proposed(
     daemon = start_daemon(storage={"max_size_mb": 4}, tiers={"ring": 1})
     with daemon.client() as client:
         turns = [
-            {"role": "user", "content": f"We walked along the river for a while, round {n}", "created_at": n * 86400.0}
-            for n in range(9)
+            PastTurn(
+                role="user", content=f"We walked along the river, round {n}", created_at=n * 86400.0, id=f"{n:032}"
+            )
+            for n in range(8)
         ]
-        client.seed(turns=turns)
+        client.call(Backfill(turns=turns, session="s"))
         for memory in client.list(type=["turn"]):
             client.update(memory.id, importance=0.1)
         pretend_size(monkeypatch, daemon, 3_900_000)

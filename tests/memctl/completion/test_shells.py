@@ -102,5 +102,5 @@ def test_a_shell_completes_memctl(shell: Shell) -> None:
     shell.completed("memctl search --reach vi", "--reach visible")
     shell.completed("memctl search --reach=vi", "--reach=visible")
     shell.completed("memctl --namespace ac", "acme/api")
-    shell.completed("memctl seed notes-of", "notes-of-today.md")
+    shell.completed("memctl import notes-of", "notes-of-today.md")
     shell.completed("memctl export --markdown notes", "notes-folder/")

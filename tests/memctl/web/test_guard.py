@@ -222,7 +222,7 @@ def test_a_file_outside_the_static_folder_is_not_served(site: Served) -> None:
 # The allowlist -------------------------------------------------------------------------------------------------------
 
 NEVER = (
-    "shutdown use_model import_memories export_memories graph_rebuild add_token revoke_token seed authenticate"
+    "shutdown use_model import_memories export_memories graph_rebuild add_token revoke_token authenticate"
     " add_many observe backup forget dream add_workspace remove_workspace subscribe"
 ).split()
 

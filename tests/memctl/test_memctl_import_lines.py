@@ -1,0 +1,51 @@
+"""import of JSON lines that say what is to be remembered."""
+
+from pathlib import Path
+
+import pytest
+from fake_daemon import Memctl
+from test_memctl_tiers import give_stdin, lines
+
+from each import each
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+
+def test_each_memory_comes_to_its_place_or_is_merged(memctl: Memctl, folder: Path) -> None:
+    path = folder / "new.jsonl"
+    path.write_text(
+        lines(
+            {"content": "The gateway is written in Go", "namespace": "acme/chat"},
+            {"content": "We use Valkey", "type": "decision"},
+            {"content": "we use valkey", "type": "decision"},
+        )
+    )
+    would = memctl("import", str(path), "--namespace", "acme", "--dry-run").out
+    assert would == "3 memories would be added in acme/chat, acme. Nothing was changed.\n"
+    told = memctl("import", str(path), "--namespace", "acme")
+    assert told.out == "Added in acme/chat, acme: 2 memories, 1 merged into others.\n"
+    assert [memory["origin"] for memory in memctl("list", "--json").json] == ["import", "import"]
+
+
+def test_standard_input_is_read_too(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    past = {"expires_at": "2020-01-01"}
+    give_stdin(monkeypatch, lines({"content": "We use Redis", **past}, {"content": "Pinned", "pinned": True, **past}))
+    said = "1 of them expired already: no search finds these, `memctl list --all-states` shows them."
+    assert memctl("import", "-").out == f"Added in /: 2 memories.\n{said}\n"
+
+
+@each(
+    ("text", "message"),
+    [
+        ('{"content": "a"}\n{"text": "b"}\n', "Line 2 of"),
+        ('{"content": "a"}\nnonsense\n', "Line 2 of"),
+        ('{"content": 5}\n', "Line 1 of"),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_is_sent(memctl: Memctl, folder: Path, text: str, message: str) -> None:
+    path = folder / "new.jsonl"
+    path.write_text(text)
+    told = memctl("import", str(path))
+    assert (told.code, told.out) == (1, "")
+    assert message in told.err
+    assert memctl("list", "--json").json == []
