@@ -65,8 +65,6 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """the budget of the text"""
     session: str = ""
     """the conversation that it is for; empty: none"""
-    agent: Agent = ""
-    """the program that it is for, such as Claude Code; empty: not known"""
     fresh: bool = False
     """the session has lost what it was given before"""
     with_ids: bool = False
@@ -253,4 +251,5 @@ class CountTokens(Scoped[TokenCounts], kw_only=True, frozen=True):
     texts: Annotated[list[str], Meta(max_length=MAX_TEXTS)]
     """at most 1000"""
     tokenizer: str = ""
-    """what counts: see `summarize`"""
+    """what counts: the path of a tokenizer.json, `bytes` (two a token), or the embedding model; left out: as contexts
+    count"""

@@ -90,8 +90,5 @@ class Summarize(Scoped[Summarized], kw_only=True, frozen=True):
     """nothing is summarised below that; left out: `max_tokens`"""
     max_summary_tokens: Annotated[int, Meta(ge=MIN_SUMMARY_TOKENS)] = 256
     """of the summary's message"""
-    tokenizer: str = ""
-    """what counts: the path of a tokenizer.json, `bytes` (two a token), or the embedding model; left out: as contexts
-    count"""
     wait: bool = False
     """let a language model write the summary, where one is configured"""

@@ -122,7 +122,7 @@ def keep(core: Core, call: GetContext | GetUnasked, memories: Sequence[tuple[str
         future.set_result(result)
         return future
     now = core.clock()
-    if call.agent:
+    if isinstance(call, GetUnasked) and call.agent:
         core.state(SessionAgents).note(_key(call), call.agent)
 
     def write(transaction: Transaction) -> R:

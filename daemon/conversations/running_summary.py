@@ -10,7 +10,6 @@ from memoryd.daemon.language import running
 from memoryd.daemon.language.running import SummaryPlan
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store.caller import USER, Caller
 
 _READ_CHARS = 24_000  # of what is to be summarised, the newest of it
 
@@ -18,9 +17,9 @@ log = logging.getLogger(__name__)
 
 
 @handles(Summarize)
-def handle(core: Core, call: Summarize, caller: Caller = USER) -> "Future[Summarized]":
+def handle(core: Core, call: Summarize) -> "Future[Summarized]":
     """Sum up the older part of a conversation."""
-    by = build_counter(core, call.tokenizer, caller)
+    by = build_counter(core)
     if call.wait:
         return core.apart.run("summarize", lambda: summarize(core, call, by))
     done: Future[Summarized] = Future()

@@ -7,12 +7,11 @@ import pytest
 
 from memoryd import models
 from memoryd.client.errors import Forbidden, Invalid
-from memoryd.client.protocol import CountTokens, Message, Summarize, TokenCounts
+from memoryd.client.protocol import CountTokens, TokenCounts
 from memoryd.daemon.context.counting import SLICE_CHARS, Counter, count_tokens, slice_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.models.catalog import DEFAULT
-from workbench import ask
 
 TEXTS = {
     "words": " ".join(f"word{number} is here." for number in range(8_000)),
@@ -89,11 +88,3 @@ def test_a_call_names_what_counts(core: Core, model_dir: Path, tmp_path: Path) -
             count(wrong)
     with pytest.raises(Forbidden):
         count(str(file), Caller("agent", "acme"))
-
-
-def test_a_summary_is_within_the_budget_of_the_tokenizer_that_is_named(core: Core) -> None:
-    said = [Message(id=str(n), role="user", content=f"We decided on port {n} for the API") for n in range(40)]
-    call = Summarize(messages=said, max_tokens=300, max_summary_tokens=60, tokenizer="bytes")
-    done = ask(core, call)
-    assert done.tokenizer == "bytes"
-    assert done.tokens == sum(4 + -(-len(one.content.encode()) // 2) for one in done.messages) <= 300
