@@ -183,6 +183,7 @@ def test_daemons_that_save_while_the_place_is_killed_lose_nothing(folder: Path, 
         pair.stop()
 
 
+@pytest.mark.slow
 def test_a_start_of_the_daemon_does_not_wait_for_a_place(pair: Pair, sshd: Sshd) -> None:
     sshd.stop()
     end_sessions(sshd)

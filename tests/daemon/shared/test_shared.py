@@ -137,6 +137,7 @@ def test_offline_nothing_is_asked(start_daemon: Callable[..., "Daemon"], shared:
         assert client.call(GetShared()).roots[0].state == "idle"
 
 
+@pytest.mark.slow
 def test_a_place_that_is_none_is_named_with_its_reason(start_daemon: Callable[..., "Daemon"], shared: Shared) -> None:
     def say(**settings: str) -> str:
         daemon = start_daemon(shared={"acme": {**shared.root, **settings}})

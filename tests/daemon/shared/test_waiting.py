@@ -81,6 +81,7 @@ def test_what_is_deleted_while_it_waits_is_not_sent_and_what_came_back_is(shared
     assert shared.list_there() == ["It comes back"]
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_lost_makes_no_second_memory_and_loses_no_change(shared: Shared) -> None:
     """The place takes the save, and the line ends before its reply: the save waits and is sent again."""
     [root] = _roots(shared)
@@ -96,6 +97,7 @@ def test_an_answer_that_was_lost_makes_no_second_memory_and_loses_no_change(shar
     assert (memory.content, memory.metadata) == ("Releases are on Fridays", {"team": "api", "author": "acme"})
 
 
+@pytest.mark.slow
 def test_what_was_erased_at_the_place_does_not_come_back_by_a_save_that_is_sent_again(shared: Shared) -> None:
     [root] = _roots(shared)
     receive = root.line._receive
@@ -109,6 +111,7 @@ def test_what_was_erased_at_the_place_does_not_come_back_by_a_save_that_is_sent_
     assert shared.here.list().total == 0
 
 
+@pytest.mark.slow
 def test_what_the_place_refuses_stays_with_the_reason_until_it_is_sent_again(shared: Shared) -> None:
     leave(shared)
     added = shared.decide("Releases are on Tuesdays")
@@ -147,6 +150,7 @@ def test_other_changes_need_the_place_and_change_nothing(shared: Shared) -> None
     assert shared.here.list().degraded == ["shared:acme"]
 
 
+@pytest.mark.slow
 def test_the_place_stops_and_starts_under_many_saves(shared: Shared) -> None:
     """Nothing that was acknowledged is lost, nothing is there twice."""
     texts = [f"Decision {word} {number} of the release" for number in range(10) for word in ("one", "two", "three")]
