@@ -16,7 +16,7 @@ from page import Browser, Served, Tab
 
 STATIC = Path(__file__).parents[2] / "client" / "programs" / "web" / "static"
 _FIRST = """new MutationObserver(() => {
-  if (!window.first && document.querySelector('.op')) window.first = performance.now();
+  if (!window.first && document.querySelector('.saved')) window.first = performance.now();
 }).observe(document, { childList: true, subtree: true });"""
 _WATCH = """() => { window.seen = []; let last = ''; new MutationObserver(() => {
   const text = document.querySelector('button.new')?.textContent || '';
@@ -56,7 +56,7 @@ def _measure(report: Report, browser: Browser, memories: int, rounds: int) -> No
         served = Served(daemon.socket)
         tab = Tab(browser, served, real_time=True)
         first = [tab.look(_reload) for _ in range(rounds)]
-        tab.look(lambda page: page.evaluate(_WATCH))
+        tab.look(_watch)
         sent = []
         for number in range(rounds):
             sent.append(time.time() * 1000)
@@ -79,8 +79,14 @@ def _measure(report: Report, browser: Browser, memories: int, rounds: int) -> No
 def _reload(page: Any) -> float:
     page.add_init_script(_FIRST)
     page.reload()
-    page.wait_for_selector(".op")
+    page.wait_for_selector(".saved")
     return float(page.evaluate("window.first"))
+
+
+def _watch(page: Any) -> None:
+    page.keyboard.press("4")
+    page.wait_for_selector(".op")
+    page.evaluate(_WATCH)
 
 
 def _scroll(page: Any) -> list[float]:

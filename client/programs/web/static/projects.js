@@ -6,18 +6,19 @@ import { choice, html } from "./parts.js";
 import { place } from "./text.js";
 
 const LATEST = 200; // operations and turns that say where work was lately
+const MOST = 1000; // namespaces that are listed
 const SHOWN = 8;
 export const PERSON = "";
 
 export const addressOf = (namespace) => `/project?${new URLSearchParams({ ns: namespace })}`;
 
 async function readProjects() {
-  const [stats, { operations }, { turns }] = await Promise.all([
-    call("stats", { reach: "all" }),
+  const [{ namespaces }, { operations }, { turns }] = await Promise.all([
+    call("namespaces", { limit: MOST, reach: "all" }),
     call("operations", { limit: LATEST, reach: "all" }),
     call("turns", { limit: LATEST, reach: "all" }),
   ]);
-  const latest = new Map(Object.keys(stats.by_namespace).map((name) => [name, 0]));
+  const latest = new Map(namespaces.map(({ name }) => [name, 0]));
   for (const { namespace, created_at: at } of turns) latest.set(namespace, Math.max(at, latest.get(namespace) || 0));
   for (const { namespace, at } of operations) {
     if (latest.has(namespace)) latest.set(namespace, Math.max(at, latest.get(namespace)));
