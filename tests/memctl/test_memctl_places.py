@@ -113,7 +113,7 @@ def test_a_context_in_a_project_is_what_an_agent_gets_there(checkout: Path, memc
     memctl("add", "Valkey is the cache of the page", "--type", "decision", "--namespace", "web")
 
     def given(*words: str) -> str:
-        return memctl("context", "Valkey", "cache", "--fresh", *words).out
+        return memctl("context", "Valkey", "cache", *words).out
 
     assert ("of the API" in given(), "of the page" in given()) == (True, False)
     assert "of the page" in given("--reach", "all")

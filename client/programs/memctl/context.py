@@ -19,17 +19,8 @@ def _declare(parser: ArgumentParser) -> None:
         metavar="N",
         help="how many tokens the text may have (default: 800)",
     )
-    parser.add_argument("--session", default="", metavar="ID", help="the conversation; it is given nothing twice")
-    parser.add_argument(
-        "--fresh",
-        action="store_true",
-        help="include what the session was given before: it has lost that, as by a compaction",
-    )
     parser.add_argument("--with-ids", action="store_true", help="begin each line with the beginning of the id")
     parser.add_argument("--compact", action="store_true", help="without the frame and the names of files")
-    parser.add_argument(
-        "--no-touch", action="store_false", dest="touch", help="do not count an access of what is found"
-    )
     add_filters(parser, reach="visible, as an agent sees; all outside a project without --namespace")
 
 
@@ -37,22 +28,18 @@ def _show_context(args: Namespace) -> None:
     call = context_call(
         " ".join(args.task),
         max_tokens=args.max_tokens,
-        session=args.session,
-        fresh=args.fresh,
         with_ids=args.with_ids,
         compact=args.compact,
-        touch=args.touch,
         **filters_of(args),
     )
     context = send(args, call := apply_options(args, call))
     if args.json or context.text:
         show(args, context, lambda: context.text.rstrip("\n"))
     if not context.text:
-        more = f" beyond the {context.repeated} that the session has" if context.repeated else ""
-        seen, less = "", "" if context.repeated else "; `memctl search` shows what is less likely to matter"
+        seen, less = "", "; `memctl search` shows what is less likely to matter"
         if call.namespace and call.reach != "all":
             seen, less = f" is seen from {make_printable(call.namespace)}", f"; `--reach all` looks everywhere{less}"
-        print_note(f"memctl: nothing relevant enough{seen}{more}{less}.")
+        print_note(f"memctl: nothing relevant enough{seen}{less}.")
     elif context.omitted:
         ids = f": {', '.join(id[:8] for id in context.omitted_ids)}" if args.with_ids else ""
         print_note(f"memctl: {context.tokens} tokens; {context.omitted} more would be relevant (--max-tokens){ids}.")
@@ -64,6 +51,6 @@ COMMANDS = {
         _declare,
         _show_context,
         '  memctl context "add a cache to the API" --max-tokens 400\n'
-        '  memctl context "add a cache to the API" --session work-17 --compact',
+        '  memctl context "add a cache to the API" --compact',
     )
 }
