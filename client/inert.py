@@ -32,6 +32,7 @@ class Dated(Protocol):
     at: float
     role: str
     text: str
+    likely: bool
 
 
 def make_inert(text: str) -> str:
@@ -56,7 +57,8 @@ def say_later(statement: Dated) -> str:
     day = datetime.fromtimestamp(statement.at, UTC).strftime("%Y-%m-%d")
     said = {"user": "said by the user", "assistant": "said by an agent", "": "saved"}
     who = said.get(statement.role, f"saved ({statement.role}, unconfirmed)")
-    return make_inert(f"later, {day} [{statement.id[:8]}], {who}: {statement.text}")
+    how = "later" if statement.likely else "maybe changed"
+    return make_inert(f"{how}, {day} [{statement.id[:8]}], {who}: {statement.text}")
 
 
 def describe_origin(memory: Sourced) -> str:

@@ -68,6 +68,8 @@ class LaterStatement(Struct, kw_only=True):
     """who said it: `user` or `assistant`; empty: the person saved it; else the origin of what was saved"""
     text: str
     """the sentence that tells of the change, shortened to 200 characters"""
+    likely: bool = True
+    """false: it only may be a change"""
 
 
 class Memory(Struct, kw_only=True):

@@ -1,13 +1,13 @@
 """Comparing: which saved memories a turn, or a memory that was just added, changes.
 
 Each is compared once, in the background, with what was saved on purpose before it and is seen from its namespace: the
-nearest ones by their vectors, in words by `agreement/changes`. A person who refuses something takes back what the turns
-just before it would have changed.
+nearest ones by their vectors, in words by `agreement/changes`. What is not likely, but may be, is noted as well: it is
+told as such.
 
 Threads: the extraction worker's. `step` may be called by others; it does one small batch at a time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -26,9 +26,8 @@ _BATCH = 4
 _MOST_SAVED = 500  # the latest
 _NEAREST, _NEAREST_OF_SAVED = 12, 4  # memories whose words are compared with a turn's, and with a saved memory's
 _BEFORE = 2  # turns of the session that say what a turn is about
-_REFUSED = 3  # turns that a refusal takes back
 _LEAST_SURE = 0.8  # of what one saved memory tells of another: two facts of one form are seldom about one thing
-_AS_NEAR = 0.15  # memories that one sentence changes are at most so much farther than the nearest of them
+_AS_NEAR = 0.15  # other memories that a sentence changes are at most so much farther than the first
 _MOST_CHANGED = 3  # by one sentence
 
 
@@ -40,8 +39,7 @@ class _Statement(NamedTuple):
     at: float
     role: str
     text: str
-    before: list[turns.StoredTurn]
-    is_refused: bool = False  # by what was said just after it
+    before: tuple[str, ...] = ()
 
 
 class _Found(NamedTuple):
@@ -59,14 +57,10 @@ def step(core: Core) -> bool:
         if not keys:
             return False
         statements = _read(core, connection, keys)
-        pairs = [pair for one in statements if not one.is_refused for pair in _find_pairs(core, connection, one)]
-    refused = [
-        before.key for one in statements if one.role == "user" and changes.is_refusal(one.text) for before in one.before
-    ]
+        pairs = [pair for one in statements for pair in _find_pairs(core, connection, one)]
 
     def write(transaction: Transaction) -> None:
         later.add(transaction.connection, pairs)
-        later.remove_said(transaction.connection, refused)
         extraction.remove(transaction.connection, extraction.COMPARE, keys)
 
     core.store.write(write).result()
@@ -76,23 +70,18 @@ def step(core: Core) -> bool:
 def _read(core: Core, connection: Connection, keys: Sequence[str]) -> list[_Statement]:
     """Return what some keys stand for."""
     recent = turns.read_keys(connection, keys)
-    statements = [
-        _Statement(one.key, one.namespace, one.created_at, one.role, one.content, []) for one in recent.values()
-    ]
+    statements = [_Statement(one.key, one.namespace, one.created_at, one.role, one.content) for one in recent.values()]
     for row in rows.read_ids(connection, [key for key in keys if key not in recent]).values():
         role = str(msgspec.json.decode(row.metadata).get("role", "")) if row.turns else ""
-        statements.append(_Statement(row.id, row.namespace, row.created_at, role, row.content, []))
+        statements.append(_Statement(row.id, row.namespace, row.created_at, role, row.content))
     said = core.active.list_turns(frozenset(one.namespace for one in recent.values()))[::-1]
     return [_place(one, recent[one.id], said) if one.id in recent else one for one in statements]
 
 
 def _place(one: _Statement, turn: turns.StoredTurn, said: Sequence[turns.StoredTurn]) -> _Statement:
-    """Return a turn with what was said around it in its session."""
-    others = [other for other in said if other.session == turn.session and other.role != "tool"]
-    before = [other for other in others if other.id < turn.id]
-    after = [other for other in others if other.id > turn.id]
-    is_refused = any(other.role == "user" and changes.is_refusal(other.content) for other in after[:_REFUSED])
-    return one._replace(before=before[-_REFUSED:], is_refused=is_refused)
+    """Return a turn with what was said before it in its session."""
+    before = [other for other in said if other.session == turn.session and other.role != "tool" and other.id < turn.id]
+    return one._replace(before=tuple(other.content for other in before[-_BEFORE:]))
 
 
 def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pair]:
@@ -101,13 +90,14 @@ def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pai
     saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), _MOST_SAVED))
     if not saved:
         return []
-    texts = [turn.content for turn in one.before[-_BEFORE:]]
-    near = _measure(core, connection, [one.text, *texts[-1:]], list(saved))
+    near = _measure(core, connection, [one.text, *one.before[-1:]], list(saved))
     chosen = sorted(saved, key=lambda row: -near[row])[: _NEAREST if one.role else _NEAREST_OF_SAVED]
-    found = _compare(one, texts, {row: saved[row] for row in chosen}, near, frozenset())
-    if found:  # seldom: which words say little is looked at only then
-        common = changes.find_common(saved.values())
-        found = _compare(one, texts, {each.row: saved[each.row] for each in found}, near, common)
+    said, least = changes.Said(one.text, one.role, one.before), later.MAYBE if one.role else _LEAST_SURE
+    found = [
+        _Found(row, change, near[row])
+        for row in chosen
+        if (change := changes.find_change(saved[row], said, near[row], least))
+    ]
     by_row = rows.read_rows(connection, [each.row for each in found])
     found = [each for each in found if each.row in by_row and _is_before(by_row[each.row], one)]
     pairs = [
@@ -126,32 +116,20 @@ def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pai
     return pairs
 
 
-def _compare(
-    one: _Statement, before: Sequence[str], saved: Mapping[int, str], near: Mapping[int, float], common: frozenset[str]
-) -> list[_Found]:
-    """Return which memories a statement changes by its words."""
-    return [
-        _Found(row, change, near[row])
-        for row, text in saved.items()
-        if (change := changes.find_change(text, one.text, before, near[row], one.role, common))
-        and (one.role or change.sure >= _LEAST_SURE)
-    ]
-
-
 def _is_before(row: Row, one: _Statement) -> bool:
     return row.id != one.id and row.created_at <= one.at
 
 
 def _choose(found: Sequence[_Found]) -> list[_Found]:
-    """Return which of the memories that a sentence seems to change it surely does: the nearest."""
-    best = max(found, key=lambda each: (each.change.sure, each.near))
-    alike = [each for each in found if each.change.sure == best.change.sure and each.near >= best.near - _AS_NEAR]
-    return sorted(alike, key=lambda each: -each.near)[:_MOST_CHANGED]
+    """Return which of the memories that a sentence seems to change it does: the surest, and what it likely changes."""
+    first, *others = sorted(found, key=lambda each: -each.change.sure)
+    alike = [each for each in others if each.change.sure >= later.LIKELY and each.near >= first.near - _AS_NEAR]
+    return [first, *alike][:_MOST_CHANGED]
 
 
 def _measure(core: Core, connection: Connection, texts: Sequence[str], saved: Sequence[int]) -> dict[int, float]:
-    """Return for each memory the cosine with the nearest of some texts; without a vector all are near enough."""
-    near = dict.fromkeys(saved, changes.NEAR)
+    """Return for each memory the cosine with the nearest of some texts; 0 without a vector."""
+    near = dict.fromkeys(saved, 0.0)
     generation = core.embedding.active
     if generation is None:
         return near

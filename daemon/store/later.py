@@ -15,7 +15,8 @@ from memoryd.daemon.store.filters import ALIVE, alive_values
 
 BOTH = "both"  # the verdict that both hold
 SHOWN_CHARS = 200  # of what tells of the change
-_SURE = 0.7  # what is surer than that comes before what is newer
+LIKELY = 0.75  # what is so sure comes before what is newer; what is less may be a change
+MAYBE = 0.5  # what is less sure is no pair
 _PART = "substr(m.content, l.start + 1, l.size)"
 
 
@@ -33,11 +34,6 @@ def add(connection: apsw.Connection, pairs: Iterable[Pair]) -> None:
     """Note pairs; one that is known keeps its verdict."""
     sql = "INSERT OR IGNORE INTO later (memory, later, start, size, sure) VALUES (?, ?, ?, ?, ?)"
     connection.executemany(sql, pairs)
-
-
-def remove_said(connection: apsw.Connection, ids: Sequence[str]) -> None:
-    """Forget what some statements change: it was refused after them."""
-    connection.executemany("DELETE FROM later WHERE later = ? AND verdict = ''", ((id,) for id in ids))
 
 
 def settle(connection: apsw.Connection, memory: str, verdict: str) -> list[str]:
@@ -65,17 +61,19 @@ def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: flo
     )
     best: dict[str, tuple[tuple[bool, float], LaterStatement]] = {}
     for memory, sure, id, at, role, text in found:
-        order = sure >= _SURE, at
+        order = sure >= LIKELY, at
         if memory not in best or order > best[memory][0]:
-            best[memory] = order, LaterStatement(id=id, at=at, role=role, text=_shorten(text))
+            statement = LaterStatement(id=id, at=at, role=role, text=_shorten(text), likely=sure >= LIKELY)
+            best[memory] = order, statement
     return {memory: statement for memory, (_, statement) in best.items()}
 
 
 def list_statements(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, set[str]]:
-    """Return by id the ids of what changes some memories, unless somebody decided that both hold."""
+    """Return by id the ids of what likely changes some memories, unless somebody decided that both hold."""
     found: dict[str, set[str]] = {}
-    sql = "SELECT memory, later FROM later WHERE memory IN (SELECT value FROM json_each(?)) AND verdict <> ?"
-    for memory, statement in connection.execute(sql, (msgspec.json.encode(list(ids)).decode(), BOTH)):
+    within = "memory IN (SELECT value FROM json_each(?))"
+    sql = f"SELECT memory, later FROM later WHERE {within} AND verdict <> ? AND sure >= ?"
+    for memory, statement in connection.execute(sql, (msgspec.json.encode(list(ids)).decode(), BOTH, LIKELY)):
         found.setdefault(memory, set()).add(statement)
     return found
 

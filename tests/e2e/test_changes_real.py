@@ -168,7 +168,7 @@ def test_memctl_lists_counts_and_settles_changes(client: Client, place: str) -> 
     assert f"{turn[:8]}], said by the user: {CHANGE}" in memctl("changes", "--namespace", place)
     assert "1 saved memory to settle: memctl changes" in memctl("--namespace", place)
     assert old.id[:8] in memctl("changes", "--both", old.id[:8], "--namespace", place)
-    assert "Nothing saved seems to be changed" in memctl("changes", "--namespace", place)
+    assert "No later statement seems to change a saved memory" in memctl("changes", "--namespace", place)
 
 
 def test_an_agent_saves_what_replaces_several_memories(client: Client, place: str) -> None:
@@ -195,17 +195,6 @@ def test_an_agent_takes_nothing_away_that_the_person_saved(client: Client, place
     client.settle_change(rule[:8], "new", origin="person")
     assert client.get(rule).superseded_by == memory.later.id
     assert client.get(memory.later.id).confirmed_at is not None
-
-
-def test_a_prompt_that_changes_a_saved_memory_brings_it_once_in_a_short_line(client: Client) -> None:
-    old = client.add(f"{OLD} Invoices and instalments come later, when the bank has agreed to them.", type="decision")
-    prompt = "stripe is out, we go to mollie"
-    told = client.get_unasked(session="s2", prompt=prompt)
-    [line] = [line for line in told.lines if line.id == old.id]
-    assert line.text.startswith("Saved on ")
-    assert len(line.text.split()) <= 20
-    again = client.get_unasked(session="s2", prompt=f"{prompt} from today")
-    assert not [line for line in again.lines if line.text.startswith("Saved on ")]
 
 
 def test_an_add_names_the_nearest_saved_memory(client: Client, place: str) -> None:

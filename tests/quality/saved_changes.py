@@ -8,7 +8,8 @@ beside it if it has a passage of `LEAST_BYTES` of what the session said of the c
 have, or if it names that turn by its id and has a whole sentence of it.
 
 Of what was changed, an entry with both helps and the old memory alone harms; it is `apart` if the later statement is in
-another entry of the same text. Of what holds, any turn of the session beside the memory is a false later statement.
+another entry of the same text. Of what holds, any turn of the session beside the memory is a false later statement; it
+is counted apart if it is told as what may be a change.
 """
 
 import re
@@ -32,18 +33,23 @@ WAYS = ("start", "prompt", "search", "mcp")
 KINDS = ("old-value", "other-value", "other-words")
 HARD = ("exception", "refused", "question", "elsewhere", "quoted-or-past")
 EASY = "easy"
+MAYBE = "maybe changed, "
 TURN_S = 30.0
 _ID = re.compile(r"\b[0-9a-f]{8}\b")
 LATER_S = 2 * 86_400.0  # after the last session of all
 
 
 class Told(msgspec.Struct):
-    """What one way tells: the old memory at all, alone, beside the later statement; `apart`: see above."""
+    """What one way tells: the old memory at all, alone, beside the later statement; `apart`: see above.
+
+    `maybe`: what is beside it is told as what may be a change, and not as one.
+    """
 
     old: bool = False
     alone: bool = False
     beside: bool = False
     apart: bool = False
+    maybe: bool = False
 
 
 class JudgedCase(msgspec.Struct):
@@ -73,7 +79,7 @@ def measure_changes(half: str, settings: str = DEFAULTS) -> dict[str, Any]:
         f"{name}, {what}": figures[name].ways["any"][what]
         for name in (*KINDS, "all that changed", "all that hold, hard")
         if name in figures
-        for what in (("beside",) if "hold" in name else ("alone", "beside"))
+        for what in (("beside", "maybe") if "hold" in name else ("alone", "beside"))
     }
     return {"shares": shares, "figures": figures, "cases": judged}
 
@@ -156,11 +162,13 @@ def _judge_text(case: Change, numbers: Iterable[int], entries: Sequence[str]) ->
 
     has_old = [entry for entry in entries if _tells_old(entry, case)]
     alone = [entry for entry in has_old if not is_later(entry)]
+    beside = [entry for entry in has_old if entry not in alone]
     return Told(
         old=bool(has_old),
         alone=bool(alone),
-        beside=len(has_old) > len(alone),
+        beside=bool(beside),
         apart=bool(alone) and any(is_later(entry) for entry in entries if entry not in has_old),
+        maybe=bool(beside) and all(MAYBE in entry for entry in beside),
     )
 
 
@@ -223,6 +231,7 @@ def _join(told: Sequence[Told]) -> Told:
         alone=alone,
         beside=any(one.beside for one in told) and not alone,
         apart=any(one.apart for one in told),
+        maybe=any(one.maybe for one in told) and not any(one.beside and not one.maybe for one in told),
     )
 
 
@@ -241,12 +250,17 @@ def report_text(report: dict[str, Any]) -> str:
         ]
         for name in changed
     ]
+
+    def count(name: str, way: str, what: str) -> int:
+        return round(figures[name].ways[way][what] * figures[name].cases)
+
     false = [
         [
             name,
             f"{figures[name].cases}",
-            *(f"{round(figures[name].ways[way]['beside'] * figures[name].cases)}" for way in WAYS),
-            f"{sum(any(told.beside for told in one.told.values()) for one in report['cases'] if _is_of(one, name))}",
+            *(f"{count(name, way, 'beside') - count(name, way, 'maybe')}" for way in WAYS),
+            f"{sum(_is_false(one) for one in report['cases'] if _is_of(one, name))}",
+            f"{count(name, 'any', 'maybe')}",
         ]
         for name in held
     ]
@@ -254,9 +268,15 @@ def report_text(report: dict[str, Any]) -> str:
         [
             format_table(headers, rows),
             "",
-            format_table(["HOLDS: A FALSE LATER IN", "CASES", *(way.upper() for way in WAYS), "ANY"], false),
+            format_table(
+                ["HOLDS: A FALSE LATER IN", "CASES", *(way.upper() for way in WAYS), "ANY", "MAYBE CHANGED"], false
+            ),
         ]
     )
+
+
+def _is_false(one: JudgedCase) -> bool:
+    return any(told.beside and not told.maybe for told in one.told.values())
 
 
 def _is_of(one: JudgedCase, name: str) -> bool:

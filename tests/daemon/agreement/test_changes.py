@@ -1,42 +1,44 @@
 """Whether a later text changes a saved memory, on examples made for it; `tests/quality` has others."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from memoryd.daemon.agreement import changes
+from memoryd.daemon.agreement.changes import Said, find_change, list_signs
+from memoryd.daemon.store.later import LIKELY, MAYBE
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "later" / "examples.txt"
-LEAST = {"old-value": 0.9, "other-value": 0.75, "other-words": 0.3}  # of these kinds are found
+LEAST = {"old-value": 0.75, "other-value": 0.45}  # of these kinds are found
+MOST_LIKELY = 0.1  # of the others
 ROLES = {"u": "user", "a": "assistant"}
 OLD = "Payments: we use Stripe Checkout, cards only for now."
 
 
-def read_examples() -> list[tuple[str, float, str, list[str], str, str]]:
+def read_examples() -> list[tuple[str, float, str, Said]]:
     lines = [line for line in EXAMPLES.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     examples = []
     for kind, near, saved, *said in (line.split(" | ") for line in lines):
-        role, _, text = said[-1].partition(": ")
-        examples.append((kind, float(near), saved, [one.partition(": ")[2] for one in said[:-1]], ROLES[role], text))
+        *before, (role, _, text) = (one.partition(": ") for one in said)
+        examples.append((kind, float(near), saved, Said(text, ROLES[role], tuple(one for _, _, one in before[-2:]))))
     return examples
 
 
-def test_most_changes_are_found_and_hardly_anything_else() -> None:
-    found, of, false = Counter[str](), Counter[str](), defaultdict[str, list[str]](list)
-    for kind, near, saved, before, role, text in read_examples():
-        change = changes.find_change(saved, text, before, near, role)
+def test_most_changes_are_found_and_little_else_is_likely() -> None:
+    found, likely, of = Counter[str](), Counter[str](), Counter[str]()
+    for kind, near, saved, said in read_examples():
         of[kind] += 1
-        found[kind] += change is not None
-        if kind not in LEAST and change:
-            false[kind].append(f"{saved} / {text}")
+        if change := find_change(saved, said, near, MAYBE):
+            found[kind] += 1
+            likely[kind] += change.sure >= LIKELY
     assert {kind: found[kind] / of[kind] for kind in LEAST if found[kind] < LEAST[kind] * of[kind]} == {}
-    assert sum(map(len, false.values())) <= 4, dict(false)
+    others = [kind for kind in of if kind not in (*LEAST, "other-words")]
+    assert sum(likely[kind] for kind in others) <= MOST_LIKELY * sum(of[kind] for kind in others)
 
 
 def test_the_sentence_that_tells_of_the_change_is_named() -> None:
     text = 'The bank wrote "no SEPA before autumn, sorry". Stripe is out, we go to Mollie! Start with the tests.'
-    change = changes.find_change(OLD, text, near=0.6, role="user")
+    change = find_change(OLD, Said(text, "user"), 0.6, MAYBE)
     assert change is not None
     assert text[change.start : change.start + change.size] == "Stripe is out, we go to Mollie!"
 
@@ -47,28 +49,24 @@ def test_the_sentence_that_tells_of_the_change_is_named() -> None:
         "would it help if Stripe were out and we went to Mollie?",
         'their blog says "Stripe is out, we go to Mollie"',
         "> Stripe is out, we go to Mollie",
-        "at my last company we dropped Stripe for Mollie",
         "use Mollie instead of Stripe just this once",
-        "Stripe stays, we do not move to Mollie",
     ],
 )
-def test_what_asks_quotes_tells_of_the_past_or_of_once_changes_nothing(text: str) -> None:
-    assert changes.find_change(OLD, text, near=0.6, role="user") is None
+def test_what_asks_quotes_or_is_of_once_is_less_sure(text: str) -> None:
+    said = find_change(OLD, Said("Stripe is out, we go to Mollie", "user"), 0.6, 0.0)
+    other = find_change(OLD, Said(text, "user"), 0.6, 0.0)
+    assert said is not None
+    assert said.sure >= LIKELY
+    assert other is None or other.sure < LIKELY
 
 
-def test_a_word_that_many_memories_have_says_little() -> None:
-    saved = [f"The shop's {what} is made by hand." for what in ("menu", "bread", "logo", "flyer")]
-    common = changes.find_common(saved)
-    assert "shop" in common
-    assert changes.find_change(saved[0], "the shop is closed down", near=0.3, role="user", common=common) is None
-    assert changes.find_change(saved[0], "the menu is abolished", near=0.3, role="user", common=common) is not None
+@pytest.mark.parametrize("text", ["", "```\nStripe is out\n```", "…", "?"])
+def test_where_nothing_is_said_nothing_is_found(text: str) -> None:
+    assert find_change(OLD, Said(text, "user"), 0.6, MAYBE) is None
 
 
-@pytest.mark.parametrize("text", ["no, leave it", "nope", "costs 4x. nope", "we stay with R", "nein, lieber nicht"])
-def test_a_refusal(text: str) -> None:
-    assert changes.is_refusal(text)
-
-
-@pytest.mark.parametrize("text", ["no problem, go ahead", "no need to ask", "yes", "do it"])
-def test_no_refusal(text: str) -> None:
-    assert not changes.is_refusal(text)
+def test_signs_are_named() -> None:
+    signs = list_signs("The API limit is 60 requests.", Said("raise the limit to 300 requests", "user"), 0, 0.5)
+    assert signs["near"] == 0.5
+    assert (signs["other value"], signs["(changed)"], signs["=to #"]) == (1.0, 1.0, 1.0)
+    assert "asks" not in signs
