@@ -21,7 +21,7 @@ from memoryd.client.misfit import explain_misfit
         (protocol.Search, {"floor": "low"}, "`floor` must be a number, not text"),
         (protocol.Search, {"touch": 1}, "`touch` must be true or false, not a whole number"),
         (protocol.Search, {"mode": "any"}, "`mode` must be one of hybrid, lexical, dense, not 'any'"),
-        (protocol.Search, {"tier": ["L9"]}, "`tier[0]` must be one of L0, L1, L2, documents, not 'L9'"),
+        (protocol.Search, {"tier": ["L9"]}, "`tier[0]` must be one of L0, L1, L2, documents, waiting, L3, not 'L9'"),
         (protocol.Search, {"type": ["a"] * 1001}, "`type` must have at most 1000 items"),
         (protocol.List, {"ids": "3f9a"}, "`ids` must be a list, not text"),
         (protocol.Search, {"where": {1: 2}}, "a name in `where` must be text, not a whole number"),

@@ -120,7 +120,6 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
 @each(
     ("line", "sentence"),
     [
-        ("search", 'QUERY is missing; for example: memctl search "which cache do we use"'),
         ("project rename", "PROJECT and NEW are missing; for example: memctl project rename api-2 payments"),
         ("search x --limit 0", "--limit must be 1 or more, not 0"),
         ("search x --limit 1001", "--limit must be 1000 or less, not 1001"),

@@ -315,7 +315,7 @@ COMMANDS = {
         _erase,
         "  memctl erase 3f9a\n"
         "  memctl erase --session 7c41 --dry-run\n"
-        "  memctl erase --since yesterday --copies --yes\n"
+        "  memctl erase --after yesterday --copies --yes\n"
         "  memctl erase --matching - --dry-run < key.txt\n"
         "  memctl erase --matching - --copies --yes < key.txt",
     ),

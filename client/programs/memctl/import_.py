@@ -88,10 +88,11 @@ def _find_new_lines(name: str, spool: IO[bytes]) -> list[bytes] | None:
         return None
     spool.seek(0)
     with path.open("rb") if name != "-" else nullcontext(spool) as file:
-        first = next((line for line in file if line.strip()), b"")
+        lines = read_lines(file, name)
+        first = next((line for line in lines if line.strip()), b"")
         if not is_new(first):
             return None
-        return [first, *file]
+        return [first, *lines]
 
 
 def _move_below(items: Items, namespace: str) -> Items:

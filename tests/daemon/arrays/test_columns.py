@@ -43,7 +43,7 @@ QUESTIONS: list[dict[str, Any]] = [
     {"tier": ["L2"]},
     {"after": 500.0},
     {"before": 500.0, "after": 100.0},
-    {"metadata": {"k": "v"}, "type": ["fact"]},
+    {"where": {"metadata.k": "v"}, "type": ["fact"]},
     {"path_prefix": "doc", "namespace": "a/b"},
 ]
 

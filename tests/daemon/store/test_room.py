@@ -27,6 +27,7 @@ TAKES_NO_ROOM = {
     "dismiss_link",
     "end_session",
     "get_context",
+    "get_shared",
     "get_unasked",
     "move_namespace",
     "pause_job",
