@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(sys.argv[1]) / "tests" / "daemon" / "shared"))
 
 import apsw
 from machines import PLACE, Machine, converge, machines
-from memoryd.daemon.shared import schema, server
-from memoryd.daemon.shared.tables import shared
 from postgres import Postgres
 
 from memoryd.client.protocol import Share
 from memoryd.daemon.memories import sharing
+from memoryd.daemon.shared import schema, server
+from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.store.writer import Transaction
