@@ -1,11 +1,12 @@
 """metrics: what Prometheus reads."""
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from fake_daemon import Memctl
 from figures import counted
-from prometheus_client.parser import text_string_to_metric_families
 
 from memoryd.client import exposition
 from memoryd.client.protocol import MethodStats
@@ -17,14 +18,21 @@ Values = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
 def parsed(text: str) -> Values:
-    """Return the values by the name and labels of each sample, as Prometheus' own parser reads them."""
+    """Return the values by the name and labels of each sample; each family has its help and type before its samples."""
     found: Values = {}
-    for family in text_string_to_metric_families(text):
-        assert family.documentation
-        for sample in family.samples:
-            labels = tuple(sorted(sample.labels.items()))
-            assert labels not in found.setdefault(sample.name, {}), "a sample is there twice"
-            found[sample.name][labels] = sample.value
+    family = ""
+    for line in text.splitlines():
+        if described := re.fullmatch(r"# (HELP|TYPE) (\w+) (.+)", line):
+            assert described[1] == "HELP" or described[2] == family
+            family = described[2]
+            continue
+        name, _, block, value = re.fullmatch(r"(\w+)(\{(.*)\})? (\S+)", line).groups()  # type: ignore[union-attr]
+        assert name in {family, *(family + end for end in ("_bucket", "_sum", "_count"))}
+        pairs = re.findall(r'(\w+)="((?:[^"\\]|\\.)*)",?', block or "")
+        assert "".join(f'{key}="{text}",' for key, text in pairs).rstrip(",") == (block or "")
+        labels = tuple(sorted((key, json.loads(f'"{text}"')) for key, text in pairs))  # escaped as in JSON
+        assert labels not in found.setdefault(name, {}), "a sample is there twice"
+        found[name][labels] = float(value)
     return found
 
 

@@ -1,6 +1,6 @@
 """What the reference implementation makes of the small encoders: `python tests/models/reference.py` writes it down.
 
-Needs the extra `reference` (transformers and PyTorch). Writes `reference.json`, with which the converter is compared
+Needs `pip install "torch>=2.6" "transformers>=5.0"`. Writes `reference.json`, with which the converter is compared
 wherever the tests run.
 """
 

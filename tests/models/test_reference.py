@@ -17,7 +17,7 @@ LEAST = 0.9999
 
 needs_reference = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("torch", "transformers"))),
-    reason="the extra `reference` (transformers and PyTorch) is not installed",
+    reason="PyTorch and transformers are not installed",
 )
 
 
