@@ -38,6 +38,7 @@ DATA = Path(__file__).parents[1] / "data"
 TABLE = Path(changes.__file__).with_suffix(".json")
 CHANGED = ("old-value", "other-value", "other-words")
 EASY = "easy"
+HANDS = "abcd"  # the first letter of ids
 STORE = 60
 BEFORE, NEAREST = 2, 12  # turns and memories, as `conversations/comparing` has them
 OTHERS = 3  # other memories with which a session is an example
@@ -100,7 +101,7 @@ def main() -> None:
         table = fit(list(parts.values()))
         TABLE.write_bytes(msgspec.json.format(msgspec.json.encode(table, order="sorted"), indent=1))
         return
-    for name in ("a", "b"):
+    for name in HANDS:
         table = fit([part for other, part in parts.items() if other != name])
         print(f"{name}: fitted without it, {len(table['weights'])} weights")
         print_worth(parts[name], table)
@@ -110,7 +111,7 @@ def main() -> None:
 def read_examples() -> dict[str, list[Example]]:
     """Return the examples by hand."""
     more = list(read_lines(DATA / "changes" / "more.jsonl", Example, "an example"))
-    found = {hand: [one for one in more if one.id.startswith(hand)] for hand in ("a", "b")}
+    found = {hand: [one for one in more if one.id.startswith(hand)] for hand in HANDS}
     for one in more:
         one.right = [one.statement]
     found["seen"] = [
