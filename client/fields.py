@@ -89,7 +89,7 @@ def _make(kind: type[T], item: Mapping[str, Any], name: str, dates: tuple[str, .
     try:
         return msgspec.convert({**fields, **{date: seconds(fields[date]) for date in dates if date in fields}}, kind)
     except msgspec.ValidationError as error:
-        from memoryd.client.misfit import explain_misfit  # seldom needed
+        from memoryd.client.validation import explain_misfit  # seldom needed
 
         known: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
         unknown = fields.keys() - set(known)
@@ -113,7 +113,7 @@ def _convert(item: Any, kind: type[T], name: str) -> T:
     try:
         return msgspec.convert(item, kind, from_attributes=True)
     except msgspec.ValidationError as error:
-        from memoryd.client.misfit import explain_misfit
+        from memoryd.client.validation import explain_misfit
 
         raise Invalid(f"Not {name}: {explain_misfit(error, kind)}.") from None
 

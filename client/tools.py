@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memoryd.client.calls import add, search, update
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.inert import say_later
+from memoryd.client.prompt_text import say_later
 from memoryd.client.protocol import Call, Delete, Hits
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client

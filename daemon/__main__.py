@@ -316,7 +316,7 @@ async def _run(
     timer = Timer(server)
     await _wait_for_end(stopping, timer, settings.jobs)
     await asyncio.to_thread(timer.stop)
-    core.apart.stopping.set()  # what is long is interrupted; short calls are still answered
+    core.background.stopping.set()  # what is long is interrupted; short calls are still answered
     await server.stop()
     lost = watching.done()
     watching.cancel()

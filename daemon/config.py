@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from memoryd.client.errors import Invalid
-from memoryd.client.misfit import explain_misfit
 from memoryd.client.offline import is_offline
+from memoryd.client.validation import explain_misfit
 
 PositiveInt = Annotated[int, Meta(ge=1)]
 NonNegativeInt = Annotated[int, Meta(ge=0)]

@@ -241,7 +241,7 @@ class Daemon:
             self._ready.set()
             await self._stop.wait()
             judge.close()
-            self.core.apart.stopping.set()
+            self.core.background.stopping.set()
             await self.server.stop()
 
     def client(self, namespace: str | Sequence[str] = "", **options: Any) -> Client:

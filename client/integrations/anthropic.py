@@ -10,7 +10,7 @@ from typing import Any
 
 from memoryd.client.extras import named_extra
 from memoryd.client.integrations.clients import check_client
-from memoryd.client.integrations.followed import FollowedFolder
+from memoryd.client.integrations.indexed_folder import FollowedFolder
 from memoryd.client.transport.paths import make_absolute
 from memoryd.client.transport.sync import Client
 

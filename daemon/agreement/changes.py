@@ -18,7 +18,7 @@ import msgspec
 
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.agreement import claims, words
-from memoryd.daemon.agreement.reading import has_digit, stem
+from memoryd.daemon.agreement.parsing import has_digit, stem
 
 READ_CHARS = 4_000
 WORDS = "="  # begins the signs that are words

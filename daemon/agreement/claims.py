@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.agreement import reading
+from memoryd.daemon.agreement import parsing
 from memoryd.daemon.language import condensing, rating
 from memoryd.daemon.language.sentences import FENCED, ends_with_question
 from memoryd.daemon.language.sentences import READ_CHARS as READ_CHARS
@@ -66,7 +66,7 @@ def list_statements(role: str, text: str) -> list[str]:
 @lru_cache(_KEPT)
 def find_stems(text: str) -> frozenset[str]:
     """Return the words of a sentence that carry meaning, without their endings."""
-    return frozenset(map(reading.stem, condensing.find_words(text)))
+    return frozenset(map(parsing.stem, condensing.find_words(text)))
 
 
 def is_open(sentence: str) -> bool:

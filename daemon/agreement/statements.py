@@ -22,7 +22,7 @@ from typing import Literal
 
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.agreement import words
-from memoryd.daemon.agreement.reading import Statement, has_digit, is_number, read_statement, stem
+from memoryd.daemon.agreement.parsing import Statement, has_digit, is_number, read_statement, stem
 
 Rule = Literal["polarity", "value", "quantity", "change"]
 

@@ -206,12 +206,12 @@ class Reading:
                 return
             self._is_at_work = True
         try:
-            self._core.apart.run("listening", self._work)
+            self._core.background.run("listening", self._work)
         except MemorydError:  # the daemon stops; the next start reads it
             self._is_at_work = False
 
     def _work(self) -> None:
-        stopping = self._core.apart.stopping
+        stopping = self._core.background.stopping
         stopping.wait(_AFTER_S)
         while True:
             with self._lock:

@@ -12,7 +12,7 @@ from memoryd.daemon.backfill.tables import said, transcripts
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.sentences import ends_with_question
-from memoryd.daemon.memories.parts import PART, PART_BYTES, cut_short
+from memoryd.daemon.memories.batches import PART, PART_BYTES, cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import erasures, history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller

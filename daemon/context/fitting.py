@@ -14,7 +14,7 @@ tokens; a line of nobody begins with a dash. One group alone has no heading, unl
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from memoryd.client.inert import FRAME
+from memoryd.client.prompt_text import FRAME
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.tiers import L0

@@ -23,7 +23,7 @@ from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, rows, turns
-from memoryd.daemon.store.present import convert_to
+from memoryd.daemon.store.conversion import convert_to
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.inert import FRAME, describe_origin, make_inert, say_later
+from memoryd.client.prompt_text import FRAME, describe_origin, make_inert, say_later
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.language import condensing
 from memoryd.daemon.store import later, rows
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.conversion import read_contradictions
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.namespaces import condition
-from memoryd.daemon.store.present import read_contradictions
 from memoryd.daemon.store.rows import Row
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode

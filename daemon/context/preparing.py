@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.client.inert import describe_origin, make_inert, say_later
+from memoryd.client.prompt_text import describe_origin, make_inert, say_later
 from memoryd.client.protocol import ContextText, GetContext, LaterStatement
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context import given
@@ -20,7 +20,7 @@ from memoryd.daemon.context.lines import choose_sentences
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import condensing
-from memoryd.daemon.language.asking import only_asks
+from memoryd.daemon.language.questions import only_asks
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import list_shown_ids

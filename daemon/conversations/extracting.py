@@ -75,7 +75,7 @@ def end(core: Core, call: EndSession, report: ReportProgress = lambda progress: 
     begun = core.store.write(write)
     if not call.wait:
         return begun
-    return core.apart.run("end", lambda: _wait_for(core, call, begun.result(), report))
+    return core.background.run("end", lambda: _wait_for(core, call, begun.result(), report))
 
 
 def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: ReportProgress) -> SessionEnded:
@@ -89,8 +89,8 @@ def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: ReportP
             break
         most = max(most, due)
         report(Progress(stage="summary and facts", done=most - due, total=most))
-        core.apart.check_open()
-        core.apart.stopping.wait(_POLL_S)
+        core.background.check_open()
+        core.background.stopping.wait(_POLL_S)
     with core.store.reading() as connection:
         return SessionEnded(waiting=[] if number is None else extraction.list_tasks(connection, (number, call.session)))
 

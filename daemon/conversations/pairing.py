@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from memoryd.client.protocol import NewTurn
 from memoryd.daemon.conversations import gate
-from memoryd.daemon.language import asking
+from memoryd.daemon.language import questions
 from memoryd.daemon.language.sentences import ends_with_question
 from memoryd.daemon.store.turns import RecentTurn
 
@@ -42,7 +42,7 @@ def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> Rec
     if turn.role == "assistant" and not named:
         theirs = theirs[:1]
     asked = next((one for one in theirs if ends_with_question(one.end)), None) if len(mine) <= _MORE else None
-    is_short = len(turn.content) - len(asking.find_label(turn.content)) <= _FEW_CHARS
+    is_short = len(turn.content) - len(questions.find_label(turn.content)) <= _FEW_CHARS
     if asked is None and not mine and is_short:
         asked = next((one for one in theirs[:1] if one.role != "assistant" or one.speaker), None)
     return asked if asked is not None and is_recent(asked, at) else None
@@ -50,7 +50,7 @@ def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> Rec
 
 def can_answer(turn: NewTurn) -> bool:
     """Return whether a turn may answer another one: not what a tool says, nor what asks or does not know."""
-    return turn.role != "tool" and not asking.answers_nothing(turn.content)
+    return turn.role != "tool" and not questions.answers_nothing(turn.content)
 
 
 def is_recent(said: RecentTurn, at: float) -> bool:
@@ -61,7 +61,7 @@ def is_recent(said: RecentTurn, at: float) -> bool:
 def _are_named(said: Sequence[RecentTurn], turn: NewTurn) -> bool:
     """Return whether users' turns begin with who says them (`Ada: …`): most do, elsewhere it may be any word."""
     texts = [one.beginning for one in said if one.role == "user"] + [turn.content] * (turn.role == "user")
-    return 2 * sum(bool(asking.find_label(text)) for text in texts) > len(texts)
+    return 2 * sum(bool(questions.find_label(text)) for text in texts) > len(texts)
 
 
 def _name_speaker(turn: NewTurn, named: bool) -> tuple[str, str]:
@@ -74,4 +74,4 @@ def _find_speaker(said: RecentTurn, named: bool) -> tuple[str, str]:
 
 def _find_label(role: str, text: str, named: bool) -> str:
     """Return the name with which a text begins; what an assistant begins with ("Done: …") is none."""
-    return asking.find_label(text) if named and role == "user" else ""
+    return questions.find_label(text) if named and role == "user" else ""

@@ -21,7 +21,7 @@ def handle(core: Core, call: Summarize) -> "Future[Summarized]":
     """Sum up the older part of a conversation."""
     by = build_counter(core)
     if call.wait:
-        return core.apart.run("summarize", lambda: summarize(core, call, by))
+        return core.background.run("summarize", lambda: summarize(core, call, by))
     done: Future[Summarized] = Future()
     done.set_result(summarize(core, call, by))
     return done

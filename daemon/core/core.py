@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.config import Config
-from memoryd.daemon.core.apart import Apart
+from memoryd.daemon.core.background import Background
 from memoryd.daemon.core.events import Events
 from memoryd.daemon.core.unread import UnreadSample
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
@@ -87,7 +87,7 @@ class Core:
         )  # whether a client waits for an answer at this moment: as above
         self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
-        self.apart = Apart()
+        self.background = Background()
         arguments = self.store, self.arrays, self.embedding, config.search, traces, self.clock
         self.sources = Sources(*arguments, self.active, self.hot, self.effects, self.state)
 
@@ -136,7 +136,7 @@ class Core:
 
     def close(self) -> None:
         """Stop the background work, write everything down, close the database."""
-        self.apart.close()
+        self.background.close()
         self.effects.close()
         self.has_ended &= self.embedding.close()
         with suppress(MemorydError):  # the next start makes do with what an earlier look found

@@ -21,7 +21,6 @@ from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol.dreams import DreamStep
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.dreams.asking import ask_model
 from memoryd.daemon.dreams.fates import (
     DreamNote,
     Likeness,
@@ -33,6 +32,7 @@ from memoryd.daemon.dreams.fates import (
     spread,
 )
 from memoryd.daemon.dreams.items import MAX_CHARS, ItemEdit, ListItem, change_items, list_items, strip_time
+from memoryd.daemon.dreams.reviewing import ask_model
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.language.condensing import list_telling
 from memoryd.daemon.llm.provider import RULES, Provider, ask

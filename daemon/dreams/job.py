@@ -99,7 +99,7 @@ def begin(core: Core, report: ReportProgress, call: Dream) -> "Future[Dreamt]":
     check(call)
 
     def report_progress(stage: str, done: int, total: int) -> None:
-        core.apart.check_open()
+        core.background.check_open()
         report(Progress(stage=stage, done=done, total=total))
 
-    return core.apart.run("dream", lambda: dream(core, call, DreamTerms(force=call.force, tell=report_progress)))
+    return core.background.run("dream", lambda: dream(core, call, DreamTerms(force=call.force, tell=report_progress)))

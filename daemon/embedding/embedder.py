@@ -26,13 +26,13 @@ from memoryd.client.protocol import ModelState, Progress
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.vector_index import RowKey
 from memoryd.daemon.config import ModelConfig
-from memoryd.daemon.embedding import parts as long_texts
+from memoryd.daemon.embedding import long_texts as long_texts
 from memoryd.daemon.embedding.api import is_api
 from memoryd.daemon.embedding.backlog import work_off, work_off_contexts
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.queries import QueryVectors
-from memoryd.daemon.store import codes, parts, vectors
+from memoryd.daemon.store import codes, text_parts, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
@@ -289,8 +289,8 @@ class Embedding:
         model = self._store.write(ensure, over_limit=True).result()
         generation = self._restore(model, name, embedder) or self._fill(model, name, embedder)
         with self._store.reading() as connection:
-            stored = self._go_through(parts.iterate_vectors(connection, model))
-            generation.parts.fill(stored, parts.list_uncut(connection))
+            stored = self._go_through(text_parts.iterate_vectors(connection, model))
+            generation.parts.fill(stored, text_parts.list_uncut(connection))
         return generation
 
     def _go_through(self, rows: Iterable[T]) -> Iterator[T]:

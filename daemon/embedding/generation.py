@@ -16,7 +16,7 @@ from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.arrays.scan import AlikeQuery
 from memoryd.daemon.arrays.vector_index import RowKey, VectorIndex
-from memoryd.daemon.embedding.parts import PartVectors
+from memoryd.daemon.embedding.long_texts import PartVectors
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import Connection

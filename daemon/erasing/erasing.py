@@ -17,7 +17,7 @@ from memoryd.daemon.conversations.tables import session_names
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.erasing.tables import erasing, leftovers, mentions, trimming
 from memoryd.daemon.erasing.tables.mentions import Beside, Mention
-from memoryd.daemon.memories.parts import cut_short
+from memoryd.daemon.memories.batches import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import copies, erasures, queries, rows, turns, upkeep

@@ -12,8 +12,8 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import extraction, turns
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.conversion import convert_to
 from memoryd.daemon.store.namespaces import check
-from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.tiers import HOT, L0, L3, TIERS, WAITING
 
 _HOT_BYTES = 100  # of an entry of the hot buffer

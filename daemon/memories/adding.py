@@ -22,12 +22,12 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.remotes import Remotes
 from memoryd.daemon.store import (
     applied,
+    conversion,
     extraction,
     history,
     later,
     links,
     namespaces,
-    present,
     queries,
     rows,
     turns,
@@ -170,11 +170,11 @@ def _add_one(
         embedded=new.embedded is not None,
         similarity=verdict.similarity,
         contradicts=[other.id for other in verdict.contradicted],
-        contradicts_texts=[present.shorten(other.content) for other in verdict.contradicted],
+        contradicts_texts=[conversion.shorten(other.content) for other in verdict.contradicted],
         operation=operation,
         namespace=place.name,
         nearest=verdict.nearest.id if verdict.nearest else None,
-        nearest_text=present.shorten(verdict.nearest.content) if verdict.nearest else "",
+        nearest_text=conversion.shorten(verdict.nearest.content) if verdict.nearest else "",
     )
     return added, row
 

@@ -11,7 +11,7 @@ from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Added, AddedMany, AddMany, Progress
 from memoryd.daemon.core.checks import check_nth, content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import adding, duplicates, origins, parts
+from memoryd.daemon.memories import adding, batches, duplicates, origins
 from memoryd.daemon.memories.duplicates import Batch
 from memoryd.daemon.registry import Parts, ReportProgress, handles
 from memoryd.daemon.store import history, namespaces, rows
@@ -28,7 +28,7 @@ def add_many(
     check(core, call, caller)
     memories = [origins.limit(memory, caller) for memory in call.memories]
     outcome = AddedMany(results=[], created=0, merged=0, operations=[])
-    for part in parts.split(memories, parts.PART if call.dedup else parts.UNCOMPARED):
+    for part in batches.split(memories, batches.PART if call.dedup else batches.UNCOMPARED):
         try:
             if outcome.results:
                 yield
@@ -37,7 +37,7 @@ def add_many(
             report(Progress(stage="embed", done=len(outcome.results) + len(part), total=len(call.memories)))
             results = _write(core, call, duplicates.search(core, call, part, embedded), outcome.operations, caller)
         except Exception as error:
-            raise parts.cut_short(error, len(outcome.results), len(call.memories), outcome.operations) from None
+            raise batches.cut_short(error, len(outcome.results), len(call.memories), outcome.operations) from None
         outcome.results += results
         outcome.operations = [results[0].operation]
     outcome.created = sum(result.outcome == "created" for result in outcome.results)

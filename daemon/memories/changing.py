@@ -30,7 +30,7 @@ from memoryd.daemon.memories import duplicates, keyed, origins
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.memories.elsewhere import here_or_elsewhere
 from memoryd.daemon.registry import Answer, handles
-from memoryd.daemon.store import extraction, history, links, namespaces, present, rows, sessions, turns, vectors
+from memoryd.daemon.store import conversion, extraction, history, links, namespaces, rows, sessions, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -47,7 +47,7 @@ def visible_condition(core: Core, call: Scoped[Any]) -> str:
 
 def show(core: Core, connection: Connection, rows_to_show: Iterable[Row], condition: str) -> list[protocol.Memory]:
     """Return rows as the memories that a caller sees who reaches the namespaces of a condition."""
-    return present.build_memories(connection, core.store.namespaces, rows_to_show, condition, core.clock())
+    return conversion.build_memories(connection, core.store.namespaces, rows_to_show, condition, core.clock())
 
 
 @handles(Update)

@@ -11,10 +11,10 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Delete, Deleted
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.batches import cut_short
 from memoryd.daemon.memories.changing import delete as delete_named
 from memoryd.daemon.memories.changing import delete_found
 from memoryd.daemon.memories.elsewhere import here_or_elsewhere
-from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Answer, Parts, handles
 from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import history, queries, turns

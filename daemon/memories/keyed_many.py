@@ -7,7 +7,7 @@ changed nothing.
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import KeyedEntry, KeyedOutcome, Progress, Put, WerePut
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keyed, origins, parts
+from memoryd.daemon.memories import batches, keyed, origins
 from memoryd.daemon.memories.changing import delete_found
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.registry import Parts, ReportProgress, handles
@@ -27,7 +27,7 @@ def put(core: Core, call: Put, report: ReportProgress = lambda event: None, call
     if memories:
         core.store.check_room()
     embedded: list[Embedded] = []
-    for part in parts.split(memories):
+    for part in batches.split(memories):
         if embedded:
             yield
         core.check_going_on()

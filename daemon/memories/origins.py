@@ -12,7 +12,7 @@ import msgspec
 
 from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import MemoryOrigin, NewMemory
-from memoryd.daemon.agreement.reading import has_digit, read_statement
+from memoryd.daemon.agreement.parsing import has_digit, read_statement
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.sentences import split_sentences
 from memoryd.daemon.store.caller import Caller

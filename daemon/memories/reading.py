@@ -15,7 +15,7 @@ from memoryd.daemon.memories.elsewhere import here_or_elsewhere, list_both
 from memoryd.daemon.registry import Answer, handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.effects import Mark
-from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, vectors
+from memoryd.daemon.store import conversion, feedback, history, links, namespaces, queries, rows, vectors
 from memoryd.daemon.store import operations as log
 from memoryd.daemon.store.actor import Actor
 from memoryd.daemon.store.caller import USER, Caller
@@ -40,7 +40,7 @@ def _read_here(core: Core, call: protocol.Get, caller: Caller) -> MemoryDetail:
         keyed.renew(core, [row.id])
     if row.row > 0 and call.touch:
         core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
-    return present.convert_to(MemoryDetail, memory, around=_find_around(core, call, row))
+    return conversion.convert_to(MemoryDetail, memory, around=_find_around(core, call, row))
 
 
 def _find_around(core: Core, call: protocol.Get, row: Row) -> list[protocol.Memory]:
@@ -52,7 +52,7 @@ def _find_around(core: Core, call: protocol.Get, row: Row) -> list[protocol.Memo
         found = [
             one for room in list_rooms() for one in room.find_around(core, connection, row, call.around, condition)
         ]
-        return present.build_memories(connection, core.store.namespaces, found, condition, core.clock())
+        return conversion.build_memories(connection, core.store.namespaces, found, condition, core.clock())
 
 
 def get(core: Core, call: protocol.Get) -> protocol.Memory:
@@ -74,7 +74,7 @@ def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protoc
         for room in list_rooms():
             room.show(connection, row, memory, condition)
         if call.include_vectors and core.embedding.active is not None:
-            present.give_vectors(connection, core.embedding.active.model, [memory], [row])
+            conversion.give_vectors(connection, core.embedding.active.model, [memory], [row])
     memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)
     return row, memory
 
@@ -94,7 +94,7 @@ def _list_here(core: Core, call: protocol.List) -> protocol.Page:
         page, total = queries.find_page(connection, (f"{condition} AND {contained}", (*values, *words)), order)
         page = rows.fit_reply(page)
         reached = namespaces.condition(selection.reached)
-        memories = present.build_memories(connection, core.store.namespaces, page, reached, now)
+        memories = conversion.build_memories(connection, core.store.namespaces, page, reached, now)
         return protocol.Page(memories=memories, total=total)
 
 
@@ -194,7 +194,7 @@ def _show(core: Core, row: Row | None) -> dict[str, Any]:
     votes = (
         f"{usefulness.useful} useful, {usefulness.useless} useless, {usefulness.cited} cited" if usefulness else None
     )
-    return {**present.fields_of(row, core.store.namespaces, {}), "usefulness": votes}
+    return {**conversion.fields_of(row, core.store.namespaces, {}), "usefulness": votes}
 
 
 @handles(protocol.Links)

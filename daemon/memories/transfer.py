@@ -17,17 +17,17 @@ from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import MAX_NOTE_CHARS, Imported, ImportMemories, NewMemory, Record
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keyed, origins, parts
+from memoryd.daemon.memories import batches, keyed, origins
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search import active
 from memoryd.daemon.store import (
+    conversion,
     erasures,
     feedback,
     history,
     links,
     namespaces,
-    present,
     queries,
     rows,
     turns,
@@ -109,11 +109,11 @@ def _take_batch(
 
 
 def _build_records(core: Core, connection: Connection, batch: list[Row], reached: str) -> list[Record]:
-    linked = present.read_contradictions(connection, [row.id for row in batch], reached, None)
+    linked = conversion.read_contradictions(connection, [row.id for row in batch], reached, None)
     relations = links.read_within(connection, [row.id for row in batch], reached)
     return [
         Record(
-            **present.fields_of(row, core.store.namespaces, dict.fromkeys(linked.get(row.id, ()), "")),
+            **conversion.fields_of(row, core.store.namespaces, dict.fromkeys(linked.get(row.id, ()), "")),
             neighbours=row.neighbours,
             turns=row.turns,
             relations=relations.get(row.id, []),
@@ -151,7 +151,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
             steps = _plan_steps(core, connection, call, [(record, _row(record)) for record in call.records])
             return _tally(steps, None, dry_run=True)
     report, number = Imported(operation=call.operation), 0
-    for part in parts.split(call.records):
+    for part in batches.split(call.records):
         if number:
             yield
         try:
@@ -160,7 +160,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
             report.add(_write(core, call, part, report.operation))
         except Exception as error:
             operations = [] if report.operation is None else [report.operation]
-            raise parts.cut_short(error, number, len(call.records), operations) from None
+            raise batches.cut_short(error, number, len(call.records), operations) from None
         number += len(part)
     return report
 
@@ -276,7 +276,7 @@ def _metadata_limit(record: Record) -> int:
 
 
 def _row(record: Record) -> Row:
-    return present.convert_to(
+    return conversion.convert_to(
         Row,
         record,
         row=0,

@@ -21,7 +21,7 @@ from memoryd.daemon.arrays.vector_index import RESCORE
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.hints import read_hints
 from memoryd.daemon.search.retrieval import NearRows, Retrieval, Sources, elapsed_ms
-from memoryd.daemon.store import fulltext, parts, vectors
+from memoryd.daemon.store import fulltext, text_parts, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
@@ -74,7 +74,7 @@ def _count_waiting(retrieval: Retrieval, sources: Sources, generation: Generatio
     if not len(touched):
         return 0
     with sources.store.reading() as connection:
-        return len(parts.select_long(connection, touched.tolist()))
+        return len(text_parts.select_long(connection, touched.tolist()))
 
 
 def _search_words(retrieval: Retrieval, sources: Sources, reads: bool = True) -> RowVectors | None:

@@ -11,8 +11,8 @@ from memoryd.daemon.search.related import Shown, complete, links_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import later, rows
+from memoryd.daemon.store.conversion import read_contradictions
 from memoryd.daemon.store.namespaces import condition
-from memoryd.daemon.store.present import read_contradictions
 from memoryd.daemon.store.tiers import DOCUMENTS
 
 _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of float32, and decay makes scores small

@@ -10,7 +10,7 @@ from memoryd.client.protocol import CandidateTrace, Trace, Why
 from memoryd.daemon.search.traces import Candidate, StoredTrace
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.present import convert_to
+from memoryd.daemon.store.conversion import convert_to
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import build_stemmer, split_words, stem_words

@@ -35,9 +35,9 @@ from memoryd.daemon.search.remote import ask, remote
 from memoryd.daemon.search.replaced import replaced
 from memoryd.daemon.search.retrieval import DEPTH_PER_HIT, LEAST_DEPTH, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.traces import StoredTrace
+from memoryd.daemon.store.conversion import convert_to
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
-from memoryd.daemon.store.present import convert_to
 
 Stage = Callable[[Retrieval, Sources], None]
 

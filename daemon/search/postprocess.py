@@ -15,7 +15,7 @@ from memoryd.daemon.search.related import find_shown
 from memoryd.daemon.search.remote import merge
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store.present import fields_of, give_vectors
+from memoryd.daemon.store.conversion import fields_of, give_vectors
 from memoryd.daemon.store.rows import Row, fit_reply
 
 GROUP = "memoryd.postprocessors"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from memoryd.daemon.agreement.statements import shares_answer, tells_change
-from memoryd.daemon.language.asking import knows_nothing, only_asks
 from memoryd.daemon.language.names import Names, find_names, is_named
+from memoryd.daemon.language.questions import knows_nothing, only_asks
 from memoryd.daemon.language.talk import is_log, is_turn
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.cues import read_said

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from memoryd.client.protocol import Related
-from memoryd.daemon.language.asking import answers_nothing, asks, only_asks
+from memoryd.daemon.language.questions import answers_nothing, asks, only_asks
 from memoryd.daemon.language.sentences import ends_with_question
 from memoryd.daemon.language.talk import find_speaker
 from memoryd.daemon.search.retrieval import Retrieval, Sources

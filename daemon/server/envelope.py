@@ -16,9 +16,9 @@ import msgspec
 import memoryd
 from memoryd.client import protocol
 from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, Unavailable, UnknownMethod, VersionMismatch
-from memoryd.client.misfit import explain_misfit
 from memoryd.client.protocol import MAX_FRAME_BYTES, MAX_METADATA_DEPTH, RESULT, Call, Request, method_name
 from memoryd.client.transport.frames import frame
+from memoryd.client.validation import explain_misfit
 
 log = logging.getLogger(__name__)
 

@@ -295,7 +295,7 @@ class Root:
             _follow(outcome, self._keep(self, call, caller, key))
 
         try:
-            self._core.apart.run(f"wait for {self.name}", lambda: _guard(outcome, keep))
+            self._core.background.run(f"wait for {self.name}", lambda: _guard(outcome, keep))
         except MemorydError as error:
             outcome.set_exception(error)
 

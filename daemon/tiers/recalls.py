@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from memoryd.client.inert import FRAME
+from memoryd.client.prompt_text import FRAME
 from memoryd.daemon.language import talk
 from memoryd.daemon.language.sentences import BOUNDARY
 

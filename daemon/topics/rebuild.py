@@ -95,11 +95,11 @@ def rebuild_reached(core: Core, call: GraphRebuild) -> "Future[Rebuilt]":
         counts: Counter[str] = Counter()
         for place in places:
             if reached is None or place in reached:
-                counts += rebuild(core, generation, place, core.apart.check_open, call.dry_run)
+                counts += rebuild(core, generation, place, core.background.check_open, call.dry_run)
         topics = None if call.dry_run else counts.pop("topics", 0)
         return Rebuilt(dry_run=call.dry_run, topics=topics, **counts)
 
-    return core.apart.run("graph", work)
+    return core.background.run("graph", work)
 
 
 def rebuild(

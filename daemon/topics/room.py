@@ -3,7 +3,7 @@
 from memoryd.daemon.jobs.table import DAY, MIN, JobRow
 from memoryd.daemon.rooms import Room
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.topics import reading, rebuild
+from memoryd.daemon.topics import listing, rebuild
 from memoryd.daemon.topics.expand import expand
 from memoryd.daemon.topics.naming import Naming
 from memoryd.daemon.topics.tables import graph, graph_schema
@@ -16,7 +16,7 @@ def _report_tiers(connection: Connection, visible: str) -> dict[str, int]:
 
 
 ROOM = Room(
-    handlers=(rebuild, reading),
+    handlers=(rebuild, listing),
     tables=graph_schema.TABLES,
     find_problems=graph.find_problems,
     clear=graph.clear,

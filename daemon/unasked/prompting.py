@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memoryd.client.inert import make_inert
+from memoryd.client.prompt_text import make_inert
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
 from memoryd.daemon.agreement import changes, claims
 from memoryd.daemon.context.lines import MOST_CHARS, ContextLine, build_saved_line, find_outdated

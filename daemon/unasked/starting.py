@@ -11,7 +11,7 @@ left open, in whole sentences.
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from memoryd.client.inert import FRAME
+from memoryd.client.prompt_text import FRAME
 from memoryd.client.protocol import GetUnasked
 from memoryd.client.protocol.base import SAVED_FROM
 from memoryd.daemon.agreement import claims

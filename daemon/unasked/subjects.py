@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.agreement.reading import stem
+from memoryd.daemon.agreement.parsing import stem
 from memoryd.daemon.language.tongues import is_telling
 from memoryd.daemon.store.stopwords import STOP_WORDS
 

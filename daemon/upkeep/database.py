@@ -47,7 +47,7 @@ def backup(core: Core, report: ReportProgress, call: Backup) -> "Parts[BackedUp]
     """Copy the database to a file and check the copy."""
 
     def check() -> None:
-        if core.apart.stopping.is_set():
+        if core.background.stopping.is_set():
             raise Unavailable("The daemon is stopping; no copy was made.")
 
     for _ in copies.hold(core.store):

@@ -47,7 +47,7 @@ def list_workspaces(core: Core, call: calls.Workspaces) -> "Future[WorkspaceList
     def work() -> WorkspaceList:
         return WorkspaceList(workspaces=[examine(core, workspace, call.files, call.offset)])
 
-    return core.apart.run("compare", work)
+    return core.background.run("compare", work)
 
 
 @handles(calls.IndexWorkspace)
@@ -64,7 +64,7 @@ def index_workspace(core: Core, report: ReportProgress, call: calls.IndexWorkspa
             wait_for_vectors(core, workspace, _build_teller(report, f"embed {workspace.namespace}"))
         return Indexed(workspaces=results)
 
-    return core.apart.run("index", work)
+    return core.background.run("index", work)
 
 
 def _find_file(core: Core, workspace: StoredWorkspace, path: str) -> str | None:
@@ -158,8 +158,8 @@ def wait_for_vectors(core: Core, workspace: StoredWorkspace, tell: Tell) -> None
     while left := _count_pending(core, workspace):
         most = max(most, left)
         tell(most - left, most)
-        core.apart.check_open()
-        core.apart.stopping.wait(_POLL_S)
+        core.background.check_open()
+        core.background.stopping.wait(_POLL_S)
 
 
 def _count_pending(core: Core, workspace: StoredWorkspace) -> int:

@@ -141,7 +141,7 @@ def add_counts(counts: Counts, other: Counts) -> None:
 
 def write_patiently(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
     """Write, however long the queue of the writer is. Also at the limit of size: who adds has looked at that."""
-    return wait_patiently(lambda: core.store.write(job, alone, over_limit=True), core.apart.check_open)
+    return wait_patiently(lambda: core.store.write(job, alone, over_limit=True), core.background.check_open)
 
 
 def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
@@ -150,7 +150,7 @@ def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
         waiting = workspaces.find_orphans(connection)
     gone, size, total = 0, FIRST_SLICE, len(waiting)
     while waiting:
-        core.apart.check_open()
+        core.background.check_open()
         part, waiting = waiting[:size], waiting[size:]
         removed, took_s = write_patiently(core, partial(_sweep, core, part))
         gone += removed

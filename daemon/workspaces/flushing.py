@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 def begin(core: Core, call: Flush, caller: Caller = USER) -> "Future[Flushed]":
     """Begin to flush a conversation; the lane is free again at once, since a language model may be asked."""
     known = _read_note(core, call, caller)  # a place that is wrong is refused before anybody thinks
-    return core.apart.run("flush", lambda: flush(core, call, caller, known))
+    return core.background.run("flush", lambda: flush(core, call, caller, known))
 
 
 def flush(core: Core, call: Flush, caller: Caller, known: str) -> Flushed:

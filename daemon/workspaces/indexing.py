@@ -97,7 +97,7 @@ def _read_ahead(core: Core, live: Live, workspace: StoredWorkspace, relatives: S
         coming = deque(pool.submit(_read, core, live, workspace, part) for part in parts[:1])
         for following in [*parts[1:], ()]:
             documents = coming.popleft().result() if coming else []
-            core.apart.check_open()
+            core.background.check_open()
             if following:
                 coming.append(pool.submit(_read, core, live, workspace, following))
             if documents:
@@ -107,7 +107,7 @@ def _read_ahead(core: Core, live: Live, workspace: StoredWorkspace, relatives: S
 def _wait_for(core: Core, live: Live, tell: Tell) -> None:
     """Wait for the pass that is under way, and report its progress."""
     while not live.passing.acquire(timeout=0.1):
-        core.apart.check_open()
+        core.background.check_open()
         if live.progress:
             tell(*live.progress)
 

@@ -51,7 +51,7 @@ class Lives:
         self._lives: dict[int, Live] = {}
         self._lock = threading.Lock()
         self.changed: Callable[[], None] = lambda: None
-        core.apart.on_close.append(self.close)
+        core.background.on_close.append(self.close)
 
     def get(self, number: int) -> Live:
         """Return what RAM holds of a workspace."""

@@ -85,7 +85,7 @@ class Watchers:
     def start(self) -> None:
         """Begin to watch, and to bring the index up to date with what happened while nobody did."""
         get_lives(self._core).changed = self._follow_changes
-        stopping = self._core.apart.stopping
+        stopping = self._core.background.stopping
         self._thread = self._core.supervisor.start("workspaces", self._work, stopping, self._wake, nice=True)
 
     def _work(self) -> None:
@@ -111,7 +111,7 @@ class Watchers:
     def follow(self) -> None:
         """Watch the workspaces that there are, and no other."""
         with self._lock:
-            if self._core.apart.stopping.is_set():
+            if self._core.background.stopping.is_set():
                 return
             known = {workspace.id: workspace for workspace in registry.list_all(self._core)}
             for number, watcher in list(self._watchers.items()):
@@ -179,7 +179,7 @@ class _Watcher:
         return 0.0
 
     def _note_end(self) -> bool:
-        return self.stop.is_set() or self.core.apart.stopping.is_set() or self.live.removed
+        return self.stop.is_set() or self.core.background.stopping.is_set() or self.live.removed
 
     def _say(self, watching: Watching, reason: str, watches: int = 0) -> None:
         """Keep for `status`, and log, how the workspace is watched."""

@@ -16,7 +16,7 @@ from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory
 from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.protocol import Add, GetStatus, Hit, KeyedEntry, Progress
 from memoryd.client.transport import batches
-from memoryd.daemon.memories.parts import PART, UNCOMPARED
+from memoryd.daemon.memories.batches import PART, UNCOMPARED
 
 if TYPE_CHECKING:
     from conftest import Daemon

@@ -11,8 +11,8 @@ import pytest
 from configs import NO_MODEL
 from memoryd.client import Client
 from memoryd.client.errors import MemorydError
-from memoryd.client.integrations import followed
-from memoryd.client.integrations.followed import FollowedFolder
+from memoryd.client.integrations import indexed_folder
+from memoryd.client.integrations.indexed_folder import FollowedFolder
 from waiting import wait_until
 from workbench import Process
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @pytest.fixture
 def process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
     """A daemon that is not started yet."""
-    monkeypatch.setattr(followed, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(followed, "LONGEST_PAUSE_S", 0.05)
+    monkeypatch.setattr(indexed_folder, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(indexed_folder, "LONGEST_PAUSE_S", 0.05)
     made = Process(folder, NO_MODEL)
     yield made
     made.stop()
@@ -79,7 +79,7 @@ def test_what_changes_is_found_by_its_meaning_also_where_another_has_read_it_fir
         indexing.start()
         indexing.join(0.3)
         assert indexing.is_alive()
-        monkeypatch.setattr(followed, "MOST_AHEAD", 0)
+        monkeypatch.setattr(indexed_folder, "MOST_AHEAD", 0)
         notes.index()  # does not wait for what takes long
         assert indexing.is_alive()
         daemon.embedder.gate.set()

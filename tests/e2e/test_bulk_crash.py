@@ -7,7 +7,7 @@ import apsw
 
 from memoryd.client import MemorydError
 from memoryd.client.protocol import Verify
-from memoryd.daemon.memories.parts import PART
+from memoryd.daemon.memories.batches import PART
 from workbench import wait_until
 
 MANY = 20_000

@@ -86,9 +86,9 @@ def test_status_lists_files_and_says_which_the_index_has_not_followed(daemon: An
     memctl("workspace", "add", str(notes))
     wait_until(lambda: "inotify" in memctl("workspace", "status").out)  # before it has begun it is off as well
     assert "not followed" not in memctl("workspace", "status", "notes").out
-    daemon.core.apart.stopping.set()  # nobody watches from here on
+    daemon.core.background.stopping.set()  # nobody watches from here on
     wait_until(lambda: "off" in memctl("workspace", "status").out)
-    daemon.core.apart.stopping.clear()
+    daemon.core.background.stopping.clear()
     (notes / "memory" / "birds.md").write_text("# Birds\n\nHerons run, and cranes dance.\n")
     (notes / "memory" / "fish.md").write_text("Pike\n")
     (notes / "MEMORY.md").unlink()

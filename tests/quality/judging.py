@@ -36,7 +36,7 @@ from printing import format_table, percent
 from replaying import Injection, make_id
 from timeline import MemoryEvent, Prompt, Start, Thing, TimelineRow, TurnEvent
 
-from memoryd.client.inert import FRAME, make_inert
+from memoryd.client.prompt_text import FRAME, make_inert
 
 LEAST_BYTES = 20
 HARMS = (

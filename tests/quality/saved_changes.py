@@ -25,8 +25,8 @@ from sets import seconds_of
 from temporary import DEFAULTS
 from timeline import MemoryEvent, Prompt, SessionEndEvent, Start, TimelineRow, TurnEvent
 
-from memoryd.client.inert import make_inert
 from memoryd.client.programs.memctl.local import read_output
+from memoryd.client.prompt_text import make_inert
 from memoryd.client.times import iso
 
 WAYS = ("start", "prompt", "search", "mcp")

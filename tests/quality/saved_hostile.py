@@ -24,8 +24,8 @@ from temporary import DEFAULTS, run_daemon
 from timeline import MemoryEvent, Prompt, Start
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.inert import FRAME, make_inert
 from memoryd.client.programs.memctl.local import read_output
+from memoryd.client.prompt_text import FRAME, make_inert
 from memoryd.client.times import iso
 
 BEGAN = 1_780_000_000.0

@@ -22,7 +22,7 @@ from sets import seconds_of
 from temporary import DEFAULTS, EvaluatedDaemon
 from timeline import Harm, MemoryEvent, Prompt, SessionEndEvent, Start, TimelineRow, TurnEvent
 
-from memoryd.client.inert import FRAME, make_inert
+from memoryd.client.prompt_text import FRAME, make_inert
 from memoryd.client.times import iso
 
 SIZES = (5, 40, 200)

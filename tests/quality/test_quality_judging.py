@@ -7,7 +7,7 @@ from replaying import Injection, Made
 from timeline import Harm, MemoryEvent, Prompt, SessionEndEvent, Start, TimelineRow, TurnEvent
 
 from each import each
-from memoryd.client.inert import FRAME, make_inert
+from memoryd.client.prompt_text import FRAME, make_inert
 
 AT = "2026-05-04T10:00:00Z"
 ADVICE = "Never rename a column of the archive. Add a new one and copy."

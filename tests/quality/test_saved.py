@@ -14,7 +14,7 @@ from saved_changes import Told, count_figures, judge, list_entries
 from saved_hostile import Entry, list_told
 from temporary import EvaluatedDaemon
 
-from memoryd.client.inert import FRAME
+from memoryd.client.prompt_text import FRAME
 from memoryd.daemon.conversations.worker import Worker
 
 OLD = "Payments run through Stripe, cards only for now."

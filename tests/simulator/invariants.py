@@ -6,7 +6,7 @@ import msgspec
 
 from memoryd.client.protocol import Search
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.asking import only_asks
+from memoryd.daemon.language.questions import only_asks
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.rows import COLUMNS

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.client.errors import Conflict, Invalid
+from memoryd.client.programs.hooks.entries import FilePart, Hooks, JsonServer, NotOurs, Plugin, TomlServer
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.hooks.jsontext import NotJson
 from memoryd.client.programs.hooks.jsontext import parse as parsed_json
-from memoryd.client.programs.hooks.parts import FilePart, Hooks, JsonServer, NotOurs, Plugin, TomlServer
 from memoryd.client.programs.hooks.tomltext import NotToml
 
 _COPY = ".memoryd.bak"

@@ -25,7 +25,7 @@ from memoryd.client.programs.hooks.wire import CallRefused, DaemonLink, Silent
 from memoryd.client.transport import paths, trust
 
 if TYPE_CHECKING:
-    from memoryd.client.wording import Wording
+    from memoryd.client.text_match import Wording
 
 MAX_BYTES = 16 * 1024 * 1024
 METHODS = ("observe", "listen", "end_session", "reset_session", "pause_observing")  # of calls that hooks spool
@@ -211,7 +211,7 @@ def erase(ids: set[str], session: str | None, matching: str | None = None, dry_r
     """Take turns with some ids, all calls of a session or what mentions a text (with both: of that session) out of what
     waits, and the files that their next answer was to name; return what was said in each call concerned. With `dry_run`
     leave them."""
-    from memoryd.client.wording import Wording  # no hook needs it
+    from memoryd.client.text_match import Wording  # no hook needs it
 
     wording = None if matching is None else Wording(matching)
     concerned = list(_erase_files(session, wording, dry_run))

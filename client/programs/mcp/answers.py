@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from memoryd.client.confidence import word_of
-from memoryd.client.inert import FRAME, describe_origin, make_inert, say_later
 from memoryd.client.programs.mcp.schemas import FoundMemory
 from memoryd.client.programs.mcp.session import ProjectSession
+from memoryd.client.prompt_text import FRAME, describe_origin, make_inert, say_later
 from memoryd.client.protocol import Added, Hit, Memory
 from memoryd.client.times import iso
 

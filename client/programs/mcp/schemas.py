@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from memoryd.client.errors import Invalid
-from memoryd.client.misfit import explain_misfit
+from memoryd.client.validation import explain_misfit
 
 MIN_TOKENS, MAX_TOKENS = 128, 20_000
 MOST_IDS = 20

@@ -28,7 +28,6 @@ from pydantic import ValidationError
 
 import memoryd
 from memoryd.client.errors import AmbiguousId, Forbidden, Invalid, MemorydError, NotFound, Unauthenticated
-from memoryd.client.inert import make_inert
 from memoryd.client.programs.mcp import resources
 from memoryd.client.programs.mcp.answers import ToolResult
 from memoryd.client.programs.mcp.prompts import PROMPTS, PromptEntry
@@ -37,6 +36,7 @@ from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.mcp.tools import Tool
 from memoryd.client.programs.memctl.escapes import replace_lone_surrogates
 from memoryd.client.programs.memctl.output import print_note
+from memoryd.client.prompt_text import make_inert
 from memoryd.client.protocol import Identity
 
 Incoming = SessionMessage | Exception

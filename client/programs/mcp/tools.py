@@ -10,7 +10,6 @@ from msgspec import Struct
 from memoryd.client import calls, methods
 from memoryd.client.confidence import FLOOR
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
-from memoryd.client.inert import describe_origin, make_inert, make_lines_inert
 from memoryd.client.programs.mcp import schemas
 from memoryd.client.programs.mcp.answers import (
     ID_DIGITS,
@@ -26,6 +25,7 @@ from memoryd.client.programs.mcp.answers import (
 )
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.memctl.link import describe_credentials
+from memoryd.client.prompt_text import describe_origin, make_inert, make_lines_inert
 from memoryd.client.protocol import Get, Memory, Redacted
 from memoryd.client.protocol.base import SAVED_FROM
 from memoryd.client.times import iso, moment, seconds

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.client.misfit import explain_misfit
 from memoryd.client.programs.memctl.escapes import decode_json
 from memoryd.client.programs.memctl.output import escape_controls
 from memoryd.client.protocol import Record
 from memoryd.client.times import exact_iso, seconds
+from memoryd.client.validation import explain_misfit
 
 FENCE = "---"
 TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at", "confirmed_at")

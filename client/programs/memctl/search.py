@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from memoryd.client.calls import search as search_call
 from memoryd.client.confidence import FLOOR, UNLIKELY, word_of
-from memoryd.client.inert import say_later
 from memoryd.client.programs.memctl.arguments import Usage, add_all_filters, add_query, parse_share, query_of
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import send
@@ -22,6 +21,7 @@ from memoryd.client.programs.memctl.table import (
     to_one_line,
     wrap,
 )
+from memoryd.client.prompt_text import say_later
 from memoryd.client.protocol import Hit, Hits
 from memoryd.client.times import iso
 

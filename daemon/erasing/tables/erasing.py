@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.erasing.tables import around, trimming
+from memoryd.daemon.erasing.tables import neighbours, trimming
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import erasures, fulltext, history, rows, turns
 from memoryd.daemon.store.history import Image
@@ -160,7 +160,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
     for table, column in (("extraction", "turn"), ("given", "memory"), ("later", "memory"), ("later", "later")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
-    changed = around.cut(connection, around.leave_out(texts))
+    changed = neighbours.cut(connection, neighbours.leave_out(texts))
     connection.executemany("DELETE FROM skipped WHERE id = ?", ((number,) for number in skipped))
     rings = {turn.namespace for turn in active.values()}
     return operation, ErasedRows([row.row for row in by_id.values()], rings | changed.rings, changed.rows)
@@ -234,7 +234,7 @@ def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -
     for part in split_evenly(every, _PART):
         erase(connection, part, now)
     if sessions := set(record.sessions):  # others may hold what is not there by itself any more
-        around.cut(connection, lambda one: "" if erasures.digest(one.session) in sessions else one.text)
+        neighbours.cut(connection, lambda one: "" if erasures.digest(one.session) in sessions else one.text)
     known = set(erasures.find_all_erased(connection))
     if new := [id for id in record.ids if id not in known]:
         operation = history.begin(connection, history.ERASE, "", now)

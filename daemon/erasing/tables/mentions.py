@@ -12,9 +12,9 @@ import apsw
 import msgspec
 
 from memoryd.client.protocol import Mentioned
-from memoryd.client.wording import Wording
-from memoryd.daemon.erasing.tables import around, erasing
-from memoryd.daemon.erasing.tables.around import Around, ChangedAround
+from memoryd.client.text_match import Wording
+from memoryd.daemon.erasing.tables import erasing, neighbours
+from memoryd.daemon.erasing.tables.neighbours import Around, ChangedAround
 from memoryd.daemon.store import erasures, feedback, rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -158,8 +158,8 @@ class Beside(NamedTuple):
         """Return by id around which memories and turns it was said, but those of some ids, without some texts."""
         if self.mention is None:
             return {}
-        keep, found, erased = around.leave_out(texts), dict[str, Around](), set(ids)
-        for one in around.find(connection):
+        keep, found, erased = neighbours.leave_out(texts), dict[str, Around](), set(ids)
+        for one in neighbours.find(connection):
             if one.id not in erased and one.id not in found and self._is_around(rest := one._replace(text=keep(one))):
                 found[one.id] = rest
         return found
@@ -168,7 +168,7 @@ class Beside(NamedTuple):
         """Empty what was said around memories and turns where it is in that."""
         if self.mention is None:
             return ChangedAround([], set(), set())
-        changed = around.cut(connection, lambda one: "" if self._is_around(one) else one.text)
+        changed = neighbours.cut(connection, lambda one: "" if self._is_around(one) else one.text)
         erasures.note_sessions(connection, changed.sessions)
         return changed
 

@@ -19,9 +19,9 @@ from each import each
 from memoryd.client.credentials import redact
 from memoryd.client.programs.importing import basic_memory, markdown
 from memoryd.client.programs.sessions import building
-from memoryd.client.wording import Wording
+from memoryd.client.text_match import Wording
 from memoryd.daemon.conversations import gate
-from memoryd.daemon.language import asking, digesting, rating
+from memoryd.daemon.language import digesting, questions, rating
 from memoryd.daemon.workspaces import editing
 
 pytestmark = pytest.mark.slow
@@ -34,8 +34,8 @@ REVIEWED = {
     "client.programs.sessions.building._LAST_FIELDS": Bound(("search",), building.END_BYTES),
     "client.programs.sessions.claude_code_prompts.FIRST": Bound(("match",)),
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
-    "daemon.language.asking._CLAUSE": Bound(("finditer",), asking.MOST_UNKNOWN_CHARS),
-    "daemon.language.asking._UNKNOWN": Bound(("fullmatch",), asking.MOST_UNKNOWN_CHARS),
+    "daemon.language.asking._CLAUSE": Bound(("finditer",), questions.MOST_UNKNOWN_CHARS),
+    "daemon.language.asking._UNKNOWN": Bound(("fullmatch",), questions.MOST_UNKNOWN_CHARS),
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
     "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
 }

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from each import each
-from memoryd.daemon.agreement.reading import stem
+from memoryd.daemon.agreement.parsing import stem
 from memoryd.daemon.agreement.statements import MAX_CHARS, find_contradiction, is_same, shares_answer, tells_change
 
 DATA = Path(__file__).parents[2] / "data"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.client.inert import make_inert
+from memoryd.client.prompt_text import make_inert
 from memoryd.daemon.context import fitting
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.fitting import (

@@ -12,9 +12,9 @@ from memoryd.client.protocol.dreams import Dream, DreamReport
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import job as dream_job
-from memoryd.daemon.dreams.asking import ask_model
 from memoryd.daemon.dreams.dreaming import DreamTerms
 from memoryd.daemon.dreams.fates import DreamNote
+from memoryd.daemon.dreams.reviewing import ask_model
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import indexing, registry

@@ -1,7 +1,7 @@
 """Whether a text ends with a question, and whether asking is all that it does."""
 
 from each import each
-from memoryd.daemon.language.asking import asks, knows_nothing, only_asks
+from memoryd.daemon.language.questions import asks, knows_nothing, only_asks
 from memoryd.daemon.language.sentences import ends_with_question
 
 

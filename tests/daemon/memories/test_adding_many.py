@@ -13,14 +13,14 @@ from memoryd.client.protocol import AddedMany, AddMany, Get, History, List, NewM
 from memoryd.daemon.arrays import vector_index as index
 from memoryd.daemon.arrays.scan import AlikeQuery
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import adding_many, duplicates, parts, reading
+from memoryd.daemon.memories import adding_many, batches, duplicates, reading
 from memoryd.daemon.store import writer
 from memoryd.daemon.store.caller import Caller
 from workbench import LIMIT_S, CountingEmbedder, add, add_many, ask, delete, undo, update, wait_until
 
 HERON = "The grey heron fishes at dawn near the old mill"
 HERON_A = "A grey heron fishes at dawn near an old mill"
-PART, UNCOMPARED = parts.PART, parts.UNCOMPARED
+PART, UNCOMPARED = batches.PART, batches.UNCOMPARED
 TWO, THREE = 2 * PART, 2 * PART + 25
 ALL = 2 * UNCOMPARED + 25
 
@@ -78,11 +78,11 @@ def test_a_call_is_committed_in_parts_as_one_operation_that_one_undo_takes_back(
 def test_long_texts_make_smaller_parts_and_one_that_is_longer_than_a_part_goes_alone() -> None:
     def lengths(*kilobytes: int) -> list[int]:
         given = [NewMemory(content="x" * 1024 * size) for size in kilobytes]
-        return [len(part) for part in parts.split(given)]
+        return [len(part) for part in batches.split(given)]
 
     assert lengths(50, 50, 50, 150, 1, 127, 1) == [2, 1, 1, 2, 1]
-    assert [len(part) for part in parts.split(notes(THREE))] == [PART, PART, 25]
-    assert list(parts.split([])) == []
+    assert [len(part) for part in batches.split(notes(THREE))] == [PART, PART, 25]
+    assert list(batches.split([])) == []
 
 
 def test_texts_of_one_call_are_compared_with_each_other_within_a_part_and_across_parts(core: Core) -> None:

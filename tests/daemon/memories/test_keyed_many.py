@@ -11,7 +11,7 @@ from memoryd.client import Client
 from memoryd.client.errors import Forbidden, Invalid, NotFound, StorageFull
 from memoryd.client.protocol import MAX_ENTRIES, Get, KeyedEntry, List, Memory, NewMemory, Put, WerePut
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.parts import PART
+from memoryd.daemon.memories.batches import PART
 from memoryd.daemon.store.caller import USER, Caller
 from workbench import add, ask, found, undo
 

@@ -22,7 +22,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import transfer
-from memoryd.daemon.memories.parts import PART
+from memoryd.daemon.memories.batches import PART
 from memoryd.daemon.registry import finish
 from workbench import CountingEmbedder, add, ask, delete, found, running, search, undo, update, wait_until
 

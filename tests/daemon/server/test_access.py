@@ -11,7 +11,7 @@ from each import each
 from memoryd.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Unauthenticated, protocol
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import DECLARED, METHODS, AddMany, AddToken, Authenticate, NewMemory, RevokeToken, Role
-from memoryd.daemon.memories.parts import PART
+from memoryd.daemon.memories.batches import PART
 from memoryd.daemon.server.dispatch import CallContext, run_call
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from wire import Wire

@@ -13,7 +13,7 @@ import pytest
 from memoryd.client import AsyncClient, Client, Internal, Unavailable, linux
 from memoryd.client.protocol import List, Progress, Shutdown
 from memoryd.daemon.context.counting import SLICE_CHARS
-from memoryd.daemon.memories.parts import PART, UNCOMPARED
+from memoryd.daemon.memories.batches import PART, UNCOMPARED
 from memoryd.daemon.registry import HANDLERS
 from memoryd.daemon.server import connection
 from waiting import wait_until

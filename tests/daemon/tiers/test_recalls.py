@@ -3,7 +3,7 @@
 import pytest
 
 from conversing import contents, flows, memories, observe, problems, skips
-from memoryd.client.inert import FRAME
+from memoryd.client.prompt_text import FRAME
 from memoryd.client.protocol import Memory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.tiers import recalls

@@ -24,5 +24,5 @@ def watched(folder: Path) -> Iterator[Watched]:
         watchers = Watchers(core)
         watchers.start()
         yield Watched(core, embedder)
-        core.apart.stopping.set()
+        core.background.stopping.set()
         watchers.close()

@@ -10,7 +10,7 @@ from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryT
 
 from configs import NO_MODEL
 from memoryd.client import Client
-from memoryd.client.integrations import followed
+from memoryd.client.integrations import indexed_folder
 from memoryd.client.integrations.anthropic import AsyncWorkspaceMemoryTool, WorkspaceMemoryTool
 from waiting import wait_until
 from workbench import Process
@@ -21,8 +21,8 @@ TOOLS = [WorkspaceMemoryTool, AsyncWorkspaceMemoryTool]
 @pytest.fixture
 def process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
     """A daemon that is not started yet."""
-    monkeypatch.setattr(followed, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(followed, "LONGEST_PAUSE_S", 0.05)
+    monkeypatch.setattr(indexed_folder, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(indexed_folder, "LONGEST_PAUSE_S", 0.05)
     made = Process(folder, NO_MODEL)
     yield made
     made.stop()

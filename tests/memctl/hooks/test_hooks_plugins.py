@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.programs.hooks.parts import Plugin
+from memoryd.client.programs.hooks.entries import Plugin
 
 MEMCTL = """#!/bin/sh
 echo "$2 $(cat)" >> "$0.log"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from each import each
 from memoryd import __version__
 from memoryd.client.programs.hooks import jsontext, tomltext
+from memoryd.client.programs.hooks.entries import FilePart, Hooks, JsonServer, TomlServer
 from memoryd.client.programs.hooks.hosts import HOSTS
-from memoryd.client.programs.hooks.parts import FilePart, Hooks, JsonServer, TomlServer
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(

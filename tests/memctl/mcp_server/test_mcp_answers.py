@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from each import each
-from memoryd.client.inert import make_inert, make_lines_inert
 from memoryd.client.programs.mcp.answers import ToolResult, fit_answer, memory_line, shorten_texts
 from memoryd.client.programs.mcp.schemas import FoundMemory
+from memoryd.client.prompt_text import make_inert, make_lines_inert
 
 COUNTERS: list[Callable[[str], int]] = [
     lambda text: len(text.split()),

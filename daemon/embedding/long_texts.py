@@ -19,10 +19,10 @@ from memoryd.daemon.arrays.positions import Positions, find_distinct
 from memoryd.daemon.arrays.vector_index import VectorIndex
 from memoryd.daemon.embedding.api import is_trouble
 from memoryd.daemon.embedding.bulk import BulkPool
-from memoryd.daemon.store import parts, vectors
+from memoryd.daemon.store import text_parts, vectors
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.parts import Long, TextSpan
 from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.text_parts import Long, TextSpan
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
@@ -139,8 +139,8 @@ def work_off(store: Store, bulk: BulkPool, found: PartVectors, model: int, embed
     if not touched:
         return False
     with store.reading() as connection:
-        long = parts.select_long(connection, list(touched))
-        cut = parts.read(connection, long[:_CUT]) if long else []
+        long = text_parts.select_long(connection, list(touched))
+        cut = text_parts.read(connection, long[:_CUT]) if long else []
     for row in touched.keys() - set(long):
         found.settle(row, touched[row], [])
     found.waiting.update(long)
@@ -162,12 +162,12 @@ def work_off(store: Store, bulk: BulkPool, found: PartVectors, model: int, embed
             vectors.put(transaction.connection, model, key, vector)
         for one, pieces in ready:
             if one.pieces is None:
-                parts.put(transaction.connection, one, pieces)
+                text_parts.put(transaction.connection, one, pieces)
 
     store.write(write).result()
     rows = [one.row for one, _ in ready]
     with store.reading() as connection:
-        stored = list(parts.iterate_vectors(connection, model, rows))
+        stored = list(text_parts.iterate_vectors(connection, model, rows))
     for row in rows:
         found.settle(row, touched[row], [one for one in stored if one[0] == row and one[2] is not None])
     return True

@@ -3,7 +3,7 @@
 from unicodedata import normalize
 
 from each import each
-from memoryd.client.wording import Wording
+from memoryd.client.text_match import Wording
 
 
 @each(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memoryd.client.protocol import Erase, GetStats
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.embedding.parts import split
+from memoryd.daemon.embedding.long_texts import split
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.memories import reading
 from workbench import (

@@ -14,7 +14,7 @@ T = TypeVar("T")
 _JOIN_LIMIT_S = 2.0  # for all
 
 
-class Apart:
+class Background:
     """The threads of such work. `stopping` is set when the daemon stops, before its last calls are answered."""
 
     def __init__(self) -> None:

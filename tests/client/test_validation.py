@@ -7,7 +7,7 @@ import pytest
 
 from each import each
 from memoryd.client import protocol
-from memoryd.client.misfit import explain_misfit
+from memoryd.client.validation import explain_misfit
 
 
 @each(
