@@ -51,6 +51,7 @@ NOT_RUN = {
     "python tests/quality/pairs.py tests/data/pairs/pairs-seen.jsonl": _QUALITY,
     "python tests/quality/unasked.py tests/data/unasked/seen.jsonl": _QUALITY,
     "python tests/quality/saved.py projects changes hostile": _QUALITY,
+    "python tests/quality/fit_changes.py": _QUALITY,
     "memctl model pull multilingual-e5-small": "it fetches 490 MB; tests/models runs pull",
     "memctl model use multilingual-e5-small": "it needs that model; tests/daemon/embedding runs use",
     "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",

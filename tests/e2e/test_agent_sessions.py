@@ -118,6 +118,8 @@ def test_a_lesson_of_a_session_is_in_the_context_of_the_next_with_each_agent(nam
     opened = fine(second.hook("session-start", source="startup"))
     assert "--lock-timeout 5s" in opened.said
     assert fine(second.hook("prompt", prompt=SMALL_TALK)).out in quiet
+    with real.client(place.name) as client:
+        client.add(LESSON, type="lesson")  # beside a prompt comes what was saved
     third = Agent(name, real.folder, place, f"{name}-third")
     asked = fine(third.hook("prompt", prompt=QUESTION))
     if "prompt" in HOSTS[name].injects:

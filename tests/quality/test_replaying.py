@@ -61,7 +61,8 @@ MONTH = [
     point("prompt", "p2", "04T08:03", content="violin concert tonight", nothing=True),
     say("t5", "04T08:04", "user", "violin concert tonight", "s2"),
     row("end_session", "04T08:05", session="s2"),
-    point("prompt", "p3", "05T08:01", session="s3", content=ROOF, wanted=["t2"], nothing=False),
+    remember("m5", "04T09:00", CARPENTER),
+    point("prompt", "p3", "05T08:01", session="s3", content=ROOF, wanted=["m5"], nothing=False),
     say("t6", "05T08:02", "user", ROOF, "s3"),
 ]
 
@@ -105,7 +106,7 @@ def test_a_month_is_replayed_and_judged(
         ],
         [],  # the session was given it at its start
         [],
-        [(CARPENTER, ["t2"], [], True)],
+        [(CARPENTER, ["m5", "t2"], [], True)],
     ]
     assert [(one.got, one.had) for one in judged] == [(True, True), (False, True), (False, False), (True, True)]
     assert msgspec.to_builtins(replay(start_daemon, clock, folder, rows)) == msgspec.to_builtins(judged)

@@ -60,7 +60,7 @@ def _list_api_models(used: ModelState | None) -> list[dict[str, Any]]:
             "installed": False,
             "default": False,
             "dimensions": dimensions,
-            "max_tokens": settings["embedding_api"]["max_tokens"],
+            "max_tokens": None,
             "languages": None,
             "size_mb": 0,
             "licence": "",
