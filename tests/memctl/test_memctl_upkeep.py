@@ -169,6 +169,7 @@ def test_a_damaged_database_is_not_copied_over_good_copies(memctl: Memctl, clien
 def damage(daemon: "Daemon", *statements: str) -> None:
     connection = apsw.Connection(str(daemon.core.store.path))
     connection.pragma("foreign_keys", False)
+    connection.set_busy_timeout(10_000)  # the daemon writes too
     for statement in statements:
         connection.execute(statement)
     connection.close()

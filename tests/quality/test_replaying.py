@@ -115,7 +115,7 @@ def test_a_month_is_replayed_and_judged(
 def test_what_is_no_line_of_this_data_is_refused(folder: Path) -> None:
     turn = say("t9", "06T08:00", "user", "violin", "s3")
     for row in ({**turn, "mood": "good"}, point("start", "st9", "06T08:00", harms=[{"ref": "m1"}])):
-        with pytest.raises(Invalid, match="line 19 is not a line of this data"):
+        with pytest.raises(Invalid, match="line 20 is not a line of this data"):
             read_rows(write(folder / "month.jsonl", [*MONTH, row]))
     with pytest.raises(Invalid, match="holds no test point"):
         read_rows(write(folder / "month.jsonl", MONTH[:4]))
