@@ -2,21 +2,18 @@
 
 A line is a memory that was saved on purpose: what was said in sessions is hardly ever what a prompt needs. It is as
 sure as `sureness` rates it or the search says; and where the session has something surer already, it needs nothing
-else. A prompt that itself seems to change a saved memory brings that one, short and with its id, so that an agent can
-save what replaces it.
+else.
 """
 
 import math
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
 
-from memoryd.client.prompt_text import make_inert
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
-from memoryd.daemon.agreement import changes, claims
+from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.lines import MOST_CHARS, ContextLine, build_saved_line, find_outdated
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
@@ -24,7 +21,6 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.later import LIKELY
 from memoryd.daemon.store.queries import DRAWN
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
@@ -39,8 +35,6 @@ _ANSWERS = 4
 _FEW = 100
 _STANDS_OUT = 3.0  # standard deviations of its cosine above others
 _CLOSER = 0.1  # by how much the cosine of what is about the same is above that of one subject
-CHANGED = "change:"  # before the id of a memory that a session was told of because a prompt changes it
-_CHANGED_WORDS = 10
 _OF_AGENTS = ("agent", "file")  # origins of what an agent may save itself while its session runs
 _NOT_SAVED = "only what was saved on purpose comes up; `memctl add` keeps it so"
 _NOT_FOR_PROJECT = (
@@ -52,8 +46,7 @@ _NOT_FOR_PROJECT = (
 class PromptLines(NamedTuple):
     """The lines about a prompt, the surest first, with the state of the search that found them and its trace.
 
-    `rows` is what the search found, the nearest first; `left_out` says why one stays out, by id. `changed` is the line
-    on the saved memory that the prompt itself changes.
+    `rows` is what the search found, the nearest first; `left_out` says why one stays out, by id.
     """
 
     lines: list[ContextLine]
@@ -61,7 +54,6 @@ class PromptLines(NamedTuple):
     trace: Trace
     rows: list[Row]
     left_out: dict[str, str]
-    changed: list[ContextLine]
 
     def note_given(self, given: Sequence[ContextLine], new: Sequence[ContextLine], most: int) -> None:
         """Note in the trace which lines are given, of those that are new to the session, `most` at most."""
@@ -105,8 +97,6 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
         floor = core.config.hooks.prompt_floor
         least = max([floor, *(one.sure for one in had)])
         best = [one for one in rated if one not in had and one.sure >= least]
-    changed = _find_changed(core, retrieval, call, ids)
-    best = [one for one in best if one.row.id not in {line.id for line in changed}]
     lines = [line for one in best if (line := _build_line(core, one, call)).text]
     needed = f"{least:.0%} needed" + (", as the session was given what is so sure" if least > floor else "")
     left_out |= {one.row.id: _say_unsure(one, needed) for one in rated if one.sure < least}
@@ -118,28 +108,7 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     )
     about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
-    return PromptLines(lines, retrieval.degraded, about, found, left_out, changed)
-
-
-def _find_changed(core: Core, retrieval: Retrieval, call: GetUnasked, ids: dict[str, bytes]) -> list[ContextLine]:
-    """Return a line of at most 20 words on the saved memory that a prompt likely changes, once a session."""
-    said = changes.Said(call.prompt, "user")
-    found = [
-        (change.sure, row)
-        for candidate in retrieval.ranked
-        if (row := candidate.record) and candidate.similarity is not None and f"{CHANGED}{row.id}" not in ids
-        if _is_saved(row) and is_for_project(core, row, call.namespace)
-        if (change := changes.find_change(row.content, said, candidate.similarity, LIKELY))
-    ]
-    if not found:
-        return []
-    row = max(found, key=lambda one: one[0])[1]
-    words = make_inert(row.content).split()
-    told = " ".join(words[:_CHANGED_WORDS]) + (" …" if len(words) > _CHANGED_WORDS else "")
-    text = (
-        f"[{row.id[:8]}] Saved on {datetime.fromtimestamp(row.created_at, UTC):%Y-%m-%d}; this prompt may change it: "
-    )
-    return [ContextLine(row.id, row.row, row.content_hash, "", text + told, "the prompt seems to change it")]
+    return PromptLines(lines, retrieval.degraded, about, found, left_out)
 
 
 def _say_unsure(one: _Rated, needed: str) -> str:

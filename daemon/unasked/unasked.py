@@ -41,7 +41,6 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     had, by = _read_had(core, ids), build_counter(core)
     degraded: list[str] = []
     trace, refused = "", None
-    told_as: dict[str, str] = {}
     if call.prompt == WHOLE:
         fitted = fit((), PROMPT_TOKENS, by)
     elif call.prompt.strip():
@@ -50,10 +49,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
             sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)
         new, most = _select_new(prompt.lines, had), core.config.hooks.prompt_lines
-        fitted = fit([*prompt.changed, *_tell_later(core, call, new[:most])], PROMPT_TOKENS, by)
-        told_as = {
-            line.id: f"{prompting.CHANGED}{line.id}" for line in prompt.changed
-        }  # the memory itself may come yet
+        fitted = fit(_tell_later(core, call, new[:most]), PROMPT_TOKENS, by)
         prompt.note_given(fitted.lines, new, most)
         degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
         refused = None if call.touch else prompt.name_nearest()
@@ -71,7 +67,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
         refused=refused,
         took_ms=(time.perf_counter() - began) * 1000,
     )
-    memories = [memory for line in fitted.lines for memory in ((told_as.get(line.id, line.id), line.key), *line.also)]
+    memories = [memory for line in fitted.lines for memory in ((line.id, line.key), *line.also)]
     return given.keep(core, call, memories, result)
 
 

@@ -197,17 +197,6 @@ def test_an_agent_takes_nothing_away_that_the_person_saved(client: Client, place
     assert client.get(memory.later.id).confirmed_at is not None
 
 
-def test_a_prompt_that_changes_a_saved_memory_brings_it_once_in_a_short_line(client: Client) -> None:
-    old = client.add(f"{OLD} Invoices and instalments come later, when the bank has agreed to them.", type="decision")
-    prompt = "stripe is out, we go to mollie"
-    told = client.get_unasked(session="s2", prompt=prompt)
-    [line] = [line for line in told.lines if line.id == old.id]
-    assert line.text.startswith(f"[{old.id[:8]}] Saved on ")
-    assert len(line.text.split()) <= 20
-    again = client.get_unasked(session="s2", prompt=f"{prompt} from today")
-    assert not [line for line in again.lines if "Saved on " in line.text]
-
-
 def test_an_add_names_the_nearest_saved_memory(client: Client, place: str) -> None:
     old = client.add("The invoice service listens on port 8085 behind the proxy.", type="fact")
     added = client.add("The invoice service behind the proxy listens on a Unix socket and a port.", type="fact")
