@@ -10,7 +10,7 @@ this takes 1 µs, and each search rescores its best 40. `codes` keeps the index 
 to the start of the next. What is kept in RAM by position is in `daemon/arrays`: the index, columns, postings.
 
 A short text may have a second vector, made of the text between its neighbours (`contexts`): searches use it, while
-duplicates are found by the text's own. A long text has vectors of its parts (`parts`).
+duplicates are found by the text's own. A long text has vectors of its parts (`text_parts`).
 
 `operations` and `history` keep the former rows of every change, and who made it (`actor`); undo puts them back.
 `flows` counts turns that came, were skipped, dropped or promoted, by triggers, so that `verify` can check the account.
