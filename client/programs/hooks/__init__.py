@@ -2,6 +2,6 @@
 
 `hosts` is the one table of agents, events and JSON shapes. A hook is a process of its own at every prompt, so what it
 runs (`process`, `answering`, `wire`, `spool`) imports msgspec and no class of the protocol. Installing is
-`commands`, `installing`, `entries`, and `jsontext` and `tomltext`, which change nothing in other programs' files but our
-entries.
+`commands`, `installing`, `entries`, and `jsontext` and `tomltext`, which change nothing in other programs' files but
+our entries.
 """
