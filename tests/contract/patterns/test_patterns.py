@@ -34,8 +34,8 @@ REVIEWED = {
     "client.programs.sessions.building._LAST_FIELDS": Bound(("search",), building.END_BYTES),
     "client.programs.sessions.claude_code_prompts.FIRST": Bound(("match",)),
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
-    "daemon.language.asking._CLAUSE": Bound(("finditer",), questions.MOST_UNKNOWN_CHARS),
-    "daemon.language.asking._UNKNOWN": Bound(("fullmatch",), questions.MOST_UNKNOWN_CHARS),
+    "daemon.language.questions._CLAUSE": Bound(("finditer",), questions.MOST_UNKNOWN_CHARS),
+    "daemon.language.questions._UNKNOWN": Bound(("fullmatch",), questions.MOST_UNKNOWN_CHARS),
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
     "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
 }
