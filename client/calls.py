@@ -164,10 +164,10 @@ def flush(turns: Iterable[protocol.NewTurn | Mapping[str, Any]], workspace: str,
     return build(protocol.Flush, turns=list(convert_each("turns", new_turn, turns)), workspace=workspace, **fields)
 
 
-def forget(*ids: str, dry_run: bool = False, **lines: Any) -> protocol.Forget:
-    """Forget memories: the lines of those that are in files are removed there, the others are deleted.
-    `start_line` and `end_line` name a part of one memory."""
-    return build(protocol.Forget, ids=list(ids), dry_run=dry_run, **lines)
+def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> protocol.Forget:
+    """Forget memories: the lines of those that are in files are removed there, the others are deleted. `text`, or
+    `start_line` and `end_line`, names a part of one memory."""
+    return build(protocol.Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
 
 
 def summarize(

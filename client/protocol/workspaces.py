@@ -296,12 +296,14 @@ class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
     """Forget memories: those of a file have their lines removed from it, any other memory is deleted.
 
     A line belongs to the first chunk of its file that holds it, so what a chunk repeats of the one before stays, as
-    does a heading that has more below it. `start_line` to `end_line` removes only these lines, and needs one id. All is
-    checked before the first file is changed.
+    does a heading that has more below it. `text` removes only the list item or line that holds it, `start_line` to
+    `end_line` only these lines; both need one id. All is checked before the first file is changed.
     """
 
     ids: list[str]
     """ids or unique prefixes"""
+    text: str | None = None
+    """remove only the list item or line that holds it"""
     start_line: LineNumber | None = None
     """take out only lines from this one on, counted in the file"""
     end_line: LineNumber | None = None

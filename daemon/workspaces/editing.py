@@ -180,3 +180,15 @@ def cut(text: str, start_line: int, end_line: int) -> tuple[Edit, str]:
     if last == len(lines) and rest and not gone[-1].endswith("\n"):
         rest[-1] = rest[-1].rstrip("\r\n")  # as before, the file has no last line end
     return Edit(mark + "".join(rest), first + 1, last), "".join(gone)
+
+
+def find_item(text: str, line: int) -> tuple[int, int]:
+    """Return the lines of the list item that a line begins, or else that line alone (1-based, inclusive)."""
+    lines = split(text)
+    waiting = list_blocks([one.rstrip("\r\n") for one in lines], _front_lines(lines))
+    while waiting:
+        block = waiting.pop()
+        if block.kind == "list_item" and block.start == line - 1:
+            return line, max(number for number in range(line, block.end + 1) if not _is_blank(lines[number - 1]))
+        waiting += block.inner
+    return line, line

@@ -22,7 +22,7 @@ from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.workspaces import chunks, hosts, indexing, registry
 from memoryd.daemon.workspaces.documents.document import MAX_BYTES
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
-from memoryd.daemon.workspaces.editing import append, cut, decode, split
+from memoryd.daemon.workspaces.editing import append, cut, decode, find_item, split
 from memoryd.daemon.workspaces.placing import relative_path
 from memoryd.daemon.workspaces.replacing import change_file, read_file
 from memoryd.daemon.workspaces.tables import workspaces
@@ -114,8 +114,8 @@ def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
         for row in found.values():
             history.check_change(connection, caller, row.id, core.store.namespaces.name(row.namespace))
     others = [row.id for row in found.values() if row.tier != DOCUMENTS]
-    if others and call.start_line is not None:
-        raise Invalid(f"Memory {others[0][:8]} is of no file; lines are for those of files.")
+    if others and (call.text is not None or call.start_line is not None):
+        raise Invalid(f"Memory {others[0][:8]} is of no file; `text` and lines are for those of files.")
     forgetting = [_Forgetting(core, call, path, everyone, set(found)) for path, everyone in files.items()]
     removed = [part for one in forgetting for part in one.plan()]  # all of it, before anything is changed
     if call.dry_run:
@@ -133,8 +133,10 @@ def _check(call: Forget) -> None:
         raise Invalid("No ids are given to forget.")
     if call.end_line is not None and (call.start_line is None or call.end_line < call.start_line):
         raise Invalid(f"Line {call.end_line} cannot be the last: the first is {call.start_line or 'not given'}.")
-    if call.start_line is not None and len(call.ids) != 1:
-        raise Invalid("Lines need one id: that of the memory that holds them.")
+    if call.text is not None and (not call.text.strip() or call.start_line is not None):
+        raise Invalid("Give either a text or lines, and a text that is not empty.")
+    if (call.text is not None or call.start_line is not None) and len(call.ids) != 1:
+        raise Invalid("A text or lines need one id: that of the memory that holds them.")
 
 
 class _Forgetting:
@@ -170,7 +172,7 @@ class _Forgetting:
     def _change(self, data: bytes | None) -> bytes:
         text = decode(data or b"")
         redacted = find_privacy(self.core).text(text)
-        ranges = [_find_range(self.call, target, redacted) for target in self.targets]
+        ranges = [_find_range(self.call, target, text, redacted) for target in self.targets]
         self.removed = []
         for target, (start, end) in sorted(zip(self.targets, ranges, strict=True), key=lambda pair: -pair[1][0]):
             edit, gone = cut(text, start, end)
@@ -207,7 +209,7 @@ def _is_heading(lines: Sequence[str], at: int) -> bool:
     return line.startswith("#") or bool(underlined) or (bool(line) and set(line) in ({"="}, {"-"})) or not line
 
 
-def _find_range(call: Forget, target: _Target, redacted: str) -> tuple[int, int]:
+def _find_range(call: Forget, target: _Target, text: str, redacted: str) -> tuple[int, int]:
     """Return the lines of a file to be taken out: the file is looked at as it is, wherever the chunk is by now.
 
     `redacted` is the text as the index would have it, line by line.
@@ -219,11 +221,13 @@ def _find_range(call: Forget, target: _Target, redacted: str) -> tuple[int, int]
         if not start <= first <= last <= end:
             raise Invalid(f"Memory {target.row.id[:8]} is lines {start - moved} to {end - moved} of {target.row.path}.")
         return first, last
+    if call.text is not None:
+        return _find_line(call.text, target, text, start, end)
     first = start + target.repeated + target.kept
     if not is_whole or first > end:
         raise Conflict(
             f"Memory {target.row.id[:8]} is a part of line {end - moved} of {target.row.path}, or all that it holds"
-            " belongs to others as well; give the lines to take out.",
+            " belongs to others as well; give the lines to take out, or a text in them.",
             {"id": target.row.id},
         )
     return first, end
@@ -250,6 +254,20 @@ def _measure_move(row: Row, text: str) -> tuple[int, bool]:
             {"id": row.id, "path": row.path},
         )
     return places[0] - at, True
+
+
+def _find_line(wanted: str, target: _Target, text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the list item or line of a chunk that holds a text."""
+    lines = split(text)
+    first_words = wanted.strip().splitlines()[0].strip()
+    found = [number for number in range(start, end + 1) if first_words in lines[number - 1]]
+    if len(found) != 1:
+        where = f"is in lines {', '.join(map(str, found))}" if found else "does not stand"
+        raise Conflict(
+            f"{first_words[:60]!r} {where} of memory {target.row.id[:8]}; give more of it, or the lines.",
+            {"id": target.row.id, "lines": found},
+        )
+    return find_item(text, found[0])
 
 
 def _normalise(text: str) -> str:

@@ -36,12 +36,10 @@ def work(process: Process, ledger: Ledger, name: str, dice: random.Random) -> No
                     note = dice.choice(list(ledger.there))
                     ledger.open.add(note)
                     hits = client.search(note, limit=5, tier="documents")
-                    found = next((hit for hit in hits if f"{note}." in hit.content), None)
-                    lines = Path(str(found.path)).read_text().splitlines() if found else []
-                    at = [number for number, line in enumerate(lines, start=1) if f"{note}." in line]
+                    [id] = [hit.id for hit in hits if f"{note}." in hit.content][:1] or [""]
                     try:
-                        if found and at:
-                            client.forget(found.id, start_line=at[0])
+                        if id:
+                            client.forget(id, text=f"{note}.")
                             ledger.there.pop(note)
                             ledger.forgotten.add(note)
                     except MemorydError as error:

@@ -47,10 +47,10 @@ def test_forget_shows_what_it_takes_out(memctl: Memctl, notes: Path) -> None:
     [hit] = memctl("search", "herons", "--limit", "1", "--json").json
     path = notes / "memory/birds.md"
     before = path.read_text()
-    shown = memctl("forget", hit["id"], "--lines", "3", "--dry-run").out
+    shown = memctl("forget", hit["id"], "--text", "Herons", "--dry-run").out
     assert shown == f"Would take out of {path}:3\n- - Herons stand still.\n"
     assert path.read_text() == before
-    assert memctl("forget", hit["id"], "--lines", "3").out == shown.replace("Would take", "Taken")
+    assert memctl("forget", hit["id"], "--text", "Herons").out == shown.replace("Would take", "Taken")
     assert "Herons" not in path.read_text()
     [hit] = memctl("search", "egrets", "--limit", "1", "--json").json
     gone = memctl("forget", hit["id"][:8], "--lines", "3", "--json").json
@@ -73,6 +73,7 @@ def test_forget_deletes_what_is_of_no_file(memctl: Memctl, notes: Path) -> None:
         (("forget", "dead", "--lines", "0"), 2),
         (("forget", "dead", "--lines", "5-x"), 2),
         (("forget", "dead", "--lines", "5-4"), 1),
+        (("forget", "dead", "--lines", "1", "--text", "x"), 2),
         (("forget",), 2),
         (("remember", " "), 1),
     ],

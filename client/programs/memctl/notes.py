@@ -4,7 +4,7 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from memoryd.client.programs.memctl.arguments import add_reach, add_secrets
+from memoryd.client.programs.memctl.arguments import Usage, add_reach, add_secrets
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.memories import read_content
@@ -64,6 +64,7 @@ def _lines_text(start: int, end: int) -> str:
 
 def _declare_forget(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits")
+    parser.add_argument("--text", metavar="TEXT", help="only the list item or line of the file that holds this")
     parser.add_argument("--lines", type=_parse_range, metavar="A-B", help="only these lines of the file")
     parser.add_argument("--dry-run", action="store_true", help="show what would go, change nothing")
     add_reach(parser)
@@ -77,8 +78,10 @@ def _parse_range(text: str) -> tuple[int, int]:
 
 
 def _forget(args: Namespace) -> None:
+    if args.text is not None and args.lines:
+        raise Usage("give either --text or --lines.")
     start, end = args.lines or (None, None)
-    call = calls.Forget(ids=args.ids, start_line=start, end_line=end, dry_run=args.dry_run)
+    call = calls.Forget(ids=args.ids, text=args.text, start_line=start, end_line=end, dry_run=args.dry_run)
     show_result(args, call, _forgotten_text)
 
 
@@ -110,6 +113,6 @@ COMMANDS = {
     "forget": Command(
         _declare_forget,
         _forget,
-        "  memctl forget 3f9a --dry-run\n  memctl forget 3f9a --lines 12-14",
+        '  memctl forget 3f9a --dry-run\n  memctl forget 3f9a --text "old cache"\n  memctl forget 3f9a --lines 12-14',
     ),
 }

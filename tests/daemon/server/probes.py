@@ -216,7 +216,7 @@ def _forgets(world: World) -> Iterator[Call[Any]]:
     for id in IDS:
         if id != OWN_IDS[0]:
             yield protocol.Forget(ids=[id], dry_run=True)
-            yield protocol.Forget(ids=[id], start_line=1)
+            yield protocol.Forget(ids=[id], text="wombat")
     yield from _placed(protocol.Forget, ids=SECRET_IDS, dry_run=True)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from each import each
-from memoryd.daemon.workspaces.editing import append, cut, split
+from memoryd.daemon.workspaces.editing import append, cut, find_item, split
 
 STYLES = [
     ("", "- x\n"),
@@ -176,3 +176,19 @@ def test_lines_are_taken_out_whole(text: str, lines: tuple[int, int], left: str,
     edit, removed = cut(text, *lines)
     assert (edit.text, removed) == (left, gone)
     assert "".join(split(text)[edit.start_line - 1 : edit.end_line]) == gone
+
+
+@each(
+    ("text", "line", "expected"),
+    [
+        ("- a\n- b\n", 1, (1, 1)),
+        ("- a\n  more\n\n  and more\n- b\n", 1, (1, 4)),
+        ("- a\n  - x\n  - y\n- b\n", 1, (1, 3)),
+        ("- a\n  - x\n    more\n  - y\n", 2, (2, 3)),
+        ("1. a\n   more\n2. b\n", 1, (1, 2)),
+        ("text\nmore\n", 1, (1, 1)),
+        ("- a\n\ntext\n", 1, (1, 1)),
+    ],
+)
+def test_an_item_is_its_line_and_what_belongs_to_it(text: str, line: int, expected: tuple[int, int]) -> None:
+    assert find_item(text, line) == expected

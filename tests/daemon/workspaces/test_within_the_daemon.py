@@ -100,7 +100,7 @@ def test_a_line_with_a_credential_can_be_forgotten(client: Client, root: Path) -
     client.add_workspace(root, namespace="notes")
     wait_until(lambda: bool(client.list(tier="documents").total))
     [chunk] = client.list(tier="documents").memories
-    client.forget(chunk.id, start_line=3)
+    client.forget(chunk.id, text="The deploy pushes")
     assert (root / "MEMORY.md").read_text() == "# Deploys\n\n- The harbour opens at nine.\n"
 
 

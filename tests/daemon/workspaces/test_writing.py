@@ -203,9 +203,9 @@ def test_what_is_remembered_and_forgotten_leaves_the_file_as_it_was(watched: Wat
     workspace = watched.add(root)
     told = remember(watched.core, "The cache is Valkey", file="a")
     assert told.id is not None
-    shown = forget(watched.core, told.id, start_line=told.start_line, end_line=told.end_line, dry_run=True)
+    shown = forget(watched.core, told.id, text="Valkey", dry_run=True)
     assert (shown.dry_run, "Valkey" in path.read_text()) == (True, True)
-    gone = forget(watched.core, told.id, start_line=told.start_line, end_line=told.end_line)
+    gone = forget(watched.core, told.id, text="Valkey")
     assert path.read_text() == "# Log\n\nAn old story.\n"
     assert [part.text for part in gone.removed] == [part.text for part in shown.removed] == ["\nThe cache is Valkey\n"]
     assert not watched.finds("valkey", "Valkey")
@@ -257,7 +257,7 @@ def test_lines_may_be_named_and_items_go_with_what_belongs_to_them(watched: Watc
     path = write(root, "memory/a.md", "- one\n- two\n  more of two\n- three\n- four\n")
     watched.add(root)
     id = holder(watched.core, "two").id
-    gone = forget(watched.core, id, start_line=2, end_line=3)
+    gone = forget(watched.core, id, text="- two")
     assert [part.text for part in gone.removed] == ["- two\n  more of two\n"]
     id = holder(watched.core, "three").id
     assert forget(watched.core, id, start_line=2, end_line=3).removed[0].text == "- three\n- four\n"
@@ -274,6 +274,10 @@ def three_lines(watched: Watched, root: Path) -> Path:
 @each(
     ("options", "reason"),
     [
+        ({"text": "ten"}, "does not stand"),
+        ({"text": "t"}, "is in lines 2, 3"),
+        ({"text": " "}, "not empty"),
+        ({"text": "one", "start_line": 1}, "either"),
         ({"start_line": 3, "end_line": 2}, "cannot be the last"),
         ({"end_line": 2}, "cannot be the last"),
         ({"start_line": 9}, "is lines 1 to 3"),
@@ -353,9 +357,9 @@ def test_all_or_none_is_checked_before_anything_changes(watched: Watched, root: 
     with pytest.raises(NotFound):
         forget(watched.core, holder(watched.core, "one").id, plain, "dead")
     with pytest.raises(Invalid, match="is of no file"):
-        forget(watched.core, plain, start_line=1)
+        forget(watched.core, plain, text="ordinary")
     with pytest.raises(Invalid, match="need one id"):
-        forget(watched.core, plain, holder(watched.core, "one").id, start_line=1)
+        forget(watched.core, plain, holder(watched.core, "one").id, text="x")
     with pytest.raises(Invalid, match="No ids"):
         forget(watched.core)
     assert (path.read_text(), watched.finds("ordinary", "ordinary")) == ("- one\n", True)
@@ -385,7 +389,7 @@ def test_a_chunk_that_is_indexed_again_meanwhile_is_forgotten_all_the_same(
         return find(core, name)
 
     monkeypatch.setattr(registry, "find", find_late)
-    removed = forget(watched.core, id, start_line=1).removed
+    removed = forget(watched.core, id, text="one").removed
     assert ([part.text for part in removed], path.read_text()) == (["- one\n"], "- two\n")
     assert equal(watched.core, workspace)
 
