@@ -51,7 +51,7 @@ BUILT: dict[str, list[str]] = {
     "client.credentials.private._skip_code": [r"(?m:^[ \t]*+`{3,}+[ \t]*+$)", r"(?<!`)``(?!`)"],
     "client.programs.memctl.snippet._find_marks": [re.escape("a.b*")],
     "client.programs.systemd.units._replace": ["(?m)^ExecStart=.*$"],
-    "client.wording.__init__": [Wording(" a a-a  b ", is_json=quoted)._pattern.pattern for quoted in (False, True)],
+    "client.text_match.__init__": [Wording(" a a-a  b ", is_json=quoted)._pattern.pattern for quoted in (False, True)],
 }
 # What reads texts of any length.
 READERS: dict[str, Callable[[str], Any]] = {
