@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,23 @@ def test_every_argument_is_explained(name: str) -> None:
 
 
 def test_the_help_of_memctl_fits_a_narrow_terminal(memctl: Memctl) -> None:
-    text = memctl("--help").out
-    assert [line for line in text.splitlines() if len(line) > NARROW] == []
+    brief, text = memctl("--help").out, memctl("--help", "--all").out
+    assert [line for line in f"{brief}{text}".splitlines() if len(line) > NARROW] == []
     assert all(f"\n{group}:\n" in text for group in GROUPS)
+    assert (memctl("help").out, memctl("help", "--all").out) == (brief, text)
+    assert len(brief.splitlines()) < 40
+    assert "All commands: memctl help --all" in brief
+
+
+def test_the_help_of_a_command_leaves_rare_options_out_unless_all_are_wanted(memctl: Memctl) -> None:
+    brief, text = memctl("search", "--help").out, memctl("search", "--help", "--all").out
+    assert memctl("help", "search").out == brief
+    assert re.findall(r"(?m)^  (--[a-z-]+)", brief) == [
+        *("--all", "--limit", "--reach", "--type", "--where", "--after", "--before", "--on", "--namespace", "--json")
+    ]
+    assert brief.endswith("\n11 more options: memctl search --help --all\n")
+    assert re.findall(r"(?m)^  (--[a-z-]+)", text)[:3] == ["--like", "--all", "--limit"]
+    assert "more options" not in text
 
 
 @each("first", sorted({name.split()[0] for name in list_commands() if " " in name}))

@@ -1,4 +1,4 @@
-"""`memctl` by itself: in a project what is known of it, without a daemon one sentence, elsewhere the help."""
+"""`memctl` by itself: the state of the daemon and of the project or of all, and the common commands."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
 from memoryd.client import Client, protocol
+from memoryd.client.programs.memctl.commands import list_commands
 
 
 @pytest.fixture(autouse=True)
@@ -39,27 +40,52 @@ def test_it_says_what_is_known_of_the_project(memctl: Memctl, fake: FakeDaemon) 
     fake.replies |= {protocol.GetStats: counted(memories=3, turns=1), protocol.GetStatus: HEALTHY}
     fake.replies[protocol.GetLog] = protocol.SessionLog(sessions=[session])
     fake.replies[protocol.ListChanges] = protocol.ChangedMemories(memories=[], total=2)
-    assert memctl().out.splitlines() == [
+    fake.replies[protocol.Links] = protocol.Disagreements(links=[])
+    lines = memctl().out.splitlines()
+    assert lines[:5] == [
         "api (~/api): 3 memories, 1 turn.",
-        "  latest session  1970-01-01T00:01:00Z, 4 turns: Which cache do we use?",
-        "  changes         2 saved memories to settle: memctl changes",
-        "  hooks           none; `memctl hooks install AGENT` adds them",
-        'Next: memctl search "…", memctl log, memctl list. All commands: memctl --help',
+        "  daemon        up 1 s; model mini, ready",
+        "  to settle     2 changes (memctl changes)",
+        "  recorded      no sessions: memctl hooks install AGENT",
+        "  last session  1970-01-01T00:01:00Z, 4 turns: Which cache do we use?",
     ]
+    assert lines[-1] == "All commands: memctl help --all. One with its options: memctl COMMAND --help"
     asked = [call for call in fake.calls if not isinstance(call, protocol.GetStatus)]
     assert {(call.namespace, call.reach) for call in asked} == {("api", "subtree")}
     shown = memctl("--json").json
     assert (shown["memories"], shown["latest_session"]["ended_at"]) == (3, "1970-01-01T00:01:00Z")
 
 
-def test_it_says_which_agents_have_hooks_and_what_to_do_where_nothing_is_kept(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies |= {protocol.GetStats: counted(), protocol.GetLog: protocol.SessionLog(sessions=[])}
-    fake.replies |= {protocol.GetStatus: HEALTHY, protocol.ListChanges: protocol.ChangedMemories(memories=[], total=0)}
+def answer_nothing(fake: FakeDaemon) -> None:
+    fake.replies |= {
+        protocol.GetStats: counted(),
+        protocol.GetLog: protocol.SessionLog(sessions=[]),
+        protocol.GetStatus: HEALTHY,
+        protocol.ListChanges: protocol.ChangedMemories(memories=[], total=0),
+        protocol.Links: protocol.Disagreements(links=[]),
+    }
+
+
+def test_it_says_which_agents_have_hooks_and_where_nothing_is_kept(memctl: Memctl, fake: FakeDaemon) -> None:
+    answer_nothing(fake)
     memctl("hooks", "install", "codex", "--no-backfill")
     lines = memctl().out.splitlines()
-    assert lines[0] == "api (~/api): nothing is kept yet."
-    assert lines[1:3] == ["  latest session  none yet", "  hooks           codex"]
-    assert lines[3].startswith('Next: memctl add "…"')
+    assert lines[0] == "api (~/api): no memories yet."
+    assert lines[2:5] == ["  to settle     nothing", "  recorded      sessions of codex", "  last session  none yet"]
+
+
+def test_it_names_a_dozen_commands_within_30_lines_of_80_columns(
+    memctl: Memctl, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_nothing(fake)
+    for module in ("overview", "arguments"):
+        monkeypatch.setattr(f"memoryd.client.programs.memctl.{module}.columns", lambda: 80)
+    lines = memctl().out.splitlines()
+    common = [name for name, row in list_commands().items() if row.common]
+    assert len(common) == 12
+    assert [name for name in common if not any(line.startswith(f"  {name} ") for line in lines)] == []
+    assert len(lines) <= 30
+    assert [line for line in lines if len(line) > 80] == []
 
 
 def test_a_pause_is_shown(memctl: Memctl, client: Client, folder: Path) -> None:
@@ -74,14 +100,17 @@ def test_a_pause_is_shown(memctl: Memctl, client: Client, folder: Path) -> None:
     assert "paused" not in memctl().out
 
 
-def test_without_a_daemon_it_is_one_sentence_and_none_is_started(memctl: Memctl, folder: Path) -> None:
-    assert memctl().out == "No daemon runs; start one with `memctl up`, and `memctl` says what it knows of api.\n"
+def test_without_a_daemon_it_says_so_and_none_is_started(memctl: Memctl, folder: Path) -> None:
+    assert memctl().out.startswith("api (~/api)\n  daemon  not running: memctl up\n\n  add ")
     assert memctl("--json").json == {"namespace": "api", "daemon": False}
     assert not (folder / "s").exists()
 
 
-def test_outside_a_project_it_is_the_help(memctl: Memctl, fake: FakeDaemon, monkeypatch: Any) -> None:
+def test_outside_a_project_it_is_about_all(memctl: Memctl, fake: FakeDaemon, monkeypatch: Any) -> None:
+    answer_nothing(fake)
     monkeypatch.chdir("/")
-    assert memctl().out.startswith("usage: memctl COMMAND")
-    assert memctl("--json").code == 2
-    assert fake.calls == []
+    assert memctl().out.startswith("All projects: no memories yet.\n")
+    assert {(call.namespace, call.reach) for call in fake.calls if isinstance(call, protocol.GetStats)} == {
+        ("", "subtree")
+    }
+    assert memctl("--json").json["namespace"] == ""

@@ -9,7 +9,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.programs.backfill.finding import AutomatedSession, FoundSession, FoundSessions, SessionQuery, find
 from memoryd.client.programs.backfill.placing import name_place
 from memoryd.client.programs.backfill.sending import AgentPlace, BackfillOutcome, send
-from memoryd.client.programs.memctl.arguments import add_secrets, parse_date
+from memoryd.client.programs.memctl.arguments import Rare, add_secrets, parse_date
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import named_namespace, say_redacted
 from memoryd.client.programs.memctl.output import make_printable, paint, print_note, show
@@ -31,8 +31,8 @@ def _declare(parser: ArgumentParser) -> None:
     add("--project", metavar="DIR", help="what was said in this project only")
     add("--since", type=parse_date, metavar="DATE", help="what was said on this date or later")
     add("--dry-run", action="store_true", help="show what is there and would be left out; change nothing")
-    add("--automated", action="store_true", help="sessions that a program ran, too")
-    add("--temporary", action="store_true", help="sessions in temporary folders, too")
+    add("--automated", action="store_true", help=Rare("sessions that a program ran, too"))
+    add("--temporary", action="store_true", help=Rare("sessions in temporary folders, too"))
     add_secrets(parser)
 
 

@@ -25,6 +25,7 @@ from memoryd.client.programs.memctl.commands import (
     find_rows,
     list_commands,
     summary,
+    summary_of_common,
     verbs,
 )
 from memoryd.client.programs.memctl.output import columns, say
@@ -63,6 +64,10 @@ _REWORDED = (
 )
 
 
+class Rare(str):
+    """The help of an option that few people need: `--help` leaves it out, `--help --all` shows it."""
+
+
 class Usage(Exception):
     """The command line is wrong; the text is one sentence."""
 
@@ -70,13 +75,28 @@ class Usage(Exception):
 class Parser(argparse.ArgumentParser):
     """A parser that raises `Usage` with one sentence and fits its help to the terminal."""
 
+    shows_all = False  # whether its help has the rare options too
+
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
-            prog=prog, description=description, epilog=epilog, formatter_class=_make_formatter, allow_abbrev=False
+            prog=prog, description=description, epilog=epilog, formatter_class=self._make_formatter, allow_abbrev=False
         )
+
+    def _make_formatter(self, prog: str) -> argparse.HelpFormatter:
+        # A width of its own: argparse would import shutil to ask for it, for each option declared.
+        formatter = _Formatter(prog, max_help_position=30, width=_width())
+        formatter.shows_all = self.shows_all
+        return formatter
+
+    def format_help(self) -> str:
+        """Return the help; where it leaves options out, its last line says how many and how to see them."""
+        number = 0 if self.shows_all else sum(isinstance(action.help, Rare) for action in self._actions)
+        more = f"\n{number} more options: {self.prog} --help --all\n" if number else ""
+        return super().format_help() + more
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the arguments that words give; raise `Usage` where they do not fit."""
+        self.shows_all = "--all" in words
         args, rest = self.parse_known_args(words)
         if rest and rest[0].startswith("-"):
             name = rest[0].partition("=")[0]
@@ -116,17 +136,14 @@ class Parser(argparse.ArgumentParser):
 
 def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """Return the command that the words name, and its arguments."""
-    name, rest = find_command(argv)
+    name, rest = find_command([*argv[1:], "--help"] if argv[:1] == ["help"] else argv)
     if name is None:
-        parser = _make_top_parser()
+        parser = _make_top_parser("--all" in rest)
         args = parser.read(rest)
         if linux.is_here():
             from memoryd.client.programs.memctl import overview  # no other call needs it
 
-            if overview.is_about_project(args):
-                return Command(declare_nothing, overview.show_project), args
-        if rest:
-            raise Usage("which command? `memctl --help` lists them.")
+            return Command(declare_nothing, overview.show_overview), args
         parser.print_help()
         raise SystemExit(0)
     linux.check()
@@ -165,7 +182,7 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
         if name not in find_rows(name):
             commands = {command.split()[0] for command in list_commands()}
             question = _ask_whether(name, commands, "memctl ")
-            raise Usage(f"{name!r} is not a command{question or ';'} `memctl --help` lists them.")
+            raise Usage(f"{name!r} is not a command{question or ';'} `memctl help --all` lists them.")
         return name, rest
     second = find_next_word(rest, first)
     if second is None and {"-h", "--help"} & set(rest):
@@ -200,17 +217,16 @@ def find_next_word(argv: Sequence[str], start: int) -> int | None:
 def add_global_options(parser: argparse.ArgumentParser) -> None:
     """Declare what every command takes."""
     group = parser.add_argument_group("options of every command")
-    group.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: $MEMORYD_SOCKET, else yours)")
+    socket = Rare("the daemon's socket (default: $MEMORYD_SOCKET, else yours)")
+    group.add_argument("--socket", metavar="PATH", help=socket)
     place = "your namespace, like acme/api; / is the root (default: $MEMORYD_NAMESPACE, else the project's)"
     group.add_argument("--namespace", metavar="NS", help=place)
     group.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-    group.add_argument(
-        "--timeout", metavar="S", type=parse_timeout, default=30.0, help="seconds that one call may take (default: 30)"
-    )
-    group.add_argument("--no-autostart", action="store_true", help="do not start a daemon when none answers")
-    group.add_argument(
-        "--version", action="version", version=f"memctl {memoryd.__version__}", help="print the version and exit"
-    )
+    timeout = Rare("seconds that one call may take (default: 30)")
+    group.add_argument("--timeout", metavar="S", type=parse_timeout, default=30.0, help=timeout)
+    group.add_argument("--no-autostart", action="store_true", help=Rare("do not start a daemon when none answers"))
+    version = f"memctl {memoryd.__version__}"
+    group.add_argument("--version", action="version", version=version, help=Rare("print the version and exit"))
 
 
 def declare_nothing(parser: argparse.ArgumentParser) -> None:
@@ -219,12 +235,14 @@ def declare_nothing(parser: argparse.ArgumentParser) -> None:
 
 def add_secrets(parser: argparse._ActionsContainer) -> None:
     """Declare `--allow-secrets`."""
-    parser.add_argument("--allow-secrets", action="store_true", help="store it even if it looks like a credential")
+    allowed = Rare("store credentials too (default: they are removed before a text is stored)")
+    parser.add_argument("--allow-secrets", action="store_true", help=allowed)
 
 
-def add_kind(parser: argparse.ArgumentParser) -> None:
+def add_kind(parser: argparse.ArgumentParser, default: str) -> None:
     """Declare what a memory that is stored is, and what is noted of it."""
-    parser.add_argument("--type", metavar="T", help="what it is: fact (the default), decision, preference, lesson …")
+    about = f"what it is: fact, decision, preference, lesson … (default: {default})"
+    parser.add_argument("--type", metavar="T", help=about)
     parser.add_argument(
         "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
     )
@@ -263,7 +281,7 @@ def add_filters(
 
 def add_origin(add: Callable[..., argparse.Action]) -> None:
     """Declare the filters by source and time."""
-    add("--source", action="append", metavar="S", help="how it came in: manual …")
+    add("--source", action="append", metavar="S", help=Rare("how it came in: manual …"))
     add(
         "--after",
         type=parse_date,
@@ -278,8 +296,8 @@ def add_all_filters(parser: argparse.ArgumentParser, near: argparse._ActionsCont
     add = add_filters(parser, near)
     add_origin(add)
     add("--on", type=parse_span, metavar="TIME", help="created within it: yesterday, 'last Tuesday', October …")
-    add("--tier", action="append", choices=get_args(Tier), help="the tier that holds it")
-    add("--path-prefix", metavar="PATH", help="from files below this path")
+    add("--tier", action="append", choices=get_args(Tier), help=Rare("the tier that holds it"))
+    add("--path-prefix", metavar="PATH", help=Rare("from files below this path"))
 
 
 def add_query(parser: argparse.ArgumentParser) -> argparse._ActionsContainer:
@@ -290,9 +308,9 @@ def add_query(parser: argparse.ArgumentParser) -> argparse._ActionsContainer:
     add(
         "--mode",
         choices=("hybrid", "lexical", "dense"),
-        help="by words and meaning (the default), words alone, meaning alone",
+        help=Rare("by words and meaning (the default), words alone, meaning alone"),
     )
-    about = f"for experiments, repeatable: {', '.join(EXPERIMENTS)}"
+    about = Rare(f"for experiments, repeatable: {', '.join(EXPERIMENTS)}")
     add("--set", action="append", type=parse_setting, dest="options", metavar="NAME=VALUE", help=about)
     return group
 
@@ -475,18 +493,25 @@ def merge(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
 # Help ----------------------------------------------------------------------------------------------------------------
 
 
-def _make_formatter(prog: str) -> argparse.HelpFormatter:
-    # A width of its own: argparse would import shutil to ask for it, for each option declared.
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=_width())
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Writes help, without the rare options unless all are wanted."""
+
+    shows_all = False
+
+    def add_argument(self, action: argparse.Action) -> None:
+        if self.shows_all or not isinstance(action.help, Rare):
+            super().add_argument(action)
 
 
 def _width() -> int:
     return min(columns(), 120)
 
 
-def _make_top_parser() -> Parser:
-    description = f"The admin command of memoryd, one memory for every agent on a machine.\n{summary(columns=_width())}"
-    epilog = f"{EXAMPLES}\nThe arguments and examples of a command: memctl COMMAND --help"
+def _make_top_parser(shows_all: bool = False) -> Parser:
+    commands = summary(columns=_width()) if shows_all else f"\n{summary_of_common()}"
+    description = f"The admin command of memoryd, one memory for every agent on a machine.\n{commands}"
+    others = "" if shows_all else "\nAll commands: memctl help --all"
+    epilog = f"{EXAMPLES}\nThe arguments and examples of a command: memctl COMMAND --help{others}"
     parser = Parser("memctl", description, epilog)
     parser.usage = "memctl COMMAND [arguments] [options]"
     add_global_options(parser)

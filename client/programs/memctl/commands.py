@@ -1,4 +1,4 @@
-"""The table of commands: name → module and help, in the groups that `memctl --help` shows.
+"""The table of commands: name → module and help, in the groups that `memctl help --all` shows.
 
 A module holds a table `COMMANDS` of its own: name → `Command`. A name of two words is a verb of a command
 (`model pull`). To add a command: a row here and a row in its module; a test finds the half that is missing.
@@ -12,11 +12,15 @@ from msgspec import Struct
 
 
 class CommandRow(Struct, frozen=True):
-    """Where a command lives, a module of a folder of `client/programs/`, and its line in `memctl --help`."""
+    """Where a command lives, a module of a folder of `client/programs/`, and its line in the help.
+
+    `common` is for those that `memctl` by itself shows.
+    """
 
     module: str
     help: str
     folder: str = "memctl"
+    common: bool = False
 
 
 class Command(Struct, frozen=True):
@@ -29,21 +33,21 @@ class Command(Struct, frozen=True):
 
 GROUPS: dict[str, dict[str, CommandRow]] = {
     "Memories": {
-        "add": CommandRow("memories", "remember one thing (`-` reads standard input)"),
+        "add": CommandRow("memories", "remember one thing (`-` reads standard input)", common=True),
         "observe": CommandRow("observe", "record turns of a conversation"),
-        "search": CommandRow("search", "find memories by meaning and by words, best first"),
+        "search": CommandRow("search", "find memories by meaning and by words, best first", common=True),
         "context": CommandRow("context", "what matters for a task, as text for a prompt"),
-        "get": CommandRow("memories", "show one memory by its id, or a turn in its conversation"),
-        "log": CommandRow("log", "what was done, session by session"),
-        "list": CommandRow("memories", "list memories by filter, newest first"),
-        "update": CommandRow("memories", "change fields of a memory"),
+        "get": CommandRow("memories", "show one memory by its id, or a turn in its conversation", common=True),
+        "log": CommandRow("log", "what was done, session by session", common=True),
+        "list": CommandRow("memories", "list memories by filter, newest first", common=True),
+        "update": CommandRow("memories", "change fields of a memory", common=True),
         "tag": CommandRow("memories", "add tags and metadata values to a memory"),
         "confirm": CommandRow("memories", "confirm memories that agents saved or an import brought"),
-        "delete": CommandRow("memories", "delete memories"),
+        "delete": CommandRow("memories", "delete memories", common=True),
         "erase": CommandRow("erase", "erase memories and turns for good, everywhere on disk"),
         "feedback": CommandRow("memories", "say whether a memory was useful, which moves its rank a little"),
         "links": CommandRow("links", "which memories contradict each other; dismiss such a link"),
-        "changes": CommandRow("changes", "saved memories that a later statement seems to change; settle which holds"),
+        "changes": CommandRow("changes", "what a later statement seems to change; settle which holds", common=True),
         "namespaces": CommandRow("share", "which namespaces hold memories, and how many"),
         "share": CommandRow("share", "copy or move memories to another namespace, mostly an enclosing one"),
     },
@@ -53,7 +57,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
     },
     "Coding agents": {
         "hooks install": CommandRow(
-            "commands", "install the hooks and MCP server in a coding agent, such as Claude Code", "hooks"
+            "commands", "install the hooks and MCP server in a coding agent", "hooks", common=True
         ),
         "hooks uninstall": CommandRow("commands", "take memoryd out of an agent's configuration", "hooks"),
         "hooks status": CommandRow("commands", "what is installed where, and what waits for the daemon", "hooks"),
@@ -72,7 +76,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
     },
     "History": {
         "history": CommandRow("history", "changes of one memory, or the operation log"),
-        "undo": CommandRow("history", "take back an operation"),
+        "undo": CommandRow("history", "take back an operation", common=True),
     },
     "Tiers": {
         "tiers": CommandRow("tiers", "what L0, the hot buffer, L1 and L2 hold, and where turns went"),
@@ -98,13 +102,11 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "service status": CommandRow("commands", "whether the service is installed, and how it is", "systemd"),
         "stats": CommandRow("stats", "what is stored, how the daemon is used and who is connected"),
         "metrics": CommandRow("metrics", "all figures in the text format of Prometheus"),
-        "doctor": CommandRow("commands", "check everything and say how to fix what is wrong", "doctor"),
+        "doctor": CommandRow("commands", "check everything and say how to fix what is wrong", "doctor", common=True),
         "uninstall": CommandRow(
             "commands", "remove memoryd from this machine: hooks, service, data, models, sockets", "uninstall"
         ),
-        "web": CommandRow(
-            "command", "a page in the browser: see, search, correct and erase what agents remember", "web"
-        ),
+        "web": CommandRow("command", "a page in the browser: see and correct what agents remember", "web", common=True),
     },
     "Access": {
         "token list": CommandRow("token", "who has a token, for which namespace"),
@@ -189,8 +191,15 @@ def verbs(first: str) -> list[str]:
     return [name.split()[1] for name in find_rows(first) if " " in name]
 
 
+def summary_of_common() -> str:
+    """Return the commands that most people need, a line each that fits 80 columns."""
+    rows = {name: row.help for name, row in list_commands().items() if row.common}
+    broadest = max(map(len, rows))
+    return "\n".join(f"  {name:<{broadest}}  {help}" for name, help in rows.items())
+
+
 def summary(first: str = "", columns: int = 80) -> str:
-    """Return the commands in their groups for `memctl --help`, or those that begin with the word `first`."""
+    """Return the commands in their groups for `memctl help --all`, or those that begin with the word `first`."""
     from textwrap import wrap
 
     names_by_group = {

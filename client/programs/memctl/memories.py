@@ -61,11 +61,12 @@ def read_content(argument: str) -> str:
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("content", metavar="CONTENT", help="what to remember; `-` reads standard input")
-    _add_fields(parser)
+    _add_fields(parser, is_new=True)
     parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
     parser.add_argument("--key", metavar="KEY", help="a name in its namespace; it replaces the memory that has it")
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
-    parser.add_argument("--no-dedup", action="store_true", help="store it even if a duplicate exists")
+    again = arguments.Rare("store it even if a duplicate exists (default: it is merged into that)")
+    parser.add_argument("--no-dedup", action="store_true", help=again)
     arguments.add_secrets(parser)
 
 
@@ -127,15 +128,16 @@ def _added_text(args: Namespace, added: protocol.Added) -> str:
     return "\n".join(lines)
 
 
-def _add_fields(parser: ArgumentParser) -> None:
-    arguments.add_kind(parser)
-    parser.add_argument(
-        "--importance", type=arguments.parse_share, metavar="X", help="how much it matters, 0 to 1 (default: 0.5)"
-    )
-    parser.add_argument(
-        "--expires-at", type=_parse_when, metavar="DATE", help="when it leaves search: a date, or never"
-    )
-    parser.add_argument("--pinned", action=BooleanOptionalAction, help="a pinned memory never expires")
+def _add_fields(parser: ArgumentParser, *, is_new: bool) -> None:
+    """Declare the fields of a memory; those of a new one have defaults, those of another stay as they are."""
+    kind, importance, expiry, pinned = ("fact", "0.5", "never", "no") if is_new else ("as it is",) * 4
+    arguments.add_kind(parser, kind)
+    about = f"how much it matters, 0 to 1 (default: {importance})"
+    parser.add_argument("--importance", type=arguments.parse_share, metavar="X", help=about)
+    about = f"when it leaves search: a date, or never (default: {expiry})"
+    parser.add_argument("--expires-at", type=_parse_when, metavar="DATE", help=about)
+    about = f"it never expires, its age does not count, and sessions are told it first (default: {pinned})"
+    parser.add_argument("--pinned", action=BooleanOptionalAction, help=about)
 
 
 def _parse_when(text: str) -> float | str:
@@ -228,7 +230,8 @@ def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
 
 def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=arguments.parse_limit, default=20, metavar="N", help="how many (default: 20)")
-    parser.add_argument("--offset", type=arguments.parse_offset, default=0, metavar="N", help="leave out the first N")
+    offset = arguments.Rare("leave out the first N (default: 0)")
+    parser.add_argument("--offset", type=arguments.parse_offset, default=0, metavar="N", help=offset)
     parser.add_argument(
         "--sort", choices=get_args(protocol.Sort), default="created", help="by which field (default: created)"
     )
@@ -289,7 +292,7 @@ def _list_text(memories: list[protocol.Memory], total: int) -> str:
 def _declare_update(parser: ArgumentParser) -> None:
     arguments.add_id(parser)
     parser.add_argument("--content", metavar="TEXT", help="new content; `-` reads standard input")
-    _add_fields(parser)
+    _add_fields(parser, is_new=False)
     parser.add_argument("--remove", action="append", metavar="KEY", help="take a key out of the metadata")
     arguments.add_secrets(parser)
     parser.add_argument("--replace-metadata", action="store_true", help="replace the metadata, not merge into it")

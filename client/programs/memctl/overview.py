@@ -1,65 +1,79 @@
-"""What `memctl` by itself says in a project: what is known of it, and what to type next."""
+"""What `memctl` by itself prints: the state of the daemon and of the project, and the common commands."""
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.errors import Unavailable
-from memoryd.client.methods import get_log, list_changes
+from memoryd.client.methods import get_log, links, list_changes
 from memoryd.client.programs.hooks import installing
 from memoryd.client.programs.hooks.commands import check_state
 from memoryd.client.programs.hooks.hosts import HOSTS
+from memoryd.client.programs.memctl.commands import summary_of_common
 from memoryd.client.programs.memctl.link import apply_options, client_for, namespace_of
 from memoryd.client.programs.memctl.output import columns, make_printable, paint, paused_text, show
 from memoryd.client.programs.memctl.place import shorten_home
-from memoryd.client.programs.memctl.table import count_stored, count_text, format_fields, shorten, to_one_line
+from memoryd.client.programs.memctl.table import (
+    count_stored,
+    count_text,
+    duration_text,
+    format_fields,
+    shorten,
+    to_one_line,
+    wrap,
+)
 from memoryd.client.projects.project import current_namespace, project_root
-from memoryd.client.protocol import GetStatus, LoggedSession, Stats
+from memoryd.client.protocol import GetStatus, LoggedSession, Stats, Status
 from memoryd.client.times import iso
 
-_NAME_COLUMNS = 18  # of the lines below the first
+_NAME_COLUMNS, _LINES = 16, 2  # of what is known
+_LINKS = 100  # of contradiction that are counted
+_MORE = "All commands: memctl help --all. One with its options: memctl COMMAND --help"
 
 
-def is_about_project(args: Namespace) -> bool:
-    """Return whether the options or the current folder name a project to speak of."""
-    return bool(namespace_of(args))
-
-
-def show_project(args: Namespace) -> None:
-    """Print what is known of the project in a few lines; without a daemon one sentence."""
+def show_overview(args: Namespace) -> None:
+    """Print the daemon's state, what is known of the project (outside of one: of all), and the common commands."""
     namespace = namespace_of(args)
     there = _place_options(args, namespace)
     try:
         with client_for(there, autostart=False) as client:
             stats = client.call(apply_options(there, stats_call()))
             changed = client.call(apply_options(there, list_changes(limit=1))).total
+            disagreements = len(client.call(apply_options(there, links(limit=_LINKS))).links)
             sessions = client.call(apply_options(there, get_log(limit=1))).sessions
-            paused = paused_text(client.call(GetStatus()).pauses)
+            status = client.call(GetStatus())
     except Unavailable:
-        project = make_printable(namespace)
-        sentence = f"No daemon runs; start one with `memctl up`, and `memctl` says what it knows of {project}."
-        show(args, {"namespace": namespace, "daemon": False}, lambda: sentence)
+        rows = [("daemon", "not running: memctl up")]
+        show(args, {"namespace": namespace, "daemon": False}, lambda: _lay_out(_name_place(namespace), rows))
         return
     hooks = _list_installed()
     latest = sessions[0] if sessions else None
+    paused = paused_text(status.pauses)
     known: dict[str, Any] = {
         "namespace": namespace,
         "daemon": True,
         "memories": stats.memories,
         "turns": stats.turns,
         "changes": changed,
+        "disagreements": disagreements,
         "latest_session": latest,
         "hooks": hooks,
         "observing": paused or "everything",
     }
-    show(args, known, lambda: "\n".join(_describe(namespace, stats, changed, latest, hooks, paused)))
+    rows = [
+        ("daemon", _daemon_text(status)),
+        ("to settle", _unsettled_text(changed, disagreements)),
+        ("recorded", _hooks_text(hooks)),
+        ("", paused),
+        ("last session", shorten(_session_text(latest), columns() - _NAME_COLUMNS)),
+    ]
+    show(args, known, lambda: _lay_out(f"{_name_place(namespace)}: {_stored_text(stats)}.", rows))
 
 
 def _place_options(args: Namespace, namespace: str) -> Namespace:
-    """Return the options for calls about a namespace and all below it."""
+    """Return the options for calls about a namespace and all below it, which of the root is everything."""
     return Namespace(**{**vars(args), "namespace": namespace, "reach": "subtree"})
 
 
@@ -75,36 +89,56 @@ def _list_installed() -> dict[str, str]:
     return states
 
 
-def _describe(
-    namespace: str, stats: Stats, changed: int, latest: LoggedSession | None, hooks: dict[str, str], paused: str
-) -> Iterator[str]:
-    kept = (
-        count_stored(stats.memories, stats.turns, stats.by_tier)
-        if stats.memories or stats.turns
-        else "nothing is kept yet"
-    )
+def _lay_out(head: str, rows: list[tuple[str, str]]) -> str:
+    lines = [
+        ("" if at else name, line)
+        for name, text in rows
+        for at, line in enumerate(wrap(text, columns() - _NAME_COLUMNS, _LINES))
+        if text
+    ]
+    return f"{head}\n{format_fields(lines)}\n\n{summary_of_common()}\n\n{_MORE}"
+
+
+def _name_place(namespace: str) -> str:
+    """Return the namespace in bold, with the folder where it is that of the current one."""
+    if not namespace:
+        return paint("All projects", "bold")
     here = current_namespace() == namespace
     place = f" ({make_printable(shorten_home(project_root(os.getcwd())))})" if here else ""
-    yield f"{paint(make_printable(namespace), 'bold')}{place}: {kept}."
-    rows = [("latest session", _session_text(latest)), ("hooks", _hooks_text(hooks)), ("observing", paused)]
+    return f"{paint(make_printable(namespace), 'bold')}{place}"
+
+
+def _stored_text(stats: Stats) -> str:
+    if not stats.memories and not stats.turns:
+        return "no memories yet"
+    return count_stored(stats.memories, stats.turns, stats.by_tier)
+
+
+def _daemon_text(status: Status) -> str:
+    model = f"{status.model.name}, {status.model.state}"
+    degraded = f"; degraded: {', '.join(status.degraded)}" if status.degraded else ""
+    return f"up {duration_text(status.uptime_s)}; model {model}{degraded}"
+
+
+def _unsettled_text(changed: int, disagreements: int) -> str:
+    parts = []
     if changed:
-        rows.insert(1, ("changes", f"{count_text(changed, 'saved memory')} to settle: memctl changes"))
-    yield format_fields([row for row in rows if row[1]])
-    if stats.memories or stats.turns:
-        yield 'Next: memctl search "…", memctl log, memctl list. All commands: memctl --help'
-    else:
-        yield 'Next: memctl add "…". All commands: memctl --help'
+        parts.append(f"{count_text(changed, 'change')} (memctl changes)")
+    if disagreements:
+        more = " or more" if disagreements == _LINKS else ""
+        parts.append(f"{count_text(disagreements, 'contradiction')}{more} (memctl links)")
+    return ", ".join(parts) or "nothing"
 
 
 def _session_text(session: LoggedSession | None) -> str:
     if session is None:
         return "none yet"
     about = to_one_line(session.asked or session.summary)
-    text = f"{iso(session.ended_at)}, {count_text(session.turns, 'turn')}{f': {about}' if about else ''}"
-    return shorten(text, columns() - _NAME_COLUMNS)
+    return f"{iso(session.ended_at)}, {count_text(session.turns, 'turn')}{f': {about}' if about else ''}"
 
 
 def _hooks_text(hooks: dict[str, str]) -> str:
     if not hooks:
-        return "none; `memctl hooks install AGENT` adds them"
-    return ", ".join(agent if state == "installed" else f"{agent} ({state})" for agent, state in hooks.items())
+        return "no sessions: memctl hooks install AGENT"
+    agents = (agent if state == "installed" else f"{agent} ({state})" for agent, state in hooks.items())
+    return f"sessions of {', '.join(agents)}"

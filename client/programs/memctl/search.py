@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from memoryd.client.calls import search as search_call
 from memoryd.client.confidence import FLOOR, UNLIKELY, word_of
-from memoryd.client.programs.memctl.arguments import Usage, add_all_filters, add_query, parse_share, query_of
+from memoryd.client.programs.memctl.arguments import Rare, Usage, add_all_filters, add_query, parse_share, query_of
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import send
 from memoryd.client.programs.memctl.output import columns, paint, say_degraded, show
@@ -31,10 +31,11 @@ LINES = 3  # of content shown for each hit
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
-    parser.add_argument("--like", default="", metavar="ID", help="look for what is near this memory instead")
+    parser.add_argument("--like", default="", metavar="ID", help=Rare("look for what is near this memory instead"))
     parser.add_argument("--all", action="store_true", help=f"show unlikely ones too, of less confidence than {FLOOR}")
     group = add_query(parser)
-    group.add_argument("--floor", type=parse_share, metavar="X", help="leave out results of less confidence, 0 to 1")
+    floor = Rare(f"leave out results of less confidence, 0 to 1 (default: {FLOOR}, with --all 0)")
+    group.add_argument("--floor", type=parse_share, metavar="X", help=floor)
     add_all_filters(parser, group)
 
 

@@ -35,7 +35,7 @@ _SEEN = tuple(kind for kind in EVENT_KINDS if kind not in ("started", "missed"))
 
 
 def _declare_tail(parser: ArgumentParser) -> None:
-    kinds = f"only these, several separated by commas: {', '.join(_SEEN)}"
+    kinds = f"only these, several separated by commas (default: all): {', '.join(_SEEN)}"
     parser.add_argument("--kind", type=_parse_kinds, action="extend", default=[], metavar="KIND", help=kinds)
     parser.add_argument("--count", type=accept_whole(1), metavar="N", help="end after N events")
     add_reach(parser)

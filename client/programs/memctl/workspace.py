@@ -35,7 +35,7 @@ _MEANINGS = {
 
 def _declare_add(parser: ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a folder; its namespace is its project's, else its name")
-    files = "files to index, relative to the folder; may be repeated (MEMORY.md and memory/, else all *.md)"
+    files = "files to index, relative to the folder; repeatable (default: MEMORY.md and memory/, else all *.md)"
     parser.add_argument("--glob", action="append", default=[], metavar="PATTERN", help=files)
 
 
