@@ -78,6 +78,11 @@ def evaluate_file(
 
 def evaluate(place: EvaluatedDaemon, materials: Sequence[Material]) -> list[Score]:
     """Store everything, then ask every question."""
+    return ask_all(place, materials, store_all(place, materials))
+
+
+def store_all(place: EvaluatedDaemon, materials: Sequence[Material]) -> list["EvaluationStore"]:
+    """Store everything; return where each material is."""
     stores: list[EvaluationStore] = []
     with ProgressBar("storing", sum(len(material.items) for material in materials)) as progress:
         for material in materials:
@@ -87,6 +92,13 @@ def evaluate(place: EvaluatedDaemon, materials: Sequence[Material]) -> list[Scor
     for store in stores:
         with place.connect(store.namespace) as client:
             store.survey(client)
+    return stores
+
+
+def ask_all(
+    place: EvaluatedDaemon, materials: Sequence[Material], stores: Sequence["EvaluationStore"], contexts: bool = True
+) -> list[Score]:
+    """Ask every question: for hits, and for contexts."""
     scores: list[Score] = []
     with ProgressBar("asking", sum(len(material.questions) for material in materials)) as progress:
         for material, store in zip(materials, stores, strict=True):
@@ -95,7 +107,7 @@ def evaluate(place: EvaluatedDaemon, materials: Sequence[Material]) -> list[Scor
                 for asked in material.questions:
                     if asked.at is not None:
                         place.set_time(asked.at)
-                    scores.append(_ask(client, store, material.way, asked))
+                    scores.append(_ask(client, store, material.way, asked, contexts))
                     progress.update(len(scores))
     return scores
 
@@ -227,7 +239,7 @@ def _observe(place: EvaluatedDaemon, store: EvaluationStore, client: Client, ite
 # Asking --------------------------------------------------------------------------------------------------------------
 
 
-def _ask(client: Client, store: EvaluationStore, way: str, asked: GoldQuestion) -> Score:
+def _ask(client: Client, store: EvaluationStore, way: str, asked: GoldQuestion, contexts: bool) -> Score:
     started = time.perf_counter()
     hits = client.search(asked.question, limit=LIMIT, reach="exact", touch=False)
     latency_ms = (time.perf_counter() - started) * 1000
@@ -244,10 +256,7 @@ def _ask(client: Client, store: EvaluationStore, way: str, asked: GoldQuestion) 
         language=asked.language,
         store=store.namespace,
         confidence=counted[0][0].confidence if counted else None,
-        contexts=[
-            *(_ask_context(client, store, asked, budget) for budget in BUDGETS),
-            _ask_unasked(client, store, asked),
-        ],
+        contexts=_ask_contexts(client, store, asked) if contexts else [],
         **rank_figures([keys for _, keys in counted], asked.gold),
     )
 
@@ -260,6 +269,10 @@ def drop_neutral(hits: Sequence[tuple[Hit, Keys]], asked: GoldQuestion) -> list[
 def _keys(store: EvaluationStore, hit: Hit) -> frozenset[Hashable]:
     """Return what a hit gives: itself, and the question and the answers that come with it."""
     return store.find_keys([hit.id, *(one.id for one in hit.related if one.content)])
+
+
+def _ask_contexts(client: Client, store: EvaluationStore, asked: GoldQuestion) -> list[ContextScore]:
+    return [*(_ask_context(client, store, asked, size) for size in BUDGETS), _ask_unasked(client, store, asked)]
 
 
 def _ask_context(client: Client, store: EvaluationStore, asked: GoldQuestion, max_tokens: int) -> ContextScore:

@@ -1,0 +1,39 @@
+"""The table of rules about language, and what decides whether one stays."""
+
+import subprocess
+import sys
+
+from rules import NONE, RULES, acts_on, judge, write_table
+
+BASE = {"team": {"first": 200, "in five": 230}, "locomo": {"nDCG": 66.0}, "projects": {"harm": 4, "help": 9}}
+DATES = RULES[5]
+
+
+def test_each_rule_can_be_taken_out() -> None:
+    program = "\n".join(f"exec({rule.without!r})" for rule in RULES)
+    subprocess.run([sys.executable, "-P", "-c", program], check=True)
+
+
+def test_a_rule_stays_by_three_questions_a_point_or_a_line_that_harms() -> None:
+    def judged(**changed: dict[str, float]) -> str:
+        return judge({NONE: BASE, DATES.name: {**BASE, **changed}}, DATES)
+
+    assert judged() == "goes"
+    assert judged(team={"first": 198, "in five": 228}, locomo={"nDCG": 65.1}) == "goes"
+    assert judged(projects={"harm": 3, "help": 0}, locomo={"nDCG": 67.5}) == "goes"
+    assert judged(team={"first": 197, "in five": 230}) == "stays: first"
+    assert judged(locomo={"nDCG": 65.0}, projects={"harm": 5, "help": 9}) == "stays: nDCG, harm"
+
+
+def test_the_table_shows_what_changes_without_a_rule() -> None:
+    found = {NONE: BASE, DATES.name: {**BASE, "locomo": {"nDCG": 64.86}}}
+    del found[DATES.name]["projects"]
+    header, _, base, row = write_table(found)
+    assert header.count("|") == base.count("|") == row.count("|")
+    assert base == f"| {NONE} | 200 · 230 | 66 | 4 · 9 |  |"
+    assert row == f"| {DATES.name}: {DATES.purpose} | 0 · 0 | -1.1 | – · – | stays: nDCG |"
+
+
+def test_what_is_saved_on_purpose_is_not_measured_where_nothing_is() -> None:
+    [rule] = [one for one in RULES if one.name == "contradictions"]
+    assert [acts_on(rule, name) for name in ("team", "locomo", "projects")] == [True, False, True]
