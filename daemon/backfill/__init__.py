@@ -1,8 +1,8 @@
-"""Turns of sessions, from the files that hosts keep of them: of past ones, and of those that go on.
+"""Import turns from the files in which agents keep their sessions: past sessions, and those that are running.
 
-`client/programs/backfill` says why and how past ones are taken in: they become memories at once, within one operation.
-`planning` looks at the turns of one session, without the database; `taking` compares and stores them part by part.
+Turns of past sessions become memories at once, all in one operation; `client/programs/backfill` sends them and says
+why. `planning` examines the turns of one session without the database, `taking` compares and stores them in parts.
 
-`listening` takes in what is said in a session while it goes on, as turns that are observed; `opening` says which files
-it may read.
+`listening` reads the file of a running session after each event, and records its turns as `observe` does; `opening`
+decides which files may be read.
 """

@@ -1,4 +1,4 @@
-"""Opening files of sessions: only where an agent keeps them, and only the user's own."""
+"""Open session files safely: only in the folders where an agent keeps them, and only the user's own files."""
 
 import errno
 import os
@@ -16,10 +16,11 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 @contextmanager
 def find(agent: PastAgent, path: str) -> Iterator[Path]:
-    """Yield a way to a file of an agent that goes through no link below the agent's folder, whatever is put there.
+    """Yield a path to an agent's file that follows no symbolic link below the agent's folder.
 
-    The folders are opened one after the other, and the way begins at the last of them. Raise `Forbidden` for a file
-    that is not where the agent keeps sessions, OSError where a link or nothing is in the way.
+    Each folder is opened relative to the one above, and the path is relative to the last one, so that nobody can swap
+    a folder for a link meanwhile. Raise `Forbidden` if the file is not where the agent keeps sessions, OSError if a
+    folder is a link or does not exist.
     """
     parts = _find_parts(agent, path)
     folder = os.open(agent.find_home(), _FOLDER)
@@ -34,7 +35,7 @@ def find(agent: PastAgent, path: str) -> Iterator[Path]:
 
 
 def _find_parts(agent: PastAgent, path: str) -> list[str]:
-    """Return the names on the way to a file below its agent's folder."""
+    """Return the parts of a file's path below its agent's folder."""
     for home in (str(agent.find_home()), os.path.realpath(agent.find_home())):
         below = path.removeprefix(f"{home}/")
         parts = below.split("/")
@@ -53,7 +54,7 @@ def is_open(agent: PastAgent, path: str) -> bool:
 
 
 def check(path: Path) -> os.stat_result:
-    """Return the status of a file; raise OSError for what is no regular file of this user."""
+    """Return the status of a file; raise OSError if it is not a regular file of this user."""
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         raise OSError(errno.EPERM, "not a regular file of this user", path.name)

@@ -1,6 +1,6 @@
-"""What is known of the turns of a session by themselves: what the gate says, importance, neighbours, what answers what.
+"""Decide what can be decided of a session's turns without the database: gate, importance, neighbours, answers.
 
-As `conversations/observing` decides it turn by turn; here the whole session is there. Pure functions.
+The rules are those of `conversations/observing`, which sees one turn at a time. Pure functions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ from memoryd.daemon.store.turns import RecentTurn
 
 
 class PlannedTurn(NamedTuple):
-    """A turn of a past session: why it is refused (None: it is not), and the id of the turn that it answers.
+    """A turn of a past session, the reason if it is refused (None: it is accepted), and the id of the turn it answers.
 
-    `asked`: it answers a question in few words, which say something only there.
+    `asked`: it is the short answer to the question just before it.
     """
 
     turn: PastTurn
@@ -33,76 +33,76 @@ class PlannedTurn(NamedTuple):
 
 
 def plan(turns: Iterable[PastTurn], is_paused: Callable[[str, float], bool]) -> list[PlannedTurn]:
-    """Return what is known of each turn of a session, in the order in which they were said.
+    """Return the plan for each turn of a session, in the order of the session.
 
-    `is_paused` says whether what was said in a folder at a time is not observed.
+    `is_paused` returns whether recording was paused in a folder at a time.
     """
     planned: list[PlannedTurn] = []
-    said = _SaidBefore()
-    unheard: str | None = None  # why the last prompt was not heard: its answer is left out, too
+    before = _EarlierTurns()
+    prompt_ignored: str | None = None  # why the last prompt is ignored: its answer is ignored as well
     for turn in turns:
         at = turn.created_at or 0.0
         own = PAUSED if is_paused(turn.folder, at) else PRIVATE if turn.content == WHOLE else None
-        unheard = own if turn.role == "user" else unheard
-        refused = own or unheard or gate.check(turn.content)
-        asked = None if turn.to_program else pairing.find_asked(said.turns[-1] if said.turns else None, turn, at)
+        prompt_ignored = own if turn.role == "user" else prompt_ignored
+        refused = own or prompt_ignored or gate.check(turn.content)
+        asked = None if turn.to_program else pairing.find_asked(before.turns[-1] if before.turns else None, turn, at)
         if asked and refused in gate.QUIET:
             refused = None
         if refused:
-            said.skip(turn.role)
+            before.skip(turn.role)
             planned.append(PlannedTurn(turn, b"", 0.0, refused, "", None, False))
             continue
-        answered = asked or said.find_answered(turn, at)
+        answered = asked or before.find_answered(turn, at)
         key, importance = content_hash(turn.content), rating.importance(turn.content)
         if turn.to_program:
             importance = min(importance, rating.SMALL_TALK)
         planned.append(PlannedTurn(turn, key, importance, None, "", answered and answered.key, asked is not None))
-        said.keep(turn, at, answered)
+        before.keep(turn, at, answered)
     return _add_neighbours(planned)
 
 
-class _SaidBefore:
-    """What was said in a session up to a turn."""
+class _EarlierTurns:
+    """The turns of a session before the current one."""
 
     def __init__(self) -> None:
         self.turns: list[RecentTurn] = []
-        self._request: RecentTurn | None = None  # what the user said last, until it is answered
-        self._skips: dict[str, int] = {}  # by role: how many turns were said before the last one that was refused
+        self._prompt: RecentTurn | None = None  # the user's last turn, until it is answered
+        self._skips: dict[str, int] = {}  # by role: how many turns precede the last refused one
 
     def keep(self, turn: PastTurn, at: float, answered: RecentTurn | None) -> None:
-        """Note a turn that is kept."""
+        """Add an accepted turn."""
         text = turn.content
         own = RecentTurn(str(turn.id), at, turn.role, turn.speaker, text[:60], text[-100:])
         self.turns.append(own)
         if turn.role == "user":
-            self._request = own
-        elif answered is self._request:
-            self._request = None
+            self._prompt = own
+        elif answered is self._prompt:
+            self._prompt = None
 
     def skip(self, role: str) -> None:
-        """Note that a turn of a role is not kept: what follows may answer it."""
+        """Note that a turn of a role was refused: the following turn may answer that one."""
         self._skips[role] = len(self.turns)
 
     def find_answered(self, turn: PastTurn, at: float) -> RecentTurn | None:
-        """Return the turn that another one answers: a question, else for the assistant what the user said last."""
+        """Return the turn that this one answers: a question or, for the assistant, the user's last prompt."""
         if turn.to_program:
             return None
         asked = pairing.find_question(self.turns[: -pairing.LOOK_BACK - 1 : -1], turn, at)
-        if asked is not None and self._is_last_heard(asked):
+        if asked is not None and self._is_speakers_last(asked):
             return asked
-        request = self._request
-        if turn.role != "assistant" or request is None or not pairing.can_answer(turn):
+        prompt = self._prompt
+        if turn.role != "assistant" or prompt is None or not pairing.can_answer(turn):
             return None
-        return request if pairing.is_recent(request, at) and self._is_last_heard(request) else None
+        return prompt if pairing.is_recent(prompt, at) and self._is_speakers_last(prompt) else None
 
-    def _is_last_heard(self, asked: RecentTurn) -> bool:
-        """Return whether nothing that its speaker said after a turn was refused."""
+    def _is_speakers_last(self, asked: RecentTurn) -> bool:
+        """Return whether no later turn of its speaker was refused, which the answer could belong to instead."""
         skipped = self._skips.get(asked.role)
         return skipped is None or asked not in self.turns[:skipped]
 
 
 def _add_neighbours(planned: Sequence[PlannedTurn]) -> list[PlannedTurn]:
-    """Give short turns the short ones around them, by which they are found as well."""
+    """Add to short turns the text of the short turns around them, so that searches find them by it."""
     kept = [one for one in planned if not one.refused]
     texts = [one.turn.content for one in kept]
     near = {id(one): "\n".join(_list_near(texts, at)) for at, one in enumerate(kept)}

@@ -1,4 +1,4 @@
-"""What the backfill of past sessions, and listening to those that go on, bring to the kernel: calls and tables."""
+"""The room `backfill`: the calls `backfill` and `listen`, and their tables."""
 
 from memoryd.daemon.backfill import listening, taking
 from memoryd.daemon.backfill.tables import transcripts

@@ -1,4 +1,4 @@
-"""Taking in the turns of one past session: compared and stored part by part, all within one operation."""
+"""Store the turns of one past session in parts, all within one operation."""
 
 from collections.abc import Iterator, Sequence
 
@@ -31,7 +31,7 @@ ERASED, DELETED = "something of its session was erased", "it was deleted"
 
 @handles(Backfill)
 def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfilled]":
-    """Keep turns of a past session as memories; with `dry_run` only return what that would do."""
+    """Store turns of a past session as memories; with `dry_run` only return what would be done."""
     _check(call, caller)
     if not call.turns:
         begun = Backfilled(dry_run=call.dry_run)
@@ -74,7 +74,7 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
 
 
 def _list_patiently(core: Core, turns: Sequence[PastTurn]) -> Iterator[PastTurn]:
-    """Yield turns one after the other; before each one those who wait for an answer come first."""
+    """Yield turns one by one, giving way to interactive calls before each."""
     for turn in turns:
         core.give_way()
         yield turn
@@ -87,20 +87,19 @@ def _is_paused(core: Core, call: Backfill, folder: str, at: float) -> bool:
 def _find_stored(
     core: Core, connection: Connection, call: Backfill, number: int, before: Sequence[PlannedTurn]
 ) -> dict[str, str]:
-    """Return under which ids turns that were sent before are stored."""
+    """Return by id the stored turns among those that an earlier call has sent."""
     stored: dict[str, str] = {}
-    there = [one for one in before if not one.refused]
     return {
         str(one.turn.id): stored[str(one.turn.id)]
-        for one in there
-        if _compare(core, connection, call, number, one, stored) != TAKEN
+        for one in before
+        if not one.refused and _compare(core, connection, call, number, one, stored) != TAKEN
     }
 
 
 def _check(call: Backfill, caller: Caller) -> None:
     namespaces.check(call.namespace)
     if min(call.before, call.after) < 0 or call.before + call.after > len(call.turns):
-        raise Invalid(f"Of {len(call.turns)} turns {call.before} and {call.after} cannot be only looked at.")
+        raise Invalid(f"before={call.before} and after={call.after} do not fit {len(call.turns)} turns.")
     if not call.turns:
         return
     observing.check(call.namespace, call.session, call.turns, caller)
@@ -111,7 +110,7 @@ def _check(call: Backfill, caller: Caller) -> None:
 
 
 def _begin(core: Core, transaction: Transaction, call: Backfill) -> str:
-    """Return the operation to write in: the one that the call names, else a new one."""
+    """Return the operation to write in: the one that the call names, or a new one."""
     connection, operation = transaction.connection, call.operation
     if operation is None:
         return history.begin(connection, KIND, "", core.clock())
@@ -135,9 +134,10 @@ def _keep(core: Core, call: Backfill, part: Sequence[PlannedTurn], stored: dict[
         for one in part:
             outcomes.append(_compare(core, connection, call, number, one, known))
             if outcomes[-1] == TAKEN:
-                number = core.store.namespaces.ensure(transaction, call.namespace)  # made for what is in it
+                number = core.store.namespaces.ensure(transaction, call.namespace)  # not created before it is needed
                 row = _make_row(core, call, number, one, known)
-                history.record(connection, operation, row.id, call.namespace, None)  # the account of turns looks at it
+                # Recorded before the insert: a trigger that counts turns reads the history.
+                history.record(connection, operation, row.id, call.namespace, None)
                 made.append((rows.insert(connection, row), number, row.type))
         transaction.after_commit(lambda: core.embedding.index_rows(made, [None] * len(made)))
         return operation, outcomes, known
@@ -152,15 +152,15 @@ def _keep(core: Core, call: Backfill, part: Sequence[PlannedTurn], stored: dict[
 def _compare(
     core: Core, connection: Connection, call: Backfill, number: int, one: PlannedTurn, stored: dict[str, str]
 ) -> str:
-    """Return what becomes of a turn: `TAKEN`, `KNOWN`, or why it is left out; note what is stored of it."""
+    """Return the outcome for a turn: `TAKEN`, `KNOWN`, or why it is left out; add its stored id to `stored`."""
     id = str(one.turn.id)
-    heard = transcripts.find_entries(connection, [id]).get(id)  # as it was said, whatever became of it since
-    there = next((key for key in (id, heard) if key and turns.find_id(connection, key)), None)
-    same = there or said.find(connection, call.session, one.key, SOURCE)
+    recorded = transcripts.find_entries(connection, [id]).get(id)  # the turn made of it while the session ran
+    present = next((key for key in (id, recorded) if key and turns.find_id(connection, key)), None)
+    same = present or said.find(connection, call.session, one.key, SOURCE)
     if same:
         stored[id] = same
         return KNOWN
-    if heard is not None or said.was_deleted(connection, call.session, vectors.text_hash(one.turn.content)):
+    if recorded is not None or said.was_deleted(connection, call.session, vectors.text_hash(one.turn.content)):
         return DELETED
     if _is_kept_once(one):
         same = turns.find_equal_memory(connection, number, one.key, core.clock())
@@ -173,7 +173,7 @@ def _compare(
 
 
 def _is_kept_once(one: PlannedTurn) -> bool:
-    """Return whether a turn that says the same as another one is left out."""
+    """Return whether a turn is left out if its text is stored already; answers and questions may repeat."""
     return not (one.asked or ends_with_question(one.turn.content))
 
 

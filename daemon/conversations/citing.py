@@ -1,7 +1,7 @@
-"""Implicit feedback: an agent that names a memory it was given, by its id or by its text, has found it useful.
+"""Implicit feedback: an agent that cites a memory it was given, by its id or its text, has found it useful.
 
-Counted once for each session and memory, at half of what it counts to say so (`store/feedback.py`). As the count of
-accesses it is a habit and no operation; an undo of an earlier change puts back what there was then.
+A citation counts once per session and memory, half as much as explicit feedback (`store/feedback.py`). Like access
+counts it is not recorded as an operation, and an undo of an earlier change restores the former value.
 """
 
 import hashlib
@@ -16,23 +16,22 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.tiers.citations import AgentTurn
 
-_PORTION = 8  # turns
-_SPEAKER = "assistant"
+_BATCH = 8  # turns
 
 
 def note(core: Core, call: Observe, caller: Caller) -> None:
-    """Queue the turns of an agent for a check, if its session was given anything."""
+    """Queue an agent's turns to be checked for citations, if its session was given any memories."""
     if not call.session or not core.recalls.is_known(call.namespace, call.session):
         return
     by = find_voter(caller, call.namespace)
     for turn in call.turns:
-        if turn.role == _SPEAKER:
+        if turn.role == "assistant":
             core.citations.note(AgentTurn(call.namespace, call.session, by, turn.content))
 
 
 def step(core: Core) -> bool:
-    """Look at some turns; say whether there were any."""
-    said = core.citations.take(_PORTION)
+    """Check one batch of turns for citations; return whether there was one."""
+    said = core.citations.take(_BATCH)
     citations = [(one, core.recalls.find_cited(one.namespace, one.session, one.text)) for one in said]
     if any(ids for _, ids in citations):
         core.store.write(lambda transaction: _count(core, transaction, citations)).result()
@@ -40,7 +39,7 @@ def step(core: Core) -> bool:
 
 
 def _count(core: Core, transaction: Transaction, citations: Sequence[tuple[AgentTurn, list[str]]]) -> None:
-    """Count the citations of memories that still exist and that the session can see."""
+    """Count citations of memories that still exist and are visible to the session."""
     present = rows.read_ids(transaction.connection, [id for _, ids in citations for id in ids])
     for one, ids in citations:
         seen = core.store.namespaces.reach(one.namespace, None)

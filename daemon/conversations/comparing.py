@@ -1,10 +1,10 @@
-"""Comparing: which saved memories a turn, or a memory that was just added, changes.
+"""Find the saved memories that a later statement, a turn or an added memory, may change.
 
-Each is compared once, in the background, with what was saved on purpose before it and is seen from its namespace: the
-nearest ones by their vectors, in words by `agreement/changes`. What is not likely, but may be, is noted as well: it is
-told as such.
+Each statement is compared once, in the background, with memories that were saved on purpose before it and are visible
+from its namespace: the nearest by vector, compared word by word in `agreement/changes`. Likely and merely possible
+changes are both recorded, with their probability.
 
-Threads: the extraction worker's. `step` may be called by others; it does one small batch at a time.
+Threads: the extraction worker's. Other threads may call `step`, which does one small batch.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
 _BATCH = 4
-_MOST_SAVED = 500  # the latest
-_NEAREST, _NEAREST_OF_SAVED = 12, 4  # memories whose words are compared with a turn's, and with a saved memory's
-_BEFORE = 2  # turns of the session that say what a turn is about
-_LEAST_SURE = 0.8  # of what one saved memory tells of another: two facts of one form are seldom about one thing
-_AS_NEAR = 0.15  # other memories that a sentence changes are at most so much farther than the first
-_MOST_CHANGED = 3  # by one sentence
+_MAX_SAVED = 500  # only the latest saved memories are compared
+_NEAREST, _NEAREST_OF_SAVED = 12, 4  # memories whose words are compared with a turn, and with an added memory
+_BEFORE = 2  # preceding turns of the session, which say what a turn is about
+_MIN_SURE_OF_SAVED = 0.8  # higher for an added memory: two facts of similar form are seldom about the same thing
+_MAX_FARTHER = 0.15  # in cosine: how much farther than the first match further memories that a sentence changes may be
+_MAX_CHANGED = 3  # memories changed by one sentence
 
 
 class _Statement(NamedTuple):
-    """What is compared: a turn, with the turns just before it, or a memory, whose role is empty."""
+    """A turn with the turns just before it, or an added memory, whose role is empty."""
 
     id: str
     namespace: int
@@ -68,31 +68,31 @@ def step(core: Core) -> bool:
 
 
 def _read(core: Core, connection: Connection, keys: Sequence[str]) -> list[_Statement]:
-    """Return what some keys stand for."""
+    """Return the statements with the given keys."""
     recent = turns.read_keys(connection, keys)
     statements = [_Statement(one.key, one.namespace, one.created_at, one.role, one.content) for one in recent.values()]
     for row in rows.read_ids(connection, [key for key in keys if key not in recent]).values():
         role = str(msgspec.json.decode(row.metadata).get("role", "")) if row.turns else ""
         statements.append(_Statement(row.id, row.namespace, row.created_at, role, row.content))
     said = core.active.list_turns(frozenset(one.namespace for one in recent.values()))[::-1]
-    return [_place(one, recent[one.id], said) if one.id in recent else one for one in statements]
+    return [_add_context(one, recent[one.id], said) if one.id in recent else one for one in statements]
 
 
-def _place(one: _Statement, turn: turns.StoredTurn, said: Sequence[turns.StoredTurn]) -> _Statement:
-    """Return a turn with what was said before it in its session."""
+def _add_context(one: _Statement, turn: turns.StoredTurn, said: Sequence[turns.StoredTurn]) -> _Statement:
+    """Return a turn's statement with the preceding turns of its session."""
     before = [other for other in said if other.session == turn.session and other.role != "tool" and other.id < turn.id]
     return one._replace(before=tuple(other.content for other in before[-_BEFORE:]))
 
 
 def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pair]:
-    """Return what a statement changes, the nearest memories of each of its sentences."""
+    """Return the pairs of a statement and the memories that it changes, decided for each of its sentences."""
     reached = core.store.namespaces.reach(core.store.namespaces.name(one.namespace), None)
-    saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), _MOST_SAVED))
+    saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), _MAX_SAVED))
     if not saved:
         return []
     near = _measure(core, connection, [one.text, *one.before[-1:]], list(saved))
     chosen = sorted(saved, key=lambda row: -near[row])[: _NEAREST if one.role else _NEAREST_OF_SAVED]
-    said, least = changes.Said(one.text, one.role, one.before), later.MAYBE if one.role else _LEAST_SURE
+    said, least = changes.Said(one.text, one.role, one.before), later.MAYBE if one.role else _MIN_SURE_OF_SAVED
     found = [
         _Found(row, change, near[row])
         for row in chosen
@@ -105,7 +105,7 @@ def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pai
         for each in found
         if each in _choose([other for other in found if other.change.start == each.change.start])
     ]
-    if not one.role:  # two statements that surely contradict each other were found when it was added
+    if not one.role:  # definite contradictions were found when the memory was added
         known = {pair.memory for pair in pairs}
         against = rows.read_ids(connection, links.find_contradicted(connection, one.id)).values()
         pairs += [
@@ -121,14 +121,14 @@ def _is_before(row: Row, one: _Statement) -> bool:
 
 
 def _choose(found: Sequence[_Found]) -> list[_Found]:
-    """Return which of the memories that a sentence seems to change it does: the surest, and what it likely changes."""
+    """Keep, of the memories that a sentence seems to change, the most probable one and likely ones about as near."""
     first, *others = sorted(found, key=lambda each: -each.change.sure)
-    alike = [each for each in others if each.change.sure >= later.LIKELY and each.near >= first.near - _AS_NEAR]
-    return [first, *alike][:_MOST_CHANGED]
+    alike = [each for each in others if each.change.sure >= later.LIKELY and each.near >= first.near - _MAX_FARTHER]
+    return [first, *alike][:_MAX_CHANGED]
 
 
 def _measure(core: Core, connection: Connection, texts: Sequence[str], saved: Sequence[int]) -> dict[int, float]:
-    """Return for each memory the cosine with the nearest of some texts; 0 without a vector."""
+    """Return by row the highest cosine between a memory and any of the texts; 0 without a vector."""
     near = dict.fromkeys(saved, 0.0)
     generation = core.embedding.active
     if generation is None:

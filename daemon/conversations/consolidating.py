@@ -1,8 +1,7 @@
-"""Consolidation by hand: L0 is emptied now, however new its turns are.
+"""Empty L0 on request: rate the waiting turns, then move all turns of L0 to L1 or L2 as one operation.
 
-Judge what waits, move the turns of L0 to L1 or L2. The moves are one operation. What is in L1 stays there: the
-sweep moves it by its age. The facts of what was said and not processed yet are due then.
-A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
+Memories of L1 stay there; the sweep moves them by age. The extraction of facts from unprocessed turns becomes due. A
+dry run counts what would happen to the present turns, with the importance that they have now.
 """
 
 import time
@@ -20,12 +19,12 @@ from memoryd.daemon.store.writer import Transaction
 
 SLICE = 32  # steps per transaction: a few ms of the writer
 _STANDSTILL_S, _POLL_S = 10.0, 0.05
-_EACH_S = 0.2  # at most, for a vector: others may write faster than is embedded
+_EACH_S = 0.2  # the most time granted per vector, since others may write faster than vectors are made
 
 
 @handles(Consolidate)
 def consolidate(core: Core, report: ReportProgress, call: Consolidate) -> Consolidated:
-    """Consolidate, or count what would be done."""
+    """Consolidate, or with `dry_run` count what would be done."""
     began = time.perf_counter()
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
     operation: str | None = None
@@ -33,8 +32,8 @@ def consolidate(core: Core, report: ReportProgress, call: Consolidate) -> Consol
         counts = predict(core, reached)
     else:
         judged = _judge_all(core, report)
-        concerned = [number for number in core.active.fill() if reached is None or number in reached]
-        steps = list(promoting.plan_steps(core, concerned, "asked for"))
+        emptied = [number for number in core.active.fill() if reached is None or number in reached]
+        steps = list(promoting.plan_steps(core, emptied, "asked for"))
         operation, counts = _promote(core, call.namespace, steps, report)
         counts["judged"] = judged
         _embed_all(core, report)
@@ -53,17 +52,17 @@ def consolidate(core: Core, report: ReportProgress, call: Consolidate) -> Consol
 
 def _judge_all(core: Core, report: ReportProgress) -> int:
     total = _count_unjudged(core)
-    portions = judging.count_batches(core)  # and no more: others may observe faster than is judged
-    for portion in range(portions):
-        report(Progress(stage="judge", done=portion, total=portions))
+    batches = judging.count_batches(core)  # a limit, since turns may come in faster than they are rated
+    for batch in range(batches):
+        report(Progress(stage="judge", done=batch, total=batches))
         if not judging.step_at_once(core):
             break
-    report(Progress(stage="judge", done=portions, total=portions))
-    return max(0, total - _count_unjudged(core))  # without a model some must wait
+    report(Progress(stage="judge", done=batches, total=batches))
+    return max(0, total - _count_unjudged(core))  # without a model, embedding waits
 
 
 def _embed_all(core: Core, report: ReportProgress) -> None:
-    """Wait for the vectors of what was promoted; give up if there is no progress."""
+    """Wait for the vectors of the promoted turns; give up if there is no progress."""
     generation = core.embedding.active
     if generation is None:
         return
@@ -79,7 +78,7 @@ def _embed_all(core: Core, report: ReportProgress) -> None:
 
 
 def _count_unjudged(core: Core) -> int:
-    """Return how many judgements wait that decide where a turn moves; summaries are made at the end."""
+    """Return how many ratings and vectors are missing; summaries do not decide where a turn goes."""
     waiting = judging.count_waiting(core)
     return waiting.get("rate", 0) + waiting.get("embed", 0)
 
@@ -87,7 +86,7 @@ def _count_unjudged(core: Core) -> int:
 def _promote(
     core: Core, namespace: str, steps: Sequence[Step], report: ReportProgress
 ) -> tuple[str | None, Counter[str]]:
-    """Apply all steps as one operation; between two slices the other writers have their turn."""
+    """Apply all steps as one operation, in slices between which other writes can run."""
     operation: str | None = None
     counts: Counter[str] = Counter()
     for start in range(0, len(steps), SLICE):
@@ -110,7 +109,7 @@ def _apply_slice(
 
 
 def predict(core: Core, reached: frozenset[int] | None) -> Counter[str]:
-    """Return what a consolidation would count."""
+    """Return the counts of a dry run."""
     counts: Counter[str] = Counter(judged=_count_unjudged(core))
     leaving = [promoting.judge(core, turn) for turn in core.active.list_turns(reached)]
     dropped = sum(one.dropped is not None for one in leaving)

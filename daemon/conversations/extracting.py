@@ -1,10 +1,10 @@
-"""Tasks of whole conversations that rest: sessions are summed up, a language model draws facts out.
+"""Tasks on whole conversations that have paused: summaries, and facts where there is a language model.
 
-The queue is on disk (`store/extraction.py`). A task is finished by one transaction that writes its result and takes its
-turns out of the queue, so a crash loses nothing and repeats nothing; a failure postpones it, and after several it is
-given up and counted.
+The queue is on disk (`store/extraction.py`). One transaction writes the result of a task and removes its turns from the
+queue, so a crash neither loses nor repeats any. A failed task is retried later; after several failures it is dropped
+and counted.
 
-Threads: the extraction worker's. `step` may be called where that is not running.
+Threads: the extraction worker's. `step` may be called by others while the worker is not running.
 """
 
 import logging
@@ -26,19 +26,19 @@ from memoryd.daemon.store.writer import Transaction
 _ATTEMPTS = 5
 _BACK_OFF_S = 60.0  # doubled with each failure
 _LONGEST_BACK_OFF_S = _BACK_OFF_S * 2**_ATTEMPTS
-_LOOK_EVERY_S = 5.0  # at most: the clock may be set
-_SOON_S = 0.1
+_MAX_WAIT_S = 5.0  # the clock may be set meanwhile
+_MIN_WAIT_S = 0.1
 _POLL_S = 0.05
-QUIET_S = 30.0  # a conversation is looked at for facts after so long without a turn
-SUMMARY_AFTER_S = 600.0  # and summed up after so long
-LONGEST_S = 600.0  # a conversation that never pauses is processed after this time
-LONGEST_SUMMARY_S = 3_600.0
+QUIET_S = 30.0  # facts are extracted after a pause of this length
+SUMMARY_AFTER_S = 600.0  # and a summary is made after this one
+LONGEST_S = 600.0  # a conversation without a pause is processed for facts after this time
+LONGEST_SUMMARY_S = 3_600.0  # and for a summary after this one
 
 log = logging.getLogger(__name__)
 
 
 class Kind(NamedTuple):
-    """A task of conversations: what does it, and how many characters of turns it is given at once."""
+    """A task on conversations: its function, and how many characters of turns it is given at once."""
 
     run: Callable[[Core, Conversation, Sequence[QueuedTurn]], Finish]
     max_chars: int
@@ -62,7 +62,7 @@ def list_delays(core: Core, session: str) -> list[Delay]:
 
 @handles(EndSession)
 def end(core: Core, call: EndSession, report: ReportProgress = lambda progress: None) -> "Future[SessionEnded]":
-    """Make the tasks of a session due at once; the future holds their kinds, with `wait` once they are done."""
+    """Make the tasks of a session due now; the future holds those that wait, with `wait` after they have run."""
     place = namespaces.check(call.namespace)
 
     def write(transaction: Transaction) -> SessionEnded:
@@ -79,7 +79,7 @@ def end(core: Core, call: EndSession, report: ReportProgress = lambda progress: 
 
 
 def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: ReportProgress) -> SessionEnded:
-    """Wait until the tasks of a session are done or postponed; return which of them still wait."""
+    """Wait until the tasks of a session are done or postponed; return those that still wait."""
     number = core.store.namespaces.find_number(namespaces.check(call.namespace))
     most = 0
     while begun.waiting and number is not None:
@@ -96,7 +96,7 @@ def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: ReportP
 
 
 def make_facts_due(core: Core, reached: frozenset[int] | None) -> None:
-    """Make the facts of all conversations in some namespaces (None: all) due at once."""
+    """Make fact extraction due now for all conversations in `reached` (None: in all namespaces)."""
 
     def write(transaction: Transaction) -> None:
         extraction.make_facts_due(transaction.connection, learning.KIND, reached, core.clock())
@@ -108,7 +108,7 @@ def make_facts_due(core: Core, reached: frozenset[int] | None) -> None:
 def step(core: Core) -> bool:
     """Run the next due task; return whether there was one."""
     if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
-        return False  # it will be there soon, and repetitions are known by it
+        return False  # the model will be loaded soon, and duplicates are found by vectors
     due = _find_next(core)
     if due is None or due.due_at > core.clock():
         return False
@@ -117,13 +117,13 @@ def step(core: Core) -> bool:
 
 
 def wait_s(core: Core) -> float | None:
-    """Return how long to wait for work, None for until something comes."""
+    """Return how long to wait before looking for work again, None to wait until woken."""
     due = _find_next(core)
     if due is None:
         return None
     if core.store.is_full():
-        return _LOOK_EVERY_S
-    return min(_LOOK_EVERY_S, max(_SOON_S, due.due_at - core.clock()))
+        return _MAX_WAIT_S
+    return min(_MAX_WAIT_S, max(_MIN_WAIT_S, due.due_at - core.clock()))
 
 
 def _find_next(core: Core) -> Due | None:
@@ -146,7 +146,7 @@ def _run(core: Core, due: Due) -> None:
         finish = kind.run(core, one, said) if said else lambda transaction, there: None
         core.store.write(partial(write, finish)).result()
     except Exception as error:
-        if not core.ending.is_set():  # a stop ends the question to a language model
+        if not core.ending.is_set():  # stopping interrupts the request to a language model, which is no failure
             _postpone(core, due, error)
 
 

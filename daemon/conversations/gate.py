@@ -1,8 +1,8 @@
-"""The relevance gate: why a turn is not taken into L0, decided by its text alone.
+"""The relevance gate: decide by its text alone whether a turn is worth keeping.
 
-Precise rather than complete: what people say about an error stays, what a machine printed of it is refused. A turn is
-noise only when every line of it is. Words of silence say nothing unless they answer a question, which the caller knows
-(`QUIET`). Pure functions without a model; called for each turn that is observed.
+It prefers keeping noise to losing content: what people write about an error is kept, the printed error is refused, and
+a turn is noise only if every line is. A turn of filler words ("ok") is refused unless it answers a question, which only
+the caller knows (`QUIET`). Pure functions without a model.
 """
 
 import re
@@ -12,26 +12,26 @@ from memoryd.client.patterns import compile_late
 from memoryd.daemon.language.sentences import FILLERS, ends_with_question
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
-READ_CHARS = 20_000  # a longer text is no noise: somebody may have to read it again
-MAX_LINE_CHARS = 500  # printed noise has shorter lines, and patterns take their time on longer ones
+READ_CHARS = 20_000  # a longer text is kept unread: it may be needed again
+MAX_LINE_CHARS = 500  # printed noise has shorter lines, and the patterns are slow on longer ones
 
-MIN_CHARACTERS = 4  # letters and figures of words of silence that are more than too short
+MIN_CHARACTERS = 4  # a turn of filler words with fewer letters and digits is reported as too short
 TOO_SHORT = "too short"
 STOP_WORDS_ONLY = "only stop words"
 CONNECTION_ERROR = "connection error"
 STACK_TRACE = "stack trace"
 PROGRESS = "progress output"
-QUIET = (TOO_SHORT, STOP_WORDS_ONLY)  # reasons that do not hold for an answer
-ANSWER_CHARS = 120  # of a short answer at most
+QUIET = (TOO_SHORT, STOP_WORDS_ONLY)  # reasons that do not apply to the answer to a question
+ANSWER_CHARS = 120  # the length of a short answer
 
 _WORD = compile_late(r"[^\W_]+(?:['’][^\W_]+)?")
 _SILENT = STOP_WORDS | FILLERS
 
 
 class Noise(NamedTuple):
-    """A kind of machine output and how its lines look.
+    """A kind of machine output, and a pattern for its lines.
 
-    Runs of characters that what follows may take as well are possessive: a line is read in linear time.
+    Repetitions that could backtrack into what follows are possessive, so that matching takes linear time.
     """
 
     reason: str
@@ -109,12 +109,12 @@ NOISE: tuple[Noise, ...] = (
 )
 
 
-# What comes with a trace but alone may be said by a person: the exception's own line, the marks below a source line.
+# Lines that belong to a trace but may be a person's words when they stand alone: the exception, markers below source.
 _COMPANION = compile_late(rf"{_LOG}{_EXCEPTION}(?:: .*)?|[~^ ]+")
 
 
 def check(text: str) -> str | None:
-    """Return why a turn is not worth keeping, None when it may be."""
+    """Return why a turn is not worth keeping, None if it is."""
     if len(text) > READ_CHARS:
         return None
     if not any(character.isalnum() for character in text):
@@ -125,7 +125,7 @@ def check(text: str) -> str | None:
 
 
 def _classify_noise(text: str) -> str | None:
-    """Return which kind of machine output all lines are; of several kinds the one with most lines."""
+    """Return the kind of machine output that a text consists of, the most frequent if there are several."""
     lines = [stripped for line in text.replace("\r", "\n").split("\n") if (stripped := line.strip())]
     counts: dict[str, int] = {}
     previous = ""
@@ -136,7 +136,7 @@ def _classify_noise(text: str) -> str | None:
         if kind is not None:
             counts[kind] = counts.get(kind, 0) + 1
         elif not (_COMPANION.fullmatch(line) or previous.lstrip("| ").startswith('File "')):
-            return None  # after a frame of Python comes its source line
+            return None  # the line after a Python frame is its source line, whatever it says
         previous = line
     return max(counts, key=counts.__getitem__) if counts else None
 
@@ -146,5 +146,5 @@ def _split_words(text: str) -> list[str]:
 
 
 def is_short_answer(text: str) -> bool:
-    """Return whether a turn that follows a question is its answer and means little without it."""
+    """Return whether a turn that follows a question is a short answer, which means little without the question."""
     return len(text) <= ANSWER_CHARS and not ends_with_question(text)

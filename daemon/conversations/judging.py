@@ -1,10 +1,10 @@
-"""Judging: turns are rated, those in L0 get vectors, what was promoted is condensed. In the background.
+"""Background work on single turns: rate them, embed those in L0, summarise promoted ones.
 
-What is to be done is in the extraction queue on disk (`store/extraction.py`), so it survives a crash and waits for a
-model where it needs one. A judgement is applied wherever the turn is by then: in L0, or in the memory that it has
-become. Ratings and summaries are derived, so they are no operations.
+The queue is on disk (`store/extraction.py`), so it survives a crash, and entries wait until a model is loaded. A result
+is applied to the turn in L0, or to the memory that it has become meanwhile. Ratings and summaries are derived data, so
+they are not recorded as operations.
 
-Threads: the extraction worker's. `step` may be called by others; it does one small batch at a time.
+Threads: the extraction worker's. Other threads may call `step`, which does one small batch.
 """
 
 import logging
@@ -22,14 +22,14 @@ from memoryd.daemon.store import extraction, rows, turns, vectors
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
-_RATED, _EMBEDDED, _CONDENSED = 16, 4, 1  # per batch: a stop waits for one
+_RATED, _EMBEDDED, _CONDENSED = 16, 4, 1  # per batch; small, since a stopping daemon waits for the batch
 _NO_MODEL_S = 2.0
 
 log = logging.getLogger(__name__)
 
 
-class RatedItem(NamedTuple):
-    """What a key represents: the turn while it is in L0, else the memory."""
+class QueuedItem(NamedTuple):
+    """The turn or memory that a key of the queue refers to: the turn while it is in L0, then its memory."""
 
     key: str
     namespace: int
@@ -44,27 +44,27 @@ def step(core: Core) -> bool:
 
 
 def step_with_model(core: Core) -> bool:
-    """Process one batch of what asks the provider, which may be a language model; return whether there was any."""
+    """Process one batch of the tasks that ask the provider, maybe a language model; return whether there was one."""
     return _rate(core, core.cognition.provider) or _condense(core)
 
 
 def step_without_model(core: Core) -> bool:
-    """Process one batch of what asks no language model; return whether there was any."""
+    """Process one batch of the tasks that need no language model; return whether there was one."""
     return _embed(core) or comparing.step(core) or citing.step(core)
 
 
 def step_at_once(core: Core) -> bool:
-    """Do one batch of rating and embedding, by rules: somebody waits for it."""
+    """Rate one batch by rules or embed one, for a caller that waits; return whether there was one."""
     return _rate(core, RULES) or _embed(core)
 
 
 def wait_s(core: Core) -> float | None:
-    """Return how long to wait for work, None for until something comes."""
+    """Return how long to wait before looking for work again, None to wait until woken."""
     return None if core.embedding.active else _NO_MODEL_S
 
 
 def count_batches(core: Core) -> int:
-    """Return how many steps it takes to rate and embed what waits now."""
+    """Return how many batches it takes to rate and embed the turns that wait now."""
     jobs = count_waiting(core)
     return math.ceil(jobs.get("rate", 0) / _RATED) + math.ceil(jobs.get("embed", 0) / _EMBEDDED)
 
@@ -79,28 +79,30 @@ def count_waiting(core: Core) -> dict[str, int]:
 
 
 def _rate(core: Core, provider: Provider) -> bool:
-    keys, things = _read_asked(core, "rate", _RATED)
-    rated = dict(zip((thing.key for thing in things), _rate_importance(provider, things), strict=True))
+    keys, items = _read_batch(core, "rate", _RATED)
+    ratings = dict(zip((item.key for item in items), _rate_importance(provider, items), strict=True))
 
     def write(transaction: Transaction) -> None:
         connection = transaction.connection
-        concerned = set()
-        asked = extraction.select_waiting(connection, "rate", keys)  # others may have been rated meanwhile
-        for thing in (one for one in things if one.key in asked):
-            if turns.rate(connection, thing.key, rated[thing.key]):
-                concerned.add(thing.namespace)
-            else:  # it may have become a memory since
-                rows.rate_promoted(connection, thing.key, rated[thing.key])
+        changed = set()
+        waiting = extraction.select_waiting(connection, "rate", keys)  # others may have been rated meanwhile
+        for item in items:
+            if item.key not in waiting:
+                continue
+            if turns.rate(connection, item.key, ratings[item.key]):
+                changed.add(item.namespace)
+            else:  # the turn has become a memory
+                rows.rate_promoted(connection, item.key, ratings[item.key])
         extraction.remove(connection, "rate", keys)
-        core.active.follow(transaction, concerned)
+        core.active.follow(transaction, changed)
 
     if keys:
         core.store.write(write).result()
     return bool(keys)
 
 
-def _rate_importance(provider: Provider, things: Sequence[RatedItem]) -> list[float]:
-    spoken = [(thing.role, thing.content) for thing in things]
+def _rate_importance(provider: Provider, items: Sequence[QueuedItem]) -> list[float]:
+    spoken = [(item.role, item.content) for item in items]
     if not spoken:
         return []
     return ask(log, provider, "rate turns", lambda by: [min(1.0, max(0.0, one)) for one in by.rate(spoken)])[1]
@@ -118,18 +120,18 @@ def _embed(core: Core) -> bool:
 
 
 def _store_vectors(core: Core, generation: Generation) -> bool:
-    """Store the vectors of turns by their texts: searches of L0 read them, and the memories that turns become."""
-    keys, things = _read_asked(core, "embed", _EMBEDDED)
+    """Embed turns and store the vectors under their texts, where searches of L0 and later memories find them."""
+    keys, items = _read_batch(core, "embed", _EMBEDDED)
     if not keys:
         return False
-    made = core.embedding.embed_texts([thing.content for thing in things])
+    embedded = core.embedding.embed_texts([item.content for item in items])
     if core.embedding.active is not generation:
         return True
-    known = [(thing, given[1]) for thing, given in zip(things, made, strict=True) if given and given[0] is generation]
+    made = [(item, one[1]) for item, one in zip(items, embedded, strict=True) if one and one[0] is generation]
 
     def write(transaction: Transaction) -> None:
-        for thing, vector in known:
-            key = vectors.text_hash(thing.content)
+        for item, vector in made:
+            key = vectors.text_hash(item.content)
             vectors.put(transaction.connection, generation.model, key, np.asarray(vector, np.float32))
         extraction.remove(transaction.connection, "embed", keys)
 
@@ -141,9 +143,9 @@ def _store_vectors(core: Core, generation: Generation) -> bool:
 
 
 def _condense(core: Core) -> bool:
-    keys, things = _read_asked(core, "condense", _CONDENSED)
-    lacking = [thing.row for thing in things if thing.row and not thing.row.summary]
-    made = [(row, _summarise(core.cognition.provider, row.content)) for row in lacking]
+    keys, items = _read_batch(core, "condense", _CONDENSED)
+    rows_without = [item.row for item in items if item.row and not item.row.summary]
+    made = [(row, _summarise(core.cognition.provider, row.content)) for row in rows_without]
 
     def write(transaction: Transaction) -> None:
         rows.put_summaries(transaction.connection, [(row, summary) for row, summary in made if summary])
@@ -161,12 +163,12 @@ def _summarise(provider: Provider, content: str) -> str:
 # The queue -----------------------------------------------------------------------------------------------------------
 
 
-def _read_asked(core: Core, task: str, limit: int) -> tuple[list[str], list[RatedItem]]:
-    """Return the next keys of a task, and what they stand for; some may stand for nothing any more."""
+def _read_batch(core: Core, task: str, limit: int) -> tuple[list[str], list[QueuedItem]]:
+    """Return the next keys of a task and their turns or memories; some of these may have been deleted."""
     with core.store.reading() as connection:
         keys = extraction.read_keys(connection, task, limit)
         active = turns.read_keys(connection, keys) if keys else {}
         present = rows.read_ids(connection, [key for key in keys if key not in active]) if keys else {}
-    things = [RatedItem(key, turn.namespace, turn.role, turn.content, None) for key, turn in active.items()]
+    items = [QueuedItem(key, turn.namespace, turn.role, turn.content, None) for key, turn in active.items()]
     memories = [(key, row) for key, row in present.items() if row.turns or task == "condense"]
-    return keys, things + [RatedItem(key, row.namespace, "", row.content, row) for key, row in memories]
+    return keys, items + [QueuedItem(key, row.namespace, "", row.content, row) for key, row in memories]

@@ -1,4 +1,4 @@
-"""What was done, session by session; and a memory in its conversation."""
+"""The log of sessions, and the turns around a memory in its conversation."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,20 +18,20 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
 
-_FOR_EVER = 1e15
+_END_OF_TIME = 1e15
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @handles(GetLog)
 def read_log(core: Core, call: GetLog) -> SessionLog:
-    """Return the sessions of a time, the latest first."""
+    """Return the sessions of a time span, the latest first."""
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
-    span = SessionSpan(call.since or 0.0, _FOR_EVER if call.until is None else call.until, call.session)
+    span = SessionSpan(call.since or 0.0, _END_OF_TIME if call.until is None else call.until, call.session)
     sources = summarising.SOURCE, tasks.SOURCE
     with core.store.reading() as connection:
         entries = sessions.find_entries(connection, span, sources, visible_condition(core, call), core.clock())
     recent = [_build_entry(turn) for turn in core.active.list_turns(reached) if turn.session and _is_in(span, turn)]
-    held = [*entries[::-1], *recent[::-1]]  # of one time in the order in which it came
+    held = [*entries[::-1], *recent[::-1]]  # sorting by time is stable, so this keeps the order of arrival
     exact = [entry for entry in held if entry.session == call.session]
     if exact or (call.session is not None and len(call.session) < LEAST_PREFIX):
         held = exact
@@ -54,7 +54,7 @@ def _is_file(path: str, wanted: str) -> bool:
 
 
 def _group(core: Core, entries: Iterable[SessionEntry]) -> Iterator[LoggedSession]:
-    """Yield the sessions of entries, which are in the order of time."""
+    """Yield the sessions of entries, which are sorted by time."""
     groups: dict[tuple[int, str], list[SessionEntry]] = {}
     for entry in entries:
         groups.setdefault((entry.namespace, entry.session), []).append(entry)
@@ -88,24 +88,24 @@ def _build_session(namespace: str, session: str, held: list[SessionEntry]) -> Lo
 
 
 def find_around(core: Core, connection: Connection, row: Row, count: int, condition: str) -> list[Row]:
-    """Return a turn, or that which a fact was drawn from, with at most `count` turns before it and after it."""
+    """Return a turn (for a fact, its first source) with at most `count` turns before and after it."""
     said = _decode(row.metadata).get("turns")
     if isinstance(said, list) and said and row.turns == 0:
         row = resolve_row(connection, said[0], condition)
     session = _decode(row.metadata).get("session")
     before, after = sessions.find_around(connection, row, session, count)
     both = [*before, *([row] if row.turns else []), *after, *_list_recent(core, row, session)]
-    ordered = sorted({one.id: one for one in both}.values(), key=_place)
-    place = next((n for n, one in enumerate(ordered) if _place(one) >= _place(row)), len(ordered))
+    ordered = sorted({one.id: one for one in both}.values(), key=_sort_key)
+    place = next((n for n, one in enumerate(ordered) if _sort_key(one) >= _sort_key(row)), len(ordered))
     return ordered[max(0, place - count) : place + count + (1 if row.turns else 0)]
 
 
 def _list_recent(core: Core, row: Row, session: str | None) -> list[Row]:
-    """Return the turns of a conversation that are in L0."""
-    there = core.active.list_turns(frozenset([row.namespace]))
-    return [turns.to_row(turn) for turn in there if turn.session == (session or "")]
+    """Return the turns of a conversation that are still in L0."""
+    active = core.active.list_turns(frozenset([row.namespace]))
+    return [turns.to_row(turn) for turn in active if turn.session == (session or "")]
 
 
-def _place(row: Row) -> tuple[float, bool, int]:
-    """Return where a turn is in its conversation; those of L0 come after those that left it."""
+def _sort_key(row: Row) -> tuple[float, bool, int]:
+    """Return the sort key of a turn in its conversation; turns in L0 come after those that have left it."""
     return row.created_at, row.row < 0, abs(row.row)

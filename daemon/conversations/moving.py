@@ -1,4 +1,4 @@
-"""Moving what a namespace has beside memories, as a project does that gets another name."""
+"""Move turns, tokens and pauses to another namespace when a project is renamed. Memories are moved by `share`."""
 
 from concurrent.futures import Future
 
@@ -14,9 +14,9 @@ from memoryd.daemon.store.writer import Transaction
 
 @handles(MoveNamespace)
 def move(core: Core, call: MoveNamespace) -> "Future[MovedNamespace]":
-    """Let turns and tokens go to another namespace, and pauses hold there too, all in one transaction."""
+    """Move turns and tokens to another namespace and copy its pauses, in one transaction."""
     if "" in (namespaces.check(call.namespace), namespaces.check(call.to)) or call.namespace == call.to:
-        raise Invalid("Two namespaces are needed, and neither may be the root.")
+        raise Invalid("Give two different namespaces; neither may be the root.")
 
     def write(transaction: Transaction) -> MovedNamespace:
         core.pauses.spread(transaction, call.namespace, call.to)
@@ -28,7 +28,7 @@ def move(core: Core, call: MoveNamespace) -> "Future[MovedNamespace]":
 
 
 def _move_turns(core: Core, transaction: Transaction, call: MoveNamespace) -> int:
-    """Move turns of L0 and what is yet to be learned of them; the oldest leave L0 where it is full."""
+    """Move the turns of L0 with their queued tasks; the oldest leave L0 if it is too full."""
     connection, numbers = transaction.connection, core.store.namespaces
     old = numbers.find_number(call.namespace)
     if old is None:

@@ -1,6 +1,6 @@
-"""Observing: turns of a conversation pass the gate and enter L0. No model is asked; the worker judges them later.
+"""Record the turns of a conversation in L0. No model is asked here; the worker rates the turns later.
 
-Acknowledged means journaled. One call is one transaction: its turns are all taken or, when one of them is wrong, none.
+One call is one transaction: if one of its turns is invalid, none is stored. A call is answered after the commit.
 """
 
 from collections import deque
@@ -28,13 +28,13 @@ from memoryd.daemon.store.writer import Transaction
 
 REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
 PAUSED, PRIVATE = "observing is paused", "marked as private, or the answer to it"
-_UNHEARD = (PAUSED, PRIVATE)  # reasons for which it is not noted either that there was anything
-FIRST_GUESS = 0.5  # the importance of a turn until it is judged
+_UNRECORDED = (PAUSED, PRIVATE)  # turns refused for these reasons are not even counted
+FIRST_GUESS = 0.5  # the importance of a turn until the worker has rated it
 _MAX_SESSION_BYTES = 256
 
 
-class Taken(NamedTuple):
-    """A turn to be taken in: why the gate refuses it (None: it does not), and its importance if that is known."""
+class CheckedTurn(NamedTuple):
+    """A turn to store, the reason why it is refused (None: it is accepted), and its importance if that is known."""
 
     turn: NewTurn
     refused: str | None = None
@@ -42,7 +42,7 @@ class Taken(NamedTuple):
 
 
 class TurnTarget(NamedTuple):
-    """Where turns go, and what they pass through."""
+    """The namespace and session that turns are written to, and the transaction that writes them."""
 
     core: Core
     transaction: Transaction
@@ -50,8 +50,8 @@ class TurnTarget(NamedTuple):
     name: str
     session: str
     now: float
-    repeated: set[str]  # accepted turns that were said before: nothing new is learned of them
-    heard: bool | None = None  # whether the user's last turn of this call was accepted; None: there was none
+    repeated: set[str]  # keys of accepted turns that repeat an earlier one: nothing is extracted from them
+    user_accepted: bool | None = None  # whether the user's last turn of this call was accepted; None: it had none
 
     @property
     def connection(self) -> Connection:
@@ -61,47 +61,49 @@ class TurnTarget(NamedTuple):
 
 @handles(Observe)
 def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observed]":
-    """Take in turns; the future is done when they are on disk."""
+    """Store the turns of a call; the future is done when they are on disk."""
     check(call.namespace, call.session, call.turns, caller)
-    taken = judge(core, call, caller)
-    return leave_out(taken) if is_unheard(taken) else take(core, call.namespace, call.session, taken)
+    checked = judge(core, call, caller)
+    return ignore(checked) if are_unrecorded(checked) else take(core, call.namespace, call.session, checked)
 
 
-def judge(core: Core, call: Observe, caller: Caller = USER) -> list[Taken]:
-    """Return the turns of a call, which was checked, each with why it is refused if it is."""
+def judge(core: Core, call: Observe, caller: Caller = USER) -> list[CheckedTurn]:
+    """Return the turns of a valid call, each with the reason if it is refused."""
     place, now = pauses.TurnPlace(call.namespace, call.session, call.folder), core.clock()
-    said = (now if turn.created_at is None else turn.created_at for turn in call.turns)  # hooks may send it later
-    paused = PAUSED if any(core.pauses.silences(place, at) for at in said) else None
-    unheard = core.pauses.find_unheard(place)
+    times = (now if turn.created_at is None else turn.created_at for turn in call.turns)  # hooks may send turns late
+    paused = PAUSED if any(core.pauses.covers(place, at) for at in times) else None
+    prompt_ignored = core.pauses.find_ignored_prompt(place)
     reasons = []
-    for turn in call.turns:  # what follows a prompt that is not heard answers it, and is left out as well
+    for turn in call.turns:  # the answer to an unrecorded prompt is not recorded either
         own = paused or (PRIVATE if turn.content == WHOLE else None)
-        unheard = own if turn.role == "user" else unheard
-        reasons.append(own or unheard)
-    core.pauses.note_prompt(place, unheard)
-    if heard := [turn for turn, reason in zip(call.turns, reasons, strict=True) if reason is None]:
-        citing.note(core, msgspec.structs.replace(call, turns=heard), caller)
-    return [Taken(turn, reason or gate.check(turn.content)) for turn, reason in zip(call.turns, reasons, strict=True)]
+        prompt_ignored = own if turn.role == "user" else prompt_ignored
+        reasons.append(own or prompt_ignored)
+    core.pauses.note_prompt(place, prompt_ignored)
+    if recorded := [turn for turn, reason in zip(call.turns, reasons, strict=True) if reason is None]:
+        citing.note(core, msgspec.structs.replace(call, turns=recorded), caller)
+    return [
+        CheckedTurn(turn, reason or gate.check(turn.content)) for turn, reason in zip(call.turns, reasons, strict=True)
+    ]
 
 
-def is_unheard(taken: Sequence[Taken]) -> bool:
-    """Return whether nothing is to be noted of some turns, not even that there was anything."""
-    return all(one.refused in _UNHEARD for one in taken)
+def are_unrecorded(turns: Sequence[CheckedTurn]) -> bool:
+    """Return whether all turns fall into a pause or are private, so that they leave no trace, not even a count."""
+    return all(one.refused in _UNRECORDED for one in turns)
 
 
-def leave_out(taken: Sequence[Taken]) -> "Future[Observed]":
-    """Take note of nothing, also not that there was anything."""
+def ignore(turns: Sequence[CheckedTurn]) -> "Future[Observed]":
+    """Answer a call without writing anything about its turns."""
     done: Future[Observed] = Future()
-    done.set_result(Observed(turns=[_name_left_out(one) for one in taken], accepted=0, skipped=len(taken)))
+    done.set_result(Observed(turns=[_describe_ignored(one) for one in turns], accepted=0, skipped=len(turns)))
     return done
 
 
-def _name_left_out(one: Taken) -> ObservedTurn:
-    return ObservedTurn(outcome="skipped", id=one.turn.id, reason=one.refused or "")
+def _describe_ignored(checked: CheckedTurn) -> ObservedTurn:
+    return ObservedTurn(outcome="skipped", id=checked.turn.id, reason=checked.refused or "")
 
 
 def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Caller) -> None:
-    """Raise `Invalid` for what cannot be a turn, `Forbidden` where a token may not choose ids."""
+    """Raise `Invalid` if a turn is malformed, `Forbidden` if the caller may not choose ids."""
     namespaces.check(namespace)
     if not new_turns:
         raise Invalid("No turns are given to observe.")
@@ -124,63 +126,64 @@ def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Ca
             raise Forbidden("Only the machine's user may choose the id of a turn; leave it out.")
 
 
-def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "Future[Observed]":
-    """Write turns that were checked; the oldest leave L0 when it is full."""
-    return core.store.write(lambda transaction: write(core, transaction, namespace, session, taken))
+def take(core: Core, namespace: str, session: str, checked: Sequence[CheckedTurn]) -> "Future[Observed]":
+    """Write checked turns; the oldest leave L0 when it is full."""
+    return core.store.write(lambda transaction: write(core, transaction, namespace, session, checked))
 
 
-def write(core: Core, transaction: Transaction, namespace: str, session: str, taken: Sequence[Taken]) -> Observed:
-    """Write turns that were checked, within a transaction."""
+def write(
+    core: Core, transaction: Transaction, namespace: str, session: str, checked: Sequence[CheckedTurn]
+) -> Observed:
+    """Write checked turns within a transaction."""
     number = core.store.namespaces.ensure(transaction, namespace)
     place = TurnTarget(core, transaction, number, namespace, session, core.clock(), set())
     results: list[ObservedTurn] = []
-    for one in taken:
+    for one in checked:
         results.append(_take_turn(place, one))
         if one.turn.role == "user":
-            place = place._replace(heard=results[-1].outcome == "accepted")
-    noted = sum(one.refused not in _UNHEARD for one in taken)
-    turns.count(place.connection, number, "observed", noted)
+            place = place._replace(user_accepted=results[-1].outcome == "accepted")
+    turns.count(place.connection, number, "observed", sum(one.refused not in _UNRECORDED for one in checked))
     accepted = sum(result.outcome == "accepted" for result in results)
-    _queue_accepted(place, taken, results)
+    _queue_accepted(place, checked, results)
     core.active.note_writer([result.id for result in results if result.outcome == "accepted"], PRESENT.get().token)
-    _make_room(place)
+    _trim_ring(place)
     core.active.follow(transaction, [number])
     transaction.after_commit(core.cognition.wake.set)
     return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
 
 
-def _queue_accepted(place: TurnTarget, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
-    """Queue the accepted turns for extraction and summaries; seeded turns belong to no open conversation."""
+def _queue_accepted(place: TurnTarget, checked: Sequence[CheckedTurn], results: Sequence[ObservedTurn]) -> None:
+    """Queue the accepted turns for extraction, except repeats and turns whose importance is given."""
     keys = [
         result.id
-        for one, result in zip(taken, results, strict=True)
+        for one, result in zip(checked, results, strict=True)
         if result.outcome == "accepted" and result.id and result.id not in place.repeated and one.importance is None
     ]
     delays = extracting.list_delays(place.core, place.session)
     extraction.queue_conversation(place.connection, (place.number, place.session), keys, delays, place.now)
 
 
-def _take_turn(place: TurnTarget, taken: Taken) -> ObservedTurn:
-    turn = taken.turn
-    if taken.refused in _UNHEARD:
-        return _name_left_out(taken)
+def _take_turn(place: TurnTarget, checked: CheckedTurn) -> ObservedTurn:
+    turn = checked.turn
+    if checked.refused in _UNRECORDED:
+        return _describe_ignored(checked)
     asked = _find_asked(place, turn)
-    if taken.refused and not (asked and taken.refused in gate.QUIET):
-        return _skip(place, turn, taken.refused)
+    if checked.refused and not (asked and checked.refused in gate.QUIET):
+        return _skip(place, turn, checked.refused)
     key = checks.content_hash(turn.content)
     if turn.id is not None and _is_known(place, turn.id, key):
         return _skip(place, turn, KNOWN, [turn.id])
     if origins := _select_alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):
         turns.count(place.connection, place.number, "evidence", len(origins))
         return _skip(place, turn, REPEATED, origins)
-    if asked:  # "No." to one question is not that to another
+    if asked:  # "No." may answer several questions, so an equal text is no duplicate here
         is_repeat = asked in place.repeated and bool(_find_equal(place, key))
-        return _note_repeat(place, _accept(place, taken, key, asked), is_repeat)
+        return _note_repeat(place, _accept(place, checked, key, asked), is_repeat)
     same = _find_equal(place, key)
     if same and not ends_with_question(turn.content):
         return _skip(place, turn, DUPLICATE, same)
-    # A question that is asked again may have another answer, which belongs to it.
-    return _note_repeat(place, _accept(place, taken, key, _find_answered(place, turn)), bool(same))
+    # A repeated question is stored again, since its answer may differ this time.
+    return _note_repeat(place, _accept(place, checked, key, _find_answered(place, turn)), bool(same))
 
 
 def _note_repeat(place: TurnTarget, accepted: ObservedTurn, is_repeat: bool) -> ObservedTurn:
@@ -190,6 +193,7 @@ def _note_repeat(place: TurnTarget, accepted: ObservedTurn, is_repeat: bool) -> 
 
 
 def _find_asked(place: TurnTarget, turn: NewTurn) -> str | None:
+    """Return the key of the question that a short turn directly follows."""
     latest = turns.read_latest(place.connection, place.number, place.session, 1)
     asked = pairing.find_asked(next(iter(latest), None), turn, _time_of(place, turn))
     return None if asked is None else asked.key
@@ -213,13 +217,12 @@ def _find_equal(place: TurnTarget, key: bytes) -> list[str]:
 
 
 def _select_alive(place: TurnTarget, ids: list[str]) -> list[str]:
-    """Return those of some memories that still are and can be seen from here, and count an access of each."""
-    passed = place.core.clock()
-    known = select_living(place.connection, rows.read_ids(place.connection, ids).values(), passed)
-    seen = place.core.store.namespaces.reach(place.name, None)
-    there = [row for row in known if seen is None or row.namespace in seen or row.namespace == place.number]
-    rows.count_accesses(place.connection, [(row.row, 1, place.now) for row in there])
-    return [row.id for row in there]
+    """Return the ids that name living memories within reach of the namespace, and count an access to each."""
+    living = select_living(place.connection, rows.read_ids(place.connection, ids).values(), place.core.clock())
+    reached = place.core.store.namespaces.reach(place.name, None)
+    visible = [row for row in living if reached is None or row.namespace in reached or row.namespace == place.number]
+    rows.count_accesses(place.connection, [(row.row, 1, place.now) for row in visible])
+    return [row.id for row in visible]
 
 
 def _skip(place: TurnTarget, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:
@@ -230,14 +233,14 @@ def _skip(place: TurnTarget, turn: NewTurn, reason: str, same: Sequence[str] = (
     return ObservedTurn(outcome="skipped", id=turn.id, reason=reason, same_as=same[0] if same else None)
 
 
-def _accept(place: TurnTarget, taken: Taken, key: bytes, answers: str | None) -> ObservedTurn:
-    turn, connection = taken.turn, place.connection
-    made = StoredTurn(
+def _accept(place: TurnTarget, checked: CheckedTurn, key: bytes, answers: str | None) -> ObservedTurn:
+    turn, connection = checked.turn, place.connection
+    stored = StoredTurn(
         key=turn.id or place.core.new_id(),
         namespace=place.number,
         session=place.session,
         role=turn.role,
-        importance=FIRST_GUESS if taken.importance is None else taken.importance,
+        importance=FIRST_GUESS if checked.importance is None else checked.importance,
         created_at=_time_of(place, turn),
         answers=answers,
         content_hash=key,
@@ -246,39 +249,41 @@ def _accept(place: TurnTarget, taken: Taken, key: bytes, answers: str | None) ->
         speaker=turn.speaker,
         files="\n".join(turn.files),
     )
-    turns.insert(connection, made)
-    tasks = ["embed"] if taken.importance is not None else ["rate", "embed"]
-    extraction.queue(connection, [made.key], *tasks, *([] if turn.role == "tool" else [extraction.COMPARE]))
-    return ObservedTurn(outcome="accepted", id=made.key)
+    turns.insert(connection, stored)
+    tasks = ["embed"] if checked.importance is not None else ["rate", "embed"]
+    extraction.queue(connection, [stored.key], *tasks, *([] if turn.role == "tool" else [extraction.COMPARE]))
+    return ObservedTurn(outcome="accepted", id=stored.key)
 
 
 def _find_answered(place: TurnTarget, turn: NewTurn) -> str | None:
-    """Return the turn that another one answers: a question, else for the assistant whatever the user said last."""
+    """Return the key of the turn that this one answers: a question or, for the assistant, the user's last prompt."""
     latest = turns.read_latest(place.connection, place.number, place.session, pairing.LOOK_BACK)
     asked = pairing.find_question(latest, turn, _time_of(place, turn))
-    if asked is not None and _is_last_heard(place, asked):
+    if asked is not None and _is_speakers_last(place, asked):
         return asked.key
-    return _find_requested(place, turn) if turn.role == "assistant" and pairing.can_answer(turn) else None
+    return _find_open_prompt(place, turn) if turn.role == "assistant" and pairing.can_answer(turn) else None
 
 
-def _is_last_heard(place: TurnTarget, asked: RecentTurn) -> bool:
-    """Return whether nothing that its speaker said after a turn was skipped."""
-    if asked.role == "user" and place.heard is not None:
-        return place.heard
+def _is_speakers_last(place: TurnTarget, asked: RecentTurn) -> bool:
+    """Return whether no later turn of its speaker was skipped, which the answer could belong to instead."""
+    if asked.role == "user" and place.user_accepted is not None:
+        return place.user_accepted
     return not turns.was_skipped_after(place.connection, place.number, place.session, asked.role, asked.at)
 
 
-def _find_requested(place: TurnTarget, turn: NewTurn) -> str | None:
-    """Return what the user said last, which the assistant replies to unless it did."""
-    if place.heard is False:
+def _find_open_prompt(place: TurnTarget, turn: NewTurn) -> str | None:
+    """Return the key of the user's last prompt if it has no answer yet."""
+    if place.user_accepted is False:
         return None
     at = _time_of(place, turn)
     asked = turns.find_question(place.connection, place.number, place.session, at, pairing.WITHIN_S)
     if asked is None:
         return None
     key, asked_at = asked
-    if place.heard is None and turns.was_skipped_after(place.connection, place.number, place.session, "user", asked_at):
-        return None  # it answers a turn that was not kept
+    if place.user_accepted is None and turns.was_skipped_after(
+        place.connection, place.number, place.session, "user", asked_at
+    ):
+        return None  # the turn answers a skipped prompt
     return key
 
 
@@ -286,16 +291,16 @@ def _time_of(place: TurnTarget, turn: NewTurn) -> float:
     return place.now if turn.created_at is None else turn.created_at
 
 
-def _make_room(place: TurnTarget) -> None:
+def _trim_ring(place: TurnTarget) -> None:
     ring = turns.read_ring(place.connection, place.number)
     excess = len(ring) - place.core.config.tiers.ring
     promoting.leave(place.core, place.transaction, choose_leaving(ring, excess, place.core.active.writers))
 
 
 def choose_leaving(ring: Sequence[StoredTurn], excess: int, writers: Mapping[str, str]) -> list[StoredTurn]:
-    """Return which turns leave L0, oldest first: those of the writer that has most there, so that each keeps a share.
+    """Return the turns that leave L0, oldest first: each time one of the writer with the most turns in it.
 
-    `writers` has the tokens that turns came with.
+    So a busy writer does not push out the turns of the others. `writers` maps turns to the tokens that wrote them.
     """
     if excess <= 0:
         return []

@@ -1,4 +1,4 @@
-"""The calls that pause and resume observing."""
+"""The calls that pause and resume recording."""
 
 from concurrent.futures import Future
 from contextlib import suppress
@@ -12,18 +12,18 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces
 
 _MAX_BYTES = 4096
-_WHOLE_CHARS = 32  # of the name of a session: agents give them such names
+_WHOLE_CHARS = 32  # a session's name of this length is complete: agents use UUIDs
 
 
 @handles(GetObserving)
 def read_pauses(core: Core, call: GetObserving) -> Observing:
-    """Return where observing is paused."""
+    """Return where recording is paused."""
     return _list(core, core.pauses.list_all())
 
 
 @handles(PauseObserving)
 def pause(core: Core, call: PauseObserving) -> "Future[Observing]":
-    """Pause observing in a place, or resume it."""
+    """Pause or resume recording in a place."""
     _check(call)
     now, name = core.clock(), _resolve(core, call)
     change = core.pauses.remove if call.resume else core.pauses.put
@@ -35,15 +35,15 @@ def _list(core: Core, pauses: list[Pause]) -> Observing:
 
 
 def _resolve(core: Core, call: PauseObserving) -> str:
-    """Return the name of a place: of a session that is known the whole one for its first characters."""
+    """Return the name of a place; for the first characters of a known session, its full name."""
     if call.kind == "session" and len(call.name) < _WHOLE_CHARS:
-        with core.store.reading() as connection, suppress(NotFound):  # one that is yet to begin
+        with core.store.reading() as connection, suppress(NotFound):  # the session may not have begun
             return session_names.resolve_session(connection, call.name)
     return call.name
 
 
 def _check(call: PauseObserving) -> None:
-    """Raise `Invalid` for what cannot be the name of such a place."""
+    """Raise `Invalid` if the name cannot be that of such a place."""
     if call.kind == "namespace":
         namespaces.check(call.name.strip("/"))
     elif not call.name or len(call.name.encode()) > _MAX_BYTES or "\0" in call.name:

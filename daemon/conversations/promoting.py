@@ -1,9 +1,8 @@
-"""Leaving L0: a turn that matters becomes a memory of L1, any other one of L2. Also the job for quiet namespaces.
+"""Move turns out of L0: important ones become memories of L1, the others of L2. Includes the job for quiet namespaces.
 
-Importance decides the tier, never whether a turn is kept; only `[tiers] drop_unimportant`
-drops turns, as the published hierarchy does. Whoever takes turns out of L0 calls `leave` in the same transaction as
-what made them leave. A promoted turn keeps its key as its id and its time; the turns beside it are its neighbours for
-full text. What a search brought up is never promoted: it is a memory already.
+Importance decides the tier, never whether a turn is kept; only `[tiers] drop_unimportant` drops turns. `leave` is
+called in the transaction that makes turns leave L0. A promoted turn keeps its key, as its id, and its time; the text of
+the turns around it is indexed with it for full-text search.
 """
 
 from collections import Counter
@@ -19,12 +18,12 @@ from memoryd.daemon.store.turns import Skip, StoredTurn
 from memoryd.daemon.store.writer import Transaction
 
 UNIMPORTANT = "unimportant"
-QUIET_H = 24.0  # turns of a namespace in which nothing was said for so long leave L0
+QUIET_H = 24.0  # the turns of a namespace leave L0 when the last one is older than this
 CONDENSE_CHARS = 240  # a shorter memory is its own summary
 
 
 class Leaving(NamedTuple):
-    """A turn that leaves L0: the tier that it moves to, or why it is dropped (None: it is kept)."""
+    """A turn that leaves L0, the tier that it moves to, and the reason if it is dropped instead (None: it is kept)."""
 
     turn: StoredTurn
     tier: str
@@ -32,7 +31,7 @@ class Leaving(NamedTuple):
 
 
 def judge(core: Core, turn: StoredTurn) -> Leaving:
-    """Return where a turn moves when it leaves L0 with its present importance."""
+    """Decide where a turn goes when it leaves L0, by its present importance."""
     settings = core.config.tiers
     if turn.importance >= settings.promote_from:
         return Leaving(turn, L1)
@@ -42,7 +41,7 @@ def judge(core: Core, turn: StoredTurn) -> Leaving:
 def leave(
     core: Core, transaction: Transaction, leaving: Sequence[StoredTurn], operation: str | None = None
 ) -> Counter[str]:
-    """Take turns out of L0 and keep them as memories; return how many were promoted and dropped."""
+    """Move turns from L0 to memories; return how many were promoted and dropped."""
     connection = transaction.connection
     if not leaving:
         return Counter()
@@ -60,29 +59,30 @@ def leave(
             dropped.append(one)
             continue
         row = turns.to_memory(turn, one.tier, near[turn.key], core.config.lifetime.days)
-        if turn.key in taken:  # by a memory of an import that came meanwhile
+        if turn.key in taken:  # an import has added a memory with this id meanwhile
             row.id = core.new_id()
         row.row = rows.insert(connection, row)
         promoted.append(row)
     turns.remove(connection, leaving)
-    extraction.remove(connection, "embed", (turn.key for turn in leaving))  # a memory without a vector waits by itself
-    _keep_account(core, transaction, promoted, dropped)
+    # Memories without a vector are found without a queue, so the turns' own entries go.
+    extraction.remove(connection, "embed", (turn.key for turn in leaving))
+    _count_leaving(core, transaction, promoted, dropped)
     core.active.follow(transaction, {turn.namespace for turn in leaving})
     return Counter(promoted=len(promoted), dropped=len(dropped))
 
 
-def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dropped: list[Leaving]) -> None:
+def _count_leaving(core: Core, transaction: Transaction, promoted: list[Row], dropped: list[Leaving]) -> None:
+    """Count what became of the turns, queue the work on promoted ones, and list the dropped ones as skipped."""
     connection = transaction.connection
     for row in promoted:
-        turns.count(connection, row.namespace, f"gone: {history.JOB}promote")  # balanced by the memory that came
+        turns.count(connection, row.namespace, f"gone: {history.JOB}promote")  # the new memory balances it
     extraction.queue(
         connection, (row.id for row in promoted if row.tier == L1 and len(row.content) > CONDENSE_CHARS), "condense"
     )
     skips = []
     for turn, _, reason in dropped:
         turns.count(connection, turn.namespace, f"dropped: {reason}")
-        told = _describe(turn)
-        skips.append(Skip(turn.namespace, turn.session, turn.role, turn.content, told, turn.created_at))
+        skips.append(Skip(turn.namespace, turn.session, turn.role, turn.content, _describe(turn), turn.created_at))
     if skips:
         turns.skip(connection, skips)
     if promoted:
@@ -99,14 +99,14 @@ def _describe(turn: StoredTurn) -> str:
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to empty L0 of the namespaces that were quiet for long."""
+    """Plan to empty L0 of the namespaces that have been quiet for `QUIET_H` hours."""
     with core.store.reading() as connection:
         quiet = turns.find_quiet(connection, now - QUIET_H * 3600)
     yield from plan_steps(core, quiet, f"quiet for {QUIET_H:g} h")
 
 
 def plan_steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step]:
-    """Plan to empty L0 of some namespaces, the oldest turns first."""
+    """Plan to empty L0 of `namespaces`, the oldest turns first."""
     for namespace in sorted(namespaces):
         with core.store.reading() as connection:
             ring = turns.read_ring(connection, namespace)
@@ -116,9 +116,9 @@ def plan_steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
-    """Run one slice; a turn that has left meanwhile is skipped."""
-    there = turns.read_keys(transaction.connection, [step.target for step in planned])
-    leaving = sorted(there.values(), key=lambda turn: turn.id)
+    """Apply one slice; skip turns that have left L0 meanwhile."""
+    present = turns.read_keys(transaction.connection, [step.target for step in planned])
+    leaving = sorted(present.values(), key=lambda turn: turn.id)
     counts = leave(core, transaction, leaving, operation)
     counts["skipped"] += len(planned) - len(leaving)
     return +counts

@@ -1,4 +1,4 @@
-"""What conversations bring to the kernel: calls on turns and sessions, and the job that empties a quiet L0."""
+"""The room `conversations`: calls on turns and sessions, and the job that empties L0 of quiet namespaces."""
 
 from memoryd.daemon.conversations import (
     consolidating,
@@ -14,7 +14,7 @@ from memoryd.daemon.conversations import (
 from memoryd.daemon.jobs.table import HOUR, MIN, JobRow
 from memoryd.daemon.rooms import Room
 
-_PROMOTE = "Empty L0 of the namespaces that have been quiet for long."
+_PROMOTE = "Empty L0 of the namespaces that have been quiet for a day."
 
 ROOM = Room(
     find_around=log.find_around,

@@ -1,4 +1,4 @@
-"""The call `summarize`: rules at once; a language model only for a caller that waits for it, on a thread of its own."""
+"""The call `summarize`: rules answer at once; with `wait` a language model is asked on its own thread."""
 
 import logging
 from concurrent.futures import Future
@@ -11,14 +11,14 @@ from memoryd.daemon.language.running import SummaryPlan
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.registry import handles
 
-_READ_CHARS = 24_000  # of what is to be summarised, the newest of it
+_READ_CHARS = 24_000  # the newest part of the conversation that a language model is given
 
 log = logging.getLogger(__name__)
 
 
 @handles(Summarize)
 def handle(core: Core, call: Summarize) -> "Future[Summarized]":
-    """Sum up the older part of a conversation."""
+    """Summarise the older part of a conversation."""
     by = build_counter(core)
     if call.wait:
         return core.background.run("summarize", lambda: summarize(core, call, by))
@@ -46,12 +46,12 @@ def _summary(core: Core, call: Summarize, plan: SummaryPlan, by: Counter) -> tup
             if summary := running.clip(text, call.max_summary_tokens, by.count):
                 return summary, provider.name
         except Exception as error:
-            log.warning("%s could not sum up a conversation, the rules do: %s", provider.name, error)
+            log.warning("%s could not summarise a conversation, rules are used instead: %s", provider.name, error)
     return running.extract(plan.older, former, call.max_summary_tokens, by.count), RULES.name
 
 
 def _select_spoken(plan: SummaryPlan) -> list[tuple[str, str]]:
-    """Return the newest texts to summarise, up to what a model reads."""
+    """Return the newest texts to summarise, up to `_READ_CHARS` characters and at least one."""
     latest, chars = list[tuple[str, str]](), 0
     for message in reversed(plan.older):
         chars += len(message.content)

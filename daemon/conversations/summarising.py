@@ -1,7 +1,7 @@
-"""A session that rests is summed up in a note; the note of the same session before it is superseded.
+"""Summarise a session that has paused in a note, which supersedes the former note of the session.
 
-Its first line names the session. Then come the points of a language model; without one, what was asked first, the last
-answer that says something, and the files that its turns name. It has the time of the last turn.
+The first line names the session. The rest is the language model's summary or, without one, the first question, the last
+substantial answer and the files that the turns name. The note is dated by the last turn.
 """
 
 import logging
@@ -29,10 +29,10 @@ from memoryd.daemon.store.writer import Transaction
 KIND = "summary"
 SOURCE, TYPE = "session_summary", "note"
 IMPORTANCE = 0.6
-MIN_TURNS = 3  # a session of fewer needs no summary
-TOKENS = 200  # of a summary, about
-_CHARS_PER_TOKEN = 6  # more than that is cut
-_MOST_FILES = 10
+MIN_TURNS = 3  # a shorter session needs no summary
+TOKENS = 200  # the approximate length of a summary
+_CHARS_PER_TOKEN = 6  # a longer summary is cut
+_MAX_FILES = 10
 
 log = logging.getLogger(__name__)
 
@@ -49,41 +49,43 @@ def summarise(core: Core, key: Conversation, said: Sequence[QueuedTurn]) -> Fini
     def finish(transaction: Transaction, there: Sequence[QueuedTurn]) -> None:
         if text and len(there) == len(said):
             _write(core, transaction, key, _note(core, key, text, by, said))
-        elif text:  # a turn was deleted meanwhile: the rest is summed up again
+        elif text:  # the failed task is run again with the remaining turns
             raise Conflict("Turns of the session were deleted meanwhile.")
 
     return finish
 
 
 def _read_latest(core: Core, connection: Connection, key: Conversation) -> Row | None:
-    """Return the note on a session."""
+    """Return the present note on a session."""
     return queries.find_latest_of_session(connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock())
 
 
 def _digest(
     core: Core, said: Sequence[QueuedTurn], before: Sequence[str], known: Mapping[str, Said]
 ) -> tuple[str, str]:
-    """Return who made the text of a note, and the text. An answer to a program is rated as small talk, and left out."""
+    """Return the author and the text of a note; answers to programs, which are rated as small talk, are left out."""
     spoken = [
         (one.role, one.content)
         for one in said
         if one.role != "assistant" or one.key not in known or known[one.key].importance > rating.SMALL_TALK
     ]
     previous = "\n".join(line for line in before if not line.startswith(digesting.FILES))
-    name, made = ask(log, core.cognition.provider, "sum up a session", lambda by: by.digest(spoken, previous, TOKENS))
+    name, made = ask(
+        log, core.cognition.provider, "summarise a session", lambda by: by.digest(spoken, previous, TOKENS)
+    )
     text = _cut(made, TOKENS * _CHARS_PER_TOKEN)
     return name, _add_files(text, before, known.values()) if name == RULES.name and text else text
 
 
 def _add_files(text: str, before: Sequence[str], known: Iterable[Said]) -> str:
-    """Return a text with a line of the latest files that its turns, or those of the note before, name."""
+    """Append a line with the latest files named by the turns and by the former note."""
     former = next((line.removeprefix(digesting.FILES) for line in before if line.startswith(digesting.FILES)), "")
     files = dict.fromkeys([*filter(None, former.split(", ")), *(path for one in known for path in one.files)])
-    return f"{text}\n{digesting.FILES}{', '.join([*files][-_MOST_FILES:])}" if files else text
+    return f"{text}\n{digesting.FILES}{', '.join([*files][-_MAX_FILES:])}" if files else text
 
 
 def _cut(text: str, chars: int) -> str:
-    """Return the first lines of a text within so many characters."""
+    """Return the first lines of a text that fit into a number of characters."""
     return text if len(text) <= chars else text[: chars + 1].rpartition("\n")[0] or text[:chars]
 
 

@@ -1,4 +1,4 @@
-"""Outcomes of tasks: a note on a success or a lesson from a failure, condensed in the background."""
+"""Record the results of tasks: a note on a success, a lesson from a failure. Long ones are summarised later."""
 
 from concurrent.futures import Future
 
@@ -21,7 +21,7 @@ _DONE, _FAILED = ("note", 0.6), ("mistake-pattern", 0.8)  # type and importance
 def complete(core: Core, call: CompleteTask, caller: Caller = USER) -> "Future[Added]":
     """Record the result of a task; the future is done when it is on disk."""
     if not call.output.strip():
-        raise Invalid("The output is empty; say what came of the task, or what failed and why.")
+        raise Invalid("The output is empty; describe the result of the task, or what failed and why.")
     checks.check_text("task", call.task)
     checks.check_text("session", call.session)
     kind, importance = _FAILED if call.outcome == "failed" else _DONE

@@ -1,10 +1,9 @@
-"""The extraction worker: a thread at low priority for all that is made of conversations.
+"""The extraction worker: a low-priority thread that processes turns and conversations.
 
-It judges turns first, since a search may look for what was just said, then draws facts and summaries out of
-conversations that rest (`extracting`), then does what rooms leave for such times. Each step is one small batch, after
-which the thread rests. While turns come without end, facts still have their turn. What is to be done is on disk, so
-neither a crash nor a stop loses any. Where a language model is asked, a second thread does what needs none, so that a
-model that is away or slow delays nothing else.
+It processes single turns first (`judging`), since a search may look for what was just said, then conversations that
+have paused (`extracting`), then the idle work of rooms. Each step is one small batch, after which the thread rests; a
+steady stream of turns does not starve the other work. The queue is on disk, so neither a crash nor a stop loses any. If
+there is a language model, a second thread does the work that needs none, so that a slow model delays nothing else.
 """
 
 import threading
@@ -17,11 +16,11 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.rooms import list_rooms
 
-_JUDGED_FIRST = 4  # batches of judging before one task of a conversation
+_JUDGED_FIRST = 4  # batches of single turns for each task of a conversation
 
 
 class Worker:
-    """The thread; without `extracts` it judges alone."""
+    """The worker's threads; without `extracts` only single turns are processed."""
 
     def __init__(self, core: Core, extracts: bool = True) -> None:
         self._core, self._extracts = core, extracts
@@ -31,7 +30,7 @@ class Worker:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Begin; what an earlier run of the daemon left is done first."""
+        """Start the threads; entries that an earlier daemon left in the queue come first."""
         if self._core.cognition.provider is not RULES:
             self._judge = judging.step_with_model
             self._start("conversations-2", self._work_without_model)
@@ -42,7 +41,7 @@ class Worker:
         self._threads.append(self._core.supervisor.start(name, work, self._closing, wake, nice=True))
 
     def close(self) -> None:
-        """End the threads; what waits is there after the next start."""
+        """End the threads; waiting entries stay in the queue on disk."""
         self._closing.set()
         self._core.cognition.provider.close()
         self._core.cognition.wake.set()
@@ -74,14 +73,14 @@ class Worker:
         return self._closing.is_set() or self._core.ending.is_set()
 
     def _run_steps(self) -> bool:
-        """Do some batches of judging and one task of a conversation, however many wait; say whether there was any."""
+        """Do up to `_JUDGED_FIRST` batches of turns and one task of a conversation; return whether there was any."""
         judged = 0
         while judged < _JUDGED_FIRST and self._run(self._judge):
             judged += 1
         return (self._extracts and self._run(self._extract)) or judged > 0
 
     def _run(self, step: Callable[[Core], bool]) -> bool:
-        """Do a batch and rest; say whether there was one."""
+        """Do one batch and rest; return whether there was one."""
         began = time.perf_counter()
         done = not self._is_ending() and step(self._core)
         if done:
@@ -89,6 +88,6 @@ class Worker:
         return done
 
     def _extract(self, core: Core) -> bool:
-        if core.store.is_full():  # what comes of a conversation would be added
+        if core.store.is_full():  # summaries and facts would make it grow
             return False
         return extracting.step(core) or any(work.step() for work in self._idle)

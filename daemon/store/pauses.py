@@ -1,4 +1,4 @@
-"""Pauses, during which no turns are observed: of sessions, of namespaces and folders with all inside them."""
+"""Pauses: sessions, namespaces and folders (with everything inside them) whose turns are not recorded."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from memoryd.daemon.store.writer import Transaction
 
 _ENDED = "ended_pauses"  # setting: a JSON list
 _MOST_ENDED = 1000
-_MOST_UNHEARD = 10_000  # sessions whose last prompt fell into a pause
+_MOST_IGNORED = 10_000  # sessions whose ignored prompts are remembered
 _KEEP = (
     "INSERT INTO pauses (kind, name, since) VALUES (?, ?, ?)"
     " ON CONFLICT DO UPDATE SET since = min(since, excluded.since)"
@@ -23,7 +23,7 @@ _KEEP = (
 
 
 class TurnPlace(NamedTuple):
-    """Where turns were said; what is not known is empty."""
+    """The place that turns come from; unknown parts are empty."""
 
     namespace: str
     session: str
@@ -31,17 +31,17 @@ class TurnPlace(NamedTuple):
 
 
 class _EndedPause(msgspec.Struct, omit_defaults=True):
-    """A pause that was resumed: what was said from `since` on and before `until` is not observed later either."""
+    """A pause that has ended: turns from `since` until before `until` are not recorded later either."""
 
     kind: PauseKind
     name: str
     since: float
     until: float
-    is_hidden: bool = False  # a version before erased names of pauses: it is a digest
+    is_hidden: bool = False  # the name was erased by an earlier version, and is a digest
 
 
 class PauseRecord(NamedTuple):
-    """The pauses that a database holds: those in force, and those that were resumed."""
+    """The pauses of a database: those in force, and those that have ended."""
 
     made: list[Pause]
     ended: list[_EndedPause]
@@ -53,9 +53,9 @@ def read_record(connection: apsw.Connection) -> PauseRecord:
 
 
 def carry_over(connection: apsw.Connection, record: PauseRecord) -> list[str]:
-    """Keep in another database what is paused or was; return what is paused in it for that alone.
+    """Merge a record of pauses into another database; return the places that are paused there only because of it.
 
-    A pause of that database which was resumed since, by the record, is not in force again.
+    A pause of that database which has ended according to the record is removed.
     """
     copied = read_record(connection)
     sql = "DELETE FROM pauses WHERE kind = ? AND name = ? AND since = ?"
@@ -63,14 +63,14 @@ def carry_over(connection: apsw.Connection, record: PauseRecord) -> list[str]:
     connection.executemany(_KEEP, [(one.kind, one.name, one.since) for one in record.made])
     if new := [one for one in record.ended if one not in copied.ended]:
         _put_ended(connection, [*copied.ended, *new])
-    there = {(one.kind, one.name) for one in copied.made}
-    return [one.name or "/" for one in record.made if (one.kind, one.name) not in there]
+    paused_before = {(one.kind, one.name) for one in copied.made}
+    return [one.name or "/" for one in record.made if (one.kind, one.name) not in paused_before]
 
 
 class Pauses:
-    """The pauses that were made, and those of the settings, which begin with `/` or `~` where they name a folder.
+    """The pauses in the database, and those of the settings: `never`, and with `only` everything outside its places.
 
-    With `only`, everywhere outside of the places that it names is paused.
+    A place in the settings that begins with `/` or `~` is a folder, any other one a namespace.
     """
 
     def __init__(self, connection: apsw.Connection, never: Sequence[str], only: Sequence[str] = ()) -> None:
@@ -78,42 +78,42 @@ class Pauses:
         self._only = [_read_place(name) for name in only]
         self._made = _read(connection)
         self._ended = _read_ended(connection)
-        self._unheard: dict[tuple[str, str], str] = {}
+        self._ignored_prompts: dict[tuple[str, str], str] = {}
 
-    def note_prompt(self, place: TurnPlace, unheard: str | None) -> None:
-        """Note, in RAM alone, why the last prompt of a session was not heard, if so: its answer is left out, too."""
+    def note_prompt(self, place: TurnPlace, ignored: str | None) -> None:
+        """Remember, in RAM only, why the last prompt of a session was ignored, so that its answer is ignored too."""
         key = (place.namespace, place.session)
-        self._unheard.pop(key, None)
-        if unheard:
-            self._unheard[key] = unheard
-            for oldest in list(self._unheard)[:-_MOST_UNHEARD]:
-                self._unheard.pop(oldest, None)
+        self._ignored_prompts.pop(key, None)
+        if ignored:
+            self._ignored_prompts[key] = ignored
+            for oldest in list(self._ignored_prompts)[:-_MOST_IGNORED]:
+                self._ignored_prompts.pop(oldest, None)
 
-    def find_unheard(self, place: TurnPlace) -> str | None:
-        """Return why the last prompt of a session was not heard, None if it was."""
-        return self._unheard.get((place.namespace, place.session))
+    def find_ignored_prompt(self, place: TurnPlace) -> str | None:
+        """Return why the last prompt of a session was ignored, None if it was recorded."""
+        return self._ignored_prompts.get((place.namespace, place.session))
 
     def list_all(self) -> list[Pause]:
-        """Return all of them, those of the settings last."""
+        """Return all pauses in force, those of the settings last."""
         return [*self._made, *self._never]
 
     def list_only(self) -> list[str]:
-        """Return the places outside of which nothing is observed; none: there is no such limit."""
+        """Return the only places where turns are recorded; an empty list means everywhere."""
         return [place.name or "/" for place in self._only]
 
     def is_paused(self, place: TurnPlace) -> bool:
-        """Return whether turns are not observed at a place now."""
+        """Return whether recording is paused at a place now."""
         return self._is_outside(place) or any(_is_within(place, pause) for pause in self.list_all())
 
     def hides(self, place: TurnPlace, at: float) -> bool:
-        """Return whether what was said at a time is not to be taken in now: it is paused there, or was then."""
-        return self.is_paused(place) or self.silences(place, at)
+        """Return whether turns of a time must not be recorded: the place is paused now, or was at that time."""
+        return self.is_paused(place) or self.covers(place, at)
 
     def _is_outside(self, place: TurnPlace) -> bool:
         return bool(self._only) and not any(_is_within(place, one) for one in self._only)
 
-    def silences(self, place: TurnPlace, at: float) -> bool:
-        """Return whether something was said in a pause, one that is over too."""
+    def covers(self, place: TurnPlace, at: float) -> bool:
+        """Return whether a time falls into a pause of the place, present or past."""
         if self._is_outside(place):
             return True
         if any((one.since is None or one.since <= at) and _is_within(place, one) for one in self.list_all()):
@@ -121,13 +121,13 @@ class Pauses:
         return any(one.since <= at < one.until and _is_within(place, one) for one in self._ended)
 
     def put(self, transaction: Transaction, kind: str, name: str, now: float) -> list[Pause]:
-        """Pause observing, if it is not; return all pauses."""
+        """Add a pause unless it exists; return all pauses."""
         values = (kind, _normalise(kind, name), now)
         transaction.connection.execute("INSERT OR IGNORE INTO pauses (kind, name, since) VALUES (?, ?, ?)", values)
         return self.follow(transaction)
 
     def remove(self, transaction: Transaction, kind: str, name: str, now: float) -> list[Pause]:
-        """Observe again; return all pauses."""
+        """End a pause and keep its interval; return all pauses."""
         connection, values = transaction.connection, (kind, _normalise(kind, name))
         sql = "DELETE FROM pauses WHERE kind = ? AND name = ? RETURNING kind, name, since"
         removed: Any = connection.execute(sql, values).fetchall()
@@ -137,7 +137,7 @@ class Pauses:
         return self.follow(transaction)
 
     def spread(self, transaction: Transaction, namespace: str, to: str) -> None:
-        """Let what is paused or was in a namespace be so in another; raise `Conflict` if only the settings say it."""
+        """Copy the pauses of a namespace, present and past, to another; raise `Conflict` for one in the settings."""
         old, new = TurnPlace(namespace, "", ""), TurnPlace(to, "", "")
         connection = transaction.connection
         for pause in self.list_all():
@@ -157,7 +157,7 @@ class Pauses:
         self.follow(transaction)
 
     def follow(self, transaction: Transaction) -> list[Pause]:
-        """Take over what a transaction made of the pauses; return those in force."""
+        """Reload the pauses after a transaction has changed them; return those in force."""
         made, ended = _read(transaction.connection), _read_ended(transaction.connection)
 
         def take_over() -> None:
@@ -185,7 +185,7 @@ def _read_ended(connection: apsw.Connection) -> list[_EndedPause]:
 
 
 def _read_place(name: str) -> Pause:
-    """Return a folder or namespace of the settings."""
+    """Return the pause of a folder or namespace that the settings name."""
     kind: PauseKind = "folder" if name.startswith(("/", "~")) else "namespace"
     return Pause(kind=kind, name=_normalise(kind, name))
 

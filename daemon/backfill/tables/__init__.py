@@ -1,1 +1,1 @@
-"""The SQL of the backfill; it has no tables of its own."""
+"""The SQL and the tables of the backfill."""

@@ -1,4 +1,4 @@
-"""Which turns are there already, as they were observed when they were said, and which were deleted."""
+"""Find turns of a past session that were recorded while it ran, or that were deleted since."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ _DELETED = (
 
 
 def find(connection: apsw.Connection, session: str, key: bytes, source: str) -> str | None:
-    """Return the id of a turn or memory of a session with this text that has another source, None for none."""
+    """Return the id of a session's turn or memory with this text and another source, None if there is none."""
     found: Any = connection.execute(_SAID, (key, session, source)).get if session else None
     return None if found is None else str(found)
 
 
 def was_deleted(connection: apsw.Connection, session: str, text_key: bytes) -> bool:
-    """Return whether a turn of a session with this text (the key of its vector) was deleted, as far as history goes."""
+    """Return whether the history has a deleted turn of a session with this text (its vector's key)."""
     return connection.execute(_DELETED, (text_key, session)).get is not None

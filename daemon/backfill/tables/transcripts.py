@@ -1,4 +1,4 @@
-"""How far the files of sessions are read, and what became of each entry in them that somebody said."""
+"""How far the files of sessions have been read, and which turn each of their entries became."""
 
 import os
 import time
@@ -52,9 +52,9 @@ _ERASED_FROM = (
 
 
 class Unmatched(msgspec.Struct, array_like=True):
-    """A turn that an event told and no entry of the file (then `entry` is empty), or the other way round.
+    """A turn that an event reported and the file does not hold yet (`entry` is empty), or the other way round.
 
-    `text` is the SHA-256 of its words.
+    `text` is the SHA-256 of its content.
     """
 
     entry: str
@@ -90,13 +90,13 @@ _decode = msgspec.json.Decoder(list[Unmatched]).decode
 
 
 def find(connection: apsw.Connection, path: str, session: str) -> Transcript | None:
-    """Return the row of a file, or of a session in a database; None for what is not listened to."""
+    """Return the row of a file, or of a session in a database; None if no event has named it."""
     sql = f"{_SELECT} WHERE path = ?1 AND ?2 IN ('', session)"
     return next(_read(connection.execute(sql, (path, session))), None)
 
 
 def find_former(connection: apsw.Connection, namespace: str, session: str, limit: int) -> list[Transcript]:
-    """Return the files of other sessions of a namespace, those with the latest events first."""
+    """Return the rows of a namespace's other sessions, those with the latest events first."""
     sql = f"{_SELECT} WHERE namespace = ? AND session <> ? ORDER BY at DESC LIMIT ?"
     return list(_read(connection.execute(sql, (namespace, session, limit))))
 
@@ -118,29 +118,29 @@ def put(connection: apsw.Connection, row: Transcript) -> None:
 
 
 def find_entries(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, str | None]:
-    """Return the turns of those among some entries that are known, as the table has them."""
+    """Return by id the turns of the known entries among `ids`, as the column `turn` has them."""
     sql = "SELECT id, turn FROM entries WHERE id IN (SELECT value FROM json_each(?))"
     return dict(connection.execute(sql, (_encode(ids),)))
 
 
-def find_heard(connection: apsw.Connection, session: str) -> dict[str, str]:
-    """Return the turns that have words of entries of a session, of one whose host deletes what is taken back."""
+def find_retractable(connection: apsw.Connection, session: str) -> dict[str, str]:
+    """Return by entry the turns of a session whose host deletes retracted entries."""
     sql = "SELECT id, turn FROM entries WHERE session = ? AND session <> '' AND turn <> ''"
     return dict(connection.execute(sql, (session,)))
 
 
 def note_entry(connection: apsw.Connection, id: str, turn: str | None, session: str = "") -> None:
-    """Note which turn has the words of an entry; `session` where its host deletes what is taken back."""
+    """Record the turn of an entry; `session` is given if its host deletes retracted entries."""
     connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", (id, turn, session))
 
 
 def count_entries(connection: apsw.Connection, turn: str) -> int:
-    """Return how many entries a turn has the words of."""
+    """Return the number of entries that became this turn."""
     return int(connection.execute("SELECT count(*) FROM entries WHERE turn = ?", (turn,)).get)
 
 
 def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
-    """Let erased turns stay out: nothing is taken in any more that files of their sessions have by now."""
+    """Keep erased turns out: the present content of the files of their sessions will not be read again."""
     wanted = _encode(ids)
     concerned: Any = connection.execute(_ERASED_FROM, (wanted,)).fetchall()
     for path, session, agent in concerned:

@@ -1,1 +1,1 @@
-"""SQL on turns and what they became, as conversations ask."""
+"""The SQL of conversations: sessions and their turns."""

@@ -1,4 +1,4 @@
-"""Names of sessions: those of which a database has anything, and the one that is meant by its beginning."""
+"""The names of the sessions in a database, and the resolution of abbreviated ones."""
 
 from collections.abc import Collection
 
@@ -6,7 +6,7 @@ import apsw
 
 from memoryd.client.errors import AmbiguousId, NotFound
 
-LEAST_PREFIX = 4  # characters of a session's name
+LEAST_PREFIX = 4  # characters of an abbreviated session's name
 _NAMED = 8  # sessions in a message
 _SESSIONS = (
     "SELECT session FROM turns UNION SELECT metadata ->> '$.session' FROM memories UNION SELECT session FROM skipped"
@@ -18,17 +18,17 @@ _SESSIONS = (
 
 
 def list_sessions(connection: apsw.Connection) -> list[str]:
-    """Return the names of the sessions of which a database has anything."""
+    """Return the names of all sessions that a database mentions."""
     return [str(name) for (name,) in connection.execute(_SESSIONS) if name]
 
 
 def resolve_session(connection: apsw.Connection, given: str) -> str:
-    """Return the session of a database that is meant, as `choose_session` does."""
+    """Return the session of a database with a full or abbreviated name, as `choose_session` does."""
     return choose_session(list_sessions(connection), given)
 
 
 def choose_session(names: Collection[str], given: str) -> str:
-    """Return the session that is called so, else the only one whose name begins so.
+    """Return the session with this name, else the only one whose name begins with it.
 
     Raise `NotFound` or, naming the candidates, `AmbiguousId`.
     """

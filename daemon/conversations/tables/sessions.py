@@ -1,4 +1,4 @@
-"""What sessions hold: the turns, summaries and outcomes of tasks that name them in their metadata."""
+"""Queries on sessions: the turns, summaries and task results that name a session in their metadata."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,10 @@ from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import SUPERSEDED, UNEXPIRED
 
-WINDOW_S = 7 * 86_400.0  # how far from a turn others of its conversation are looked for
+WINDOW_S = 7 * 86_400.0  # turns of the same conversation are looked for within this distance
 _MOST_ENTRIES = 20_000
 _BEGINNING = 1_000  # characters of an entry
-# By time: the plus keeps the planner from walking through the whole namespace. A turn that was corrected was said.
+# Uses the index on time: the plus keeps the planner off the one on namespaces. Superseded turns are still listed.
 _ENTRIES = (
     "SELECT m.namespace, m.metadata ->> '$.session', m.created_at, m.turns, m.id, m.source, m.metadata,"
     f" substr(m.content, 1, {_BEGINNING}) FROM memories m WHERE m.created_at >= ? AND m.created_at < ?"
@@ -44,14 +44,14 @@ _SAID = (
 
 
 class Said(NamedTuple):
-    """What is known of a turn beside its text."""
+    """The importance and the files of a turn."""
 
     importance: float
     files: list[str]
 
 
 class SessionEntry(NamedTuple):
-    """One thing that a session holds; `turns` is 0 for a summary or an outcome."""
+    """A turn of a session, or a summary or result of a task (`turns` is 0)."""
 
     namespace: int
     session: str
@@ -64,7 +64,7 @@ class SessionEntry(NamedTuple):
 
 
 class SessionSpan(NamedTuple):
-    """What is asked for: created from `since` until before `until`, of sessions that begin so or all."""
+    """Entries created from `since` until before `until`, of the sessions whose name begins with `session` or of all."""
 
     since: float
     until: float
@@ -80,9 +80,9 @@ def find_entries(
 
 
 def find_around(connection: apsw.Connection, row: Row, session: str | None, count: int) -> tuple[list[Row], list[Row]]:
-    """Return the stored turns of a conversation before and after a place, each in the order of time."""
+    """Return the stored turns of a conversation before and after a row, both in the order of time."""
     bounds = row.namespace, session, row.created_at - WINDOW_S, row.created_at + WINDOW_S
-    number = row.row if row.row > 0 else 2**62  # a turn of L0 is later than those that left it
+    number = row.row if row.row > 0 else 2**62  # turns in L0 come after those that have left it
     before, after = (
         rows.select(connection, _NEAR.format(side=side, order=order), (*bounds, row.created_at, number, count))
         for side, order in (("<", "DESC"), (">", "ASC"))
@@ -98,12 +98,12 @@ def find_last_turns(connection: apsw.Connection, namespace: int, now: float, lim
 def find_said_in(
     connection: apsw.Connection, namespace: int, sessions: Sequence[str], chars: int
 ) -> Iterator[tuple[str, str, str, float, str]]:
-    """Yield id, session, role, time (UTC seconds) and beginning of the turns of some sessions that have left L0."""
+    """Yield id, session, role, time (UTC seconds) and first `chars` characters of the sessions' turns outside L0."""
     yield from connection.execute(_SAID_IN, (namespace, json.dumps(sessions), chars))
 
 
 def find_said(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Said]:
-    """Return by id what is known of turns, in L0 or memories by now, in the order of `ids`."""
+    """Return importance and files of turns by id, in the order of `ids`, whether or not they have left L0."""
     found: dict[str, Said] = {
         id: Said(importance, (files or "").splitlines())
         for id, importance, files in connection.execute(_SAID, (json.dumps(ids),))
