@@ -1,6 +1,6 @@
-"""Agreement: what a sentence does, and which of two statements holds. Rules and weights of words, without a model.
+"""Agreement: compare two statements, and classify sentences, with rules and word weights instead of a model.
 
-`statements` says whether two say the same or contradict each other, `changes` how likely a turn or a later memory
-changes a saved one, `claims` whether a sentence states, asks, orders, guesses or takes back. Pure functions. Searches
-and duplicates use them too, so this is part of the kernel.
+`statements` decides whether two statements say the same or contradict each other, `changes` how likely a turn or a
+later memory changes a saved one, `claims` whether a sentence is a statement, question, order, guess or retraction. Pure
+functions, part of the kernel because searches and the detection of duplicates use them.
 """

@@ -1,10 +1,10 @@
-"""Whether a turn of talk, or a memory that was saved later, changes what a saved memory says.
+"""Estimate whether a turn, or a memory that was saved later, changes a saved memory.
 
-Each sentence gets a score: the sum of the weights of its *signs*, which are what it has in common with the memory, what
-it gives instead (another value of the same kind, another name), what kind of sentence it is, and its words, two in a
-row at most. In the words § stands for one that the memory has too, # for a number, X for a name. The weights are in
-`changes.json`; `tests/quality/fit_changes.py` fits them to examples, and says which. They know English well, German,
-French, Spanish and Japanese by single words. Pure functions of some 0.3 ms; what is long is read up to `READ_CHARS`.
+A linear model over features of each sentence, here called signs: what it shares with the memory, what it gives instead
+(another value of the same kind, another name), the kind of sentence, and its words and pairs of words. In these, §
+stands for a word of the memory, # for a number and X for a name. The weights are in `changes.json`;
+`tests/quality/fit_changes.py` fits them and documents the examples. English is covered well; German, French, Spanish
+and Japanese by single words. Pure functions that take about 0.3 ms; at most `READ_CHARS` characters are read.
 """
 
 import math
@@ -21,13 +21,13 @@ from memoryd.daemon.agreement import claims, words
 from memoryd.daemon.agreement.parsing import has_digit, stem
 
 READ_CHARS = 4_000
-WORDS = "="  # begins the signs that are words
-_BEGINNING = 24  # characters by which a sentence is found in its text
-_KEPT = 512  # texts that are read once
+WORDS = "="  # prefix of the signs that are words
+_BEGINNING = 24  # characters by which a sentence is located in its text
+_CACHED = 512  # texts
 
 
 class Change(NamedTuple):
-    """Where a text tells of a change, in characters, and how sure that is: 0 to 1."""
+    """The place in a text that describes a change, in characters, and the probability of the change."""
 
     start: int
     size: int
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A text that may change a memory: who says it (empty: it was saved), and what was said just before it."""
+    """A text that may change a memory, the role of its speaker (empty: a saved memory), and the turns before it."""
 
     text: str
     role: str = ""
@@ -43,14 +43,14 @@ class Said(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """A number, date, day or other value that a text gives, and of what kind it is."""
+    """A number, date, weekday or other value in a text, and its kind."""
 
     kind: str
     value: str
 
 
 class _Sentence(NamedTuple):
-    """A sentence without what it quotes, and where it is in its text. `parts`: the stems of each token."""
+    """A sentence without quotations, and its place in the text. `parts` are the stems of each token."""
 
     text: str
     start: int
@@ -59,7 +59,7 @@ class _Sentence(NamedTuple):
     stems: frozenset[str]
     names: frozenset[str]
     values: frozenset[_Value]
-    own: dict[str, float]  # signs that it has by itself
+    own: dict[str, float]  # the signs that do not depend on the memory
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ _TOKEN = compile_late(r"[^\W_][\w@/.:'’+-]*[^\W_]%?|[^\W_]%?|[#_@]\w+|→|->|[
 _CJK = compile_late(r"[㐀-鿿ァ-ヿー]+")
 _MARKS = frozenset(",;()—–!?.")
 _PIECES = compile_late(r"[/_.:@'’-]+|(?<=[a-z0-9])(?=[A-Z])")
-# Words that say nothing of what a memory is about, or stand in any.
+# Words that do not show what a memory is about.
 _COMMON = frozenset(
     """
     use used using uses usage run runs running go goes going went make makes made new old one ones thing stuff way
@@ -120,12 +120,12 @@ _NUMBER_UNIT = compile_late(r"([0-9][0-9.,:]*)-?([a-z%°€$£]*)")
 _CLOCK = compile_late(r"[0-2]?[0-9](?::[0-5][0-9]|h[0-5]?[0-9]?|[ap]m)$")
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def _read(text: str) -> tuple[_Sentence, ...]:
     """Return the sentences of a text."""
     bare = text[:READ_CHARS]
     for left_out in (_FENCED, _QUOTED):
-        bare = left_out.sub(lambda match: " " * len(match[0]), bare)  # so that places stay
+        bare = left_out.sub(lambda match: " " * len(match[0]), bare)  # keeps the offsets
     found: list[_Sentence] = []
     end = 0
     for sentence in claims.split_sentences(bare):
@@ -135,7 +135,7 @@ def _read(text: str) -> tuple[_Sentence, ...]:
     return tuple(found)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def _read_whole(text: str) -> _Sentence:
     """Return a saved memory as one sentence."""
     return _read_sentence(" ".join(text[:READ_CHARS].split()))
@@ -143,7 +143,7 @@ def _read_whole(text: str) -> _Sentence:
 
 def _read_sentence(sentence: str, start: int = 0) -> _Sentence:
     names: set[str] = set()
-    previous, is_german = ".", bool(_GERMAN.search(sentence))  # which writes all nouns large
+    previous, is_german = ".", bool(_GERMAN.search(sentence))  # German capitalises all nouns
     found = _TOKEN.findall(sentence)
     for token in found:
         if token not in _MARKS and _is_name(token, previous, is_german):
@@ -156,7 +156,7 @@ def _read_sentence(sentence: str, start: int = 0) -> _Sentence:
 
 
 def _is_name(token: str, previous: str, is_german: bool) -> bool:
-    """Return whether a word is a name: an identifier, or written large within a sentence."""
+    """Return whether a word is a name: an identifier, or capitalised within a sentence."""
     folded = token.casefold()
     if folded in _UNIT or folded.removesuffix("s") in _DAYS or folded in _MONTHS or folded in _LANGUAGES:
         return False
@@ -168,9 +168,9 @@ def _is_name(token: str, previous: str, is_german: bool) -> bool:
     return token[0].isupper() and previous not in ".!?:" and len(token) > 1 and not is_german
 
 
-@lru_cache(4 * _KEPT)
+@lru_cache(4 * _CACHED)
 def _stems_of(token: str) -> frozenset[str]:
-    """Return the stems of a word and of its parts, none of one that has no content."""
+    """Return the stems of a word and of its parts; none if it is no content word."""
     folded = token.casefold()
     if not folded[0].isascii() and _CJK.search(folded):
         return frozenset(_CJK.findall(folded))
@@ -181,7 +181,7 @@ def _stems_of(token: str) -> frozenset[str]:
 
 
 def _find_values(tokens: Sequence[str]) -> list[_Value]:
-    """Return what a text gives as values, each with its kind."""
+    """Return the values in a text."""
     found: list[_Value] = []
     for before, token, *following in zip(["", *tokens], tokens, [*tokens[1:], ""], [*tokens[2:], "", ""], strict=False):
         after = following[0]
@@ -207,7 +207,7 @@ def _find_values(tokens: Sequence[str]) -> list[_Value]:
 
 # Signs ---------------------------------------------------------------------------------------------------------------
 
-# Kinds of words: single ones have weights of their own only where the examples have them.
+# Classes of words. A single word has its own weight only if it occurs in the examples.
 _CUES = {
     "ended": r"\b(?:no longer|any ?more|any longer|drop(?:s|ped|ping)?|remov\w+|replac\w+|retir\w+|abandon\w*|scrap\w*"
     r"|cancel\w*|delet\w+|uninstall\w*|ripp?(?:ed|ing)? out|gone|dead|over|history|end(?:s|ed)|stop(?:s|ped|ping)?"
@@ -258,7 +258,7 @@ def _list_own_signs(sentence: str) -> dict[str, float]:
     }
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def _read_around(said: Said) -> tuple[frozenset[str], dict[str, float]]:
     """Return the words that are said in a text and just before it, and the signs that all its sentences have."""
     around = [one.stems for text in (said.text, *said.before) for one in _read(text)]

@@ -1,8 +1,8 @@
-"""What the sentences of a turn do: some state something, others ask, order, guess, or take back what was guessed.
+"""Classify the sentences of a turn: statements, questions, orders, guesses and retractions.
 
-Nothing here decides what is stored or found. It holds back what comes up though nobody asked: there a guess that was
-refuted a minute later costs more than a statement that is missing. English, German, French, Chinese; in another
-language only questions are known. Pure functions; the time taken is linear in the text.
+Used only to filter what is shown automatically, where a guess that was refuted a minute later does more harm than a
+missing statement; it does not decide what is stored or found. Supports English, German, French and Chinese; in other
+languages only questions are recognised. Pure functions that take linear time.
 """
 
 from collections.abc import Sequence
@@ -21,16 +21,16 @@ from memoryd.daemon.language.sentences import is_question as is_question
 from memoryd.daemon.language.sentences import is_whole as is_whole
 from memoryd.daemon.language.sentences import split_sentences as split_sentences
 
-_KEPT = 256  # texts of which the words are known: some are compared with many others
-# A line that is no sentence: a heading, also one in bold, or the row of a table.
+_CACHED = 256  # texts, since some are compared with many others
+# A line that is no sentence: a heading (also one in bold) or a row of a table.
 _LABEL = compile_late(r"#{1,6}\s.*|\|.*\||\*\*[^*]+\*\*:?|__[^_]+__:?")
-# What a sentence has that says what is still to be done.
+# Words of a sentence that says what is still to be done.
 _OPEN = compile_late(
     r"\b(?:open|to ?do|pending|outstanding|not (?:yet|done|finished)|yet to|still (?:to|missing|needs?|open|fails?)"
     r"|remain(?:s|ing)?|left to|(?:is|are) left|next(?: step)?|offen|noch (?:nicht|zu|offen)|reste|pendiente)\b",
     2,
 )
-# How a sentence begins that says that something was not there or not known, which it soon may be.
+# The beginning of a sentence about something that is missing or unknown, which is soon out of date.
 _NOT_YET = compile_late(
     r"^(?:(?:so far|currently|at the moment|right now|bisher|derzeit|aktuell|pour l'instant)[, ]+)?"
     r"(?:there (?:is|are|was|were|isn'?t|aren'?t) (?:no\b|none|nothing|not? any|any)|none\b|nothing\b|not yet\b"
@@ -41,14 +41,14 @@ _NOT_YET = compile_late(
     r"|il n'y a (?:pas|aucune?|rien)\b|pas encore\b|rien\b|还没|尚未|目前没有|暂时没有)",
     2,
 )
-_TAKEN_BACK_WITHIN = 2  # messages after it
+_RETRACTED_WITHIN = 2  # messages
 
 
 def list_statements(role: str, text: str) -> list[str]:
-    """Return the sentences of a turn that state something, each paragraph and point of a list judged by itself.
+    """Return the sentences of a turn that are statements.
 
-    One that asks or guesses states nothing, nor does a heading or a row of a table; of a user's turn nothing does if a
-    sentence asks or orders. Who takes back what was said may guess beside that, in other sentences.
+    A paragraph or list item with a question or a guess has none, nor has a user's turn with a question or an order. In
+    a turn that retracts something only the guesses themselves are left out.
     """
     if role not in ("user", "assistant"):
         return []
@@ -63,9 +63,9 @@ def list_statements(role: str, text: str) -> list[str]:
     return [sentence for part in paragraphs for sentence in _select_stated(part, takes_back)]
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def find_stems(text: str) -> frozenset[str]:
-    """Return the words of a sentence that carry meaning, without their endings."""
+    """Return the stems of a text's content words."""
     return frozenset(map(parsing.stem, condensing.find_words(text)))
 
 
@@ -75,7 +75,7 @@ def is_open(sentence: str) -> bool:
 
 
 def _select_stated(sentences: Sequence[str], takes_back: bool) -> list[str]:
-    """Return the sentences of a paragraph that state something."""
+    """Return the sentences of a paragraph that are statements."""
     if any(map(ends_with_question, sentences)) or all(map(_is_courtesy, sentences)):
         return []
     if any(map(is_guess, sentences)) and not takes_back:
@@ -88,11 +88,11 @@ def _is_courtesy(sentence: str) -> bool:
 
 
 def is_taken_back(following: Sequence[tuple[str, str]]) -> bool:
-    """Return whether one of the next messages, given as role and text, takes back what was said before them.
+    """Return whether one of the following messages (role and text) retracts a turn.
 
-    What follows a question answers that one.
+    A denial that follows a question is its answer, and retracts nothing.
     """
-    for at, (role, text) in enumerate(following[:_TAKEN_BACK_WITHIN]):
+    for at, (role, text) in enumerate(following[:_RETRACTED_WITHIN]):
         asked = at > 0 and following[at - 1][0] != role and any(map(is_question, split_sentences(following[at - 1][1])))
         if is_denial(text) and not asked:
             return True

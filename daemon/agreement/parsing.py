@@ -1,6 +1,6 @@
-"""Statements as the rules of `statements` read them: words, the stems of content, and whether they deny.
+"""Parse statements for the rules of `statements`: words, the stems of content words, and polarity.
 
-A word is a word, a number, an identifier, or a character of Chinese. Pure functions.
+A word may be a number, an identifier, or a single Chinese character. Pure functions.
 """
 
 import unicodedata
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.agreement import words
 
-_KEPT = 256  # statements: an added one is compared with many
+_CACHED = 256  # statements, since an added one is compared with many
 _NO_CONTENT = words.STOP | words.NEGATIVE
 _NUMBER = compile_late(r"[$€£~]?[0-9]|v[0-9]")
 _NAMES = {"US": "usa", "MIT": "mit-licence"}  # not "us", nor German "mit"
@@ -25,14 +25,14 @@ _TOKEN = compile_late(
 
 
 class StatementWord(NamedTuple):
-    """A word or number, and the one before it."""
+    """A word, and the one before it."""
 
     key: str
     before: str
 
 
 class Statement(NamedTuple):
-    """A text as the rules read it: its words, the stems of content, where in `words` these are, and its polarity."""
+    """A parsed text: its words, the stems of its content words, their indexes in `words`, and its polarity."""
 
     words: list[StatementWord]
     content: list[str]
@@ -45,9 +45,9 @@ class Statement(NamedTuple):
         return {word.key for word in self.words}
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def read_statement(text: str) -> Statement:
-    """Return a text as the rules read it."""
+    """Parse a text."""
     text = _NAME.sub(lambda match: _NAMES[match[0]], unicodedata.normalize("NFKC", text).replace("’", "'")).casefold()
     text = words.ONE.sub("1", words.MAY.sub("mai", words.NOT_BEFORE.sub(r"\1\2", words.REASON.sub("", text))))
     tokens = list(_tokenize(words.NOISE.sub(" ", words.BUT.sub("only", text))))
@@ -72,7 +72,7 @@ def _tokenize(text: str) -> Iterator[StatementWord]:
 
 
 def stem(word: str) -> str:
-    """Return an English word without its commonest endings; others as they are."""
+    """Return an English word without its most common endings; other words are returned unchanged."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     for tail in ("ing", "ed", "es", "s"):

@@ -1,17 +1,21 @@
-"""Two short statements: do they say the same, does the newer one contradict the older one?
+"""Decide whether two short statements say the same, and whether the newer one contradicts the older one.
 
-The same is what differs in nothing but articles, contractions, punctuation and the case of its first word: keeping a
-rephrasing twice costs little, merging look-alikes destroys knowledge. A contradiction is another value of the same
-attribute of the same thing. It is claimed only where the words of content show it: the same is affirmed and denied, one
-word or number differs where a value is said, what is said of all is said of some alone, what was waited for is done, or
-the newer one says that something changed. Clauses between commas are compared as well. Another identifier, number of a
-thing, name, place or time is another thing, and two statements in the past tell of two events. What is long, no
-statement, or about something not named is never judged. Of two answers to one question the newer may tell in its own
-words that something changed: that decides on their order alone.
+Two texts say the same if they differ only in articles, contractions, punctuation and the case of the first word:
+storing a rephrasing twice costs little, while merging similar texts destroys information. A contradiction gives another
+value for the same attribute of the same thing. It is reported only if the content words show it (`Rule`):
 
-Languages: English, German, Chinese, Japanese (`words`); texts in others contradict each other only by a number or a
-name. `tests/data/pairs` has the pairs by which each rule was kept. Turns of talk are not for these rules: of what they
-claim of two turns hardly anything is true. Pure functions of some 0.1 ms, called on `add`.
+- *polarity*: one affirms what the other denies.
+- *value*: one word or number differs where a value is given.
+- *quantity*: one says something of all or none, the other of some.
+- *change*: the newer one says that something changed, or that something pending is done.
+
+Clauses between commas are compared too. Statements with different identifiers, item numbers, names, places or times are
+about different things, and two statements in the past tense are two events. Long texts, questions and texts without a
+named subject are not judged. `tells_change` is a weaker test, used only to order two hits.
+
+Supports English, German, Chinese and Japanese (`words`); in other languages only numbers and names are compared. Each
+rule is covered by pairs in `tests/data/pairs`. Do not apply the rules to turns: there they are almost always wrong.
+Pure functions that take about 0.1 ms, called on `add`.
 """
 
 import unicodedata
@@ -27,13 +31,13 @@ from memoryd.daemon.agreement.parsing import Statement, has_digit, is_number, re
 Rule = Literal["polarity", "value", "quantity", "change"]
 
 MAX_CHARS = 200
-_KEPT = 64  # texts whose announcement of a change is known: the best hits are compared with each other
-_LEAST_SHARE, _LEAST_SHARE_OF_LONGER = 0.3, 0.25  # of the words of a statement, for two to be about the same
-_MEASURED = 1.6  # words that two statements about one quantity share
-_HEAD_CHARS = 2000  # of long texts are compared first: most differ there
-_VALUE_WORDS = 2  # that a value has at most
-_NAME_CHARACTERS = 4  # that the name of a person has at most
-_MOST_CLAUSES = 9  # pairs of clauses that are looked at
+_CACHED = 64  # texts, since the best hits are compared with each other
+_MIN_SHARE, _MIN_SHARE_OF_LONGER = 0.3, 0.25  # of shared words (shorter, longer statement) to be about the same thing
+_MIN_SHARED = 1.6  # words shared by two statements about one quantity
+_HEAD_CHARS = 2000  # compared first, since most long texts differ there
+_VALUE_WORDS = 2  # at most, in a value
+_NAME_CHARACTERS = 4  # at most, in a person's Chinese name
+_MAX_PAIRS = 9  # of clauses
 _MEASURE = words.LIGHT | {stem(word) for word in words.MEASURE}
 _ARTICLES = frozenset({"the", "The", "a", "an", "An"})  # "A" is a name as well
 _IDENTIFIER = compile_late(r"^[^\W\d_]+[-_]?[0-9]|^[0-9]+[a-z]+[0-9]")
@@ -54,7 +58,7 @@ def is_same(old: str, new: str) -> bool:
 
 
 def _is_other_head(old: str, new: str) -> bool:
-    """Return whether texts differ in their first words, apart from the last ones of these, which may be cut."""
+    """Return whether texts differ in their heads, ignoring the last words of these, which may be cut."""
     one, other = (_fold(_simplify(text[:_HEAD_CHARS]), True) for text in (old, new))
     sure = min(len(one), len(other)) - 2
     return one[: max(sure, 0)] != other[: max(sure, 0)]
@@ -65,7 +69,7 @@ def _simplify(text: str) -> str:
 
 
 def _fold(text: str, is_english: bool) -> list[str]:
-    """Return the words of a text; English ones in full, without articles and the marks around them."""
+    """Return the words of a text; for English without contractions, articles and quotation marks."""
     found = text.removesuffix(".").removesuffix("!").replace("’", "'").split()
     if not is_english:
         return found
@@ -83,23 +87,23 @@ def _fold(text: str, is_english: bool) -> list[str]:
 
 
 def find_contradiction(old: str, new: str) -> Rule | None:
-    """Return which rule sees that the newer statement contradicts the older one, None if none does."""
+    """Return the rule by which the newer statement contradicts the older one, None if it does not."""
     if max(len(old), len(new)) > MAX_CHARS or any(words.NO_STATEMENT.search(text.strip()) for text in (old, new)):
         return None
     if words.GUESS.search(new) or any(words.EXCEPT.search(text) for text in (old, new)):
         return None
     one, two = read_statement(old), read_statement(new)
-    if not one.content or not two.content or _is_elsewhere(one, two):
+    if not one.content or not two.content or _are_two_places(one, two):
         return None
-    if _is_of_other_share(old, new, one, two):
+    if _is_other_quantity(old, new, one, two):
         return "quantity"
     if words.ADDITIVE & two.keys or words.ADDED.search(new):
         return None
     clauses = [(read_statement(first), read_statement(second)) for first in _split(old) for second in _split(new)]
-    clauses = clauses[:_MOST_CLAUSES]
+    clauses = clauses[:_MAX_PAIRS]
     if _is_other_identifier(one, two):
         clauses = []
-    is_whole = len(clauses) < 2 or one.negative == two.negative  # else one clause denies, which may be another one
+    is_whole = len(clauses) < 2 or one.negative == two.negative  # otherwise compare only clause by clause
     for pair in ([(one, two)] if is_whole else []) + clauses:
         if rule := _find_rule(*pair):
             return rule
@@ -108,20 +112,20 @@ def find_contradiction(old: str, new: str) -> Rule | None:
 
 
 def tells_change(old: str, new: str) -> bool:
-    """Return whether the newer of two statements about one subject tells in words of its own that something changed.
+    """Return whether the newer of two statements about one subject says, in other words, that something changed.
 
-    For the order of two answers to one question: it is less sure than a contradiction.
+    Less certain than a contradiction, and used only to order two answers to one question.
     """
     if not announces_change(new) or len(old) > MAX_CHARS or words.NO_STATEMENT.search(old.strip()):
         return False
     one, two = read_statement(old), read_statement(new)
-    is_other = _is_elsewhere(one, two) or _is_other_identifier(one, two) or _are_two_events(one, two)
+    is_other = _are_two_places(one, two) or _is_other_identifier(one, two) or _are_two_events(one, two)
     return not is_other and _weigh(set(one.content) & set(two.content)) >= 1
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def announces_change(text: str) -> bool:
-    """Return whether a text states that something changed, or why, and not that something comes beside it."""
+    """Return whether a text states that something changed, or why, and not that something was added."""
     if len(text) > MAX_CHARS or words.NO_STATEMENT.search(text.strip()) or words.GUESS.search(text):
         return False
     told = text.casefold()
@@ -131,29 +135,29 @@ def announces_change(text: str) -> bool:
 
 
 def shares_answer(question: str, old: str, new: str) -> bool:
-    """Return whether both statements have a word that is not in the question: the newer names what it replaces."""
+    """Return whether both statements share a word that is not in the question, which the newer one then replaces."""
     asked, one, two = (set(read_statement(text).content) for text in (question, old, new))
     return _weigh((one - asked) & two) >= 1
 
 
 def _are_two_events(one: Statement, two: Statement) -> bool:
-    """Return whether the statements report something of two times: `failed on Monday`, `succeeded on Tuesday`."""
+    """Return whether the statements report events at two times: `failed on Monday`, `succeeded on Tuesday`."""
     times = [{key for key in keys if key.removesuffix("s") in words.TIMES} for keys in (one.keys, two.keys)]
     return bool(times[0] - times[1] and times[1] - times[0] and (one.keys | two.keys) & words.PAST)
 
 
 def _is_past(statement: Statement) -> bool:
-    """Return whether a statement reports what was: `was bought`, and not `is bought`."""
+    """Return whether a statement is in the past tense: `was bought`, not `is bought`."""
     return bool(statement.keys & words.PAST) and not statement.keys & words.PRESENT
 
 
-def _is_elsewhere(one: Statement, two: Statement) -> bool:
-    """Return whether the statements hold in two places."""
+def _are_two_places(one: Statement, two: Statement) -> bool:
+    """Return whether the statements are about two places (staging, production)."""
     return bool((one.keys - two.keys) & words.PLACES and (two.keys - one.keys) & words.PLACES)
 
 
 def _split(text: str) -> list[str]:
-    """Return the clauses of a text, none where one is a mere word, or says under which circumstances others hold."""
+    """Return the clauses of a text; none if one is a single word, or is a condition for the others."""
     parts = words.CLAUSE.split(text.strip())
     is_added = any(part.isascii() and len(part.split()) == 1 for part in parts)
     return [] if is_added or words.CIRCUMSTANCE.match(text.strip().casefold()) else parts
@@ -166,24 +170,24 @@ def _find_rule(one: Statement, two: Statement) -> Rule | None:
     if one.negative != two.negative:
         return "polarity" if _is_denied(one, two, only_old, only_new) else None
     if (one.keys ^ two.keys) & words.ABOUT:
-        return None  # the other one is merely more exact
+        return None  # one is merely more precise
     is_other = (
         _is_other_value(one, two)
         or _is_other_measure(one, two, only_old, only_new)
-        or _is_turned_round(one, two, only_old, only_new)
+        or _is_reversed(one, two, only_old, only_new)
         or (_has_opposites(only_old, only_new) and min(len(only_old), len(only_new)) == 1)
     )
     return "value" if is_other else None
 
 
 def _is_denied(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
-    """Return whether what one affirms the other denies: at most one of them says anything else."""
+    """Return whether one denies what the other affirms; at most one of them may say more than that."""
     old, new = ([word for word in only if word not in words.LIGHT] for only in (only_old, only_new))
     return len(set(one.content) & set(two.content)) >= 2 and not (old and new)
 
 
 def _is_other_value(one: Statement, two: Statement) -> bool:
-    """Return whether the statements are equal but for one or two words in a row, and these say a value."""
+    """Return whether the statements differ in one or two consecutive words, and these are a value."""
     matcher = SequenceMatcher(None, one.content, two.content, autojunk=False)
     blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]
     if len(blocks) != 1 or blocks[0][0] != "replace":
@@ -212,7 +216,7 @@ def _is_unbroken(places: Sequence[int]) -> bool:
 
 
 def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
-    """Return whether the words of content from `first` to `last`, which differ, say a value of what is before them."""
+    """Return whether the differing content words from `first` to `last` are a value of the words before them."""
     old, new = one.words[one.places[first]], two.words[two.places[first]]
     keys = one.keys | two.keys
     is_followed = last < len(one.content) or last - first > 1
@@ -222,23 +226,23 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
     if is_amount != is_number(new.key):
         return False
     if (old.key.removesuffix("s") in words.TIMES) != (new.key.removesuffix("s") in words.TIMES):
-        return False  # when, and something else
+        return False  # one is a time, the other is not
     if (is_amount or {old.key, new.key} & words.TIMES) and keys & words.PAST:
         return False  # two events at two times
-    if first == 0:  # who: another one only where there is one for it
+    if first == 0:  # the subject: another one contradicts only in a role with a single holder
         return bool(keys & words.ROLES) and not is_amount
     is_purpose = old.before in words.FOR and old.key not in words.TIMES
     if is_purpose or any(word.key in words.IS for word in one.words[one.places[first] :]):
-        return False  # of another thing: the limit of X is five
+        return False  # it names the thing, as in "the limit of X is five"
     if is_amount:
         is_named = old.before == one.words[one.places[0]].key or last - first > 1
         unit = one.words[one.places[first + 1 :][0] if first + 1 < len(one.places) else -1].key
-        return unit in words.UNITS | words.TIMES or not is_named  # else it is the number of a thing: PR 12 is merged
+        return unit in words.UNITS | words.TIMES or not is_named  # otherwise it is an item number: PR 12 is merged
     return not any(word.key in words.OPEN and word.before not in words.BY for word in (*one.words, *two.words))
 
 
 def _is_other_measure(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
-    """Return whether the statements say two numbers of the same, in other words: one may say what else happened."""
+    """Return whether the statements give two numbers for the same quantity in different words."""
     rest: list[list[str]] = []
     is_amount = False
     for said, only, other in ((one, only_old, two), (two, only_new, one)):
@@ -252,37 +256,37 @@ def _is_other_measure(one: Statement, two: Statement, only_old: list[str], only_
             return False
         is_amount = is_amount or is_said
         rest.append([word for word in only if word not in _MEASURE and word not in (numbers[0], stem(unit))])
-        if any(_is_within(said, word) for word in rest[-1]):
+        if any(_is_qualifier(said, word) for word in rest[-1]):
             return False
-    is_shared = is_amount and _weigh(set(one.content) & set(two.content)) >= _MEASURED
+    is_shared = is_amount and _weigh(set(one.content) & set(two.content)) >= _MIN_SHARED
     return not all(rest) and not (one.keys | two.keys) & words.PAST and is_shared
 
 
-def _is_within(said: Statement, word: str) -> bool:
-    """Return whether a word of content says which of several things is meant: `the limit of the X`."""
+def _is_qualifier(said: Statement, word: str) -> bool:
+    """Return whether a content word selects one of several things: `the limit of the X`."""
     at = said.places[said.content.index(word)]
     return any(token.key in words.WITHIN for token in said.words[max(0, at - 2) : at])
 
 
-def _is_turned_round(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
-    """Return whether one begins with a value and the other ends with another: `X leads it`, `it is led by Y`."""
+def _is_reversed(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
+    """Return whether one begins with a value and the other ends with another one: `X leads it`, `it is led by Y`."""
     if not 0 < len(only_old) <= _VALUE_WORDS >= len(only_new) > 0 or len(set(one.content) & set(two.content)) < 2:
         return False
     return any(
-        only[0] in first.content[:2] and second.content[-len(other) :] == other and _is_named(second, other[0])
+        only[0] in first.content[:2] and second.content[-len(other) :] == other and _is_complement(second, other[0])
         for first, only, second, other in ((one, only_old, two, only_new), (two, only_new, one, only_old))
         if first.content[-1] not in only and second.content[0] not in other
     )
 
 
-def _is_named(said: Statement, word: str) -> bool:
-    """Return whether a word of content is what is said to be it, or who does it: `it is X`, `it is done by the X`."""
+def _is_complement(said: Statement, word: str) -> bool:
+    """Return whether a content word is a complement or an agent: `it is X`, `it is done by the X`."""
     at = said.places[said.content.index(word)]
     return any(token.before in words.BY for token in said.words[max(0, at - 1) : at + 1])
 
 
-def _is_of_other_share(old: str, new: str, one: Statement, two: Statement) -> bool:
-    """Return whether one says it of all or of none, the other of some alone."""
+def _is_other_quantity(old: str, new: str, one: Statement, two: Statement) -> bool:
+    """Return whether one is about all or none of something, and the other about some of it."""
     old, new = old.casefold(), new.casefold()
     pairs = ((words.WHOLE.search(old), words.PART.search(new)), (words.PART.search(old), words.WHOLE.search(new)))
     if not any(all(pair) for pair in pairs) or (words.PART.search(old) and words.PART.search(new)):
@@ -292,30 +296,30 @@ def _is_of_other_share(old: str, new: str, one: Statement, two: Statement) -> bo
         [word for word in only if word not in words.LIGHT]
         for only in (_select_only(*bare), _select_only(*reversed(bare)))
     ]
-    return not all(rest) and _is_about_the_same(one, two)  # else they are about two things
+    return not all(rest) and _is_about_the_same(one, two)
 
 
 def _is_changed(old: str, new: str, one: Statement, two: Statement) -> bool:
-    """Return whether the newer statement says that something changed that the older one is about."""
+    """Return whether the newer statement says that the subject of the older one has changed."""
     old, new = old.casefold(), new.casefold()
     if not _is_about_the_same(one, two) or _is_other_identifier(one, two):
         return False
     only_old, only_new = _select_only(one, two), _select_only(two, one)
     is_alike = one.negative == two.negative
     if not is_alike and _has_opposites(only_old, only_new):
-        return False  # closed, not open: the same
+        return False  # "closed" and "not open" are the same
     if words.PENDING.search(old) and words.DONE.search(new) and not two.negative:
         return True
     corrected = None if words.CORRECTED.search(old) else words.CORRECTED.search(new)
     if corrected and stem(corrected[1]) in one.content[1:]:
         return True
     if one.content[0] in only_old and two.content[0] in only_new:
-        return False  # about another thing
+        return False  # about different things
     return bool(only_new and words.CHANGE.search(new) and (is_alike or not words.CHANGE.search(old)))
 
 
 def _is_other_identifier(one: Statement, two: Statement) -> bool:
-    """Return whether the statements begin with things of one name and two numbers or identifiers."""
+    """Return whether the subjects have the same name but different numbers or identifiers."""
     pairs = [(one.words[at], two.words[other]) for at, other in zip(one.places[:2], two.places[:2], strict=False)]
     return any(
         has_digit(old.key) and has_digit(new.key) and old.key != new.key and old.before == new.before
@@ -337,15 +341,15 @@ def _is_opposite(word: str, other: str) -> bool:
 def _is_about_the_same(one: Statement, two: Statement) -> bool:
     shared = _weigh(set(one.content) & set(two.content) - _MEASURE)
     shorter, longer = sorted(_weigh(set(said.content)) for said in (one, two))
-    return shared >= max(1.0, _LEAST_SHARE * shorter, _LEAST_SHARE_OF_LONGER * longer)
+    return shared >= max(1.0, _MIN_SHARE * shorter, _MIN_SHARE_OF_LONGER * longer)
 
 
 def _weigh(found: Iterable[str]) -> float:
-    """Return how many words these are, without numbers; a character of Chinese is a third of one."""
+    """Count words without numbers; a Chinese character counts as a third of a word."""
     return sum(0.34 if _is_character(word) else 1.0 for word in found if not is_number(word))
 
 
 def _select_only(one: Statement, other: Statement) -> list[str]:
-    """Return the words of content that the other statement does not have."""
+    """Return the content words that the other statement does not have."""
     known = set(other.content)
     return [word for word in one.content if word not in known]

@@ -1,8 +1,9 @@
-"""Words by what they do in a statement, in English, German, Chinese and Japanese: the tables of `statements`.
+"""Word lists for `statements`, in English, German, Chinese and Japanese.
 
-`STOP` says nothing of content. `NEGATIVE` denies. `LIGHT` is content that a denial may add or drop. `PAST` reports an
-event, where no word of `PRESENT` is beside it. `PLACES` hold side by side. `ROLES` have one holder. `OPEN` takes many
-values beside each other. `MEASURE` has a value or says one. `ADDITIVE` says that something is beside something else.
+`STOP` are function words, `NEGATIVE` words deny. `LIGHT` words may be added or dropped by a denial. `PAST` words report
+an event unless a word of `PRESENT` is there. Statements about different `PLACES` do not contradict each other. `ROLES`
+have one holder, while words of `OPEN` take several values at once. `MEASURE` words have a value or introduce one.
+`ADDITIVE` words say that something is added.
 """
 
 import re

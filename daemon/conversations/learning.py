@@ -104,9 +104,7 @@ class _Run:
         self._operation: str | None = None
         self._inserted: list[tuple[Row, ComparedFact]] = []
 
-    def write(
-        self, facts: Sequence[ComparedFact], said: Sequence[QueuedTurn], remaining: Sequence[QueuedTurn]
-    ) -> None:
+    def write(self, facts: Sequence[ComparedFact], said: Sequence[QueuedTurn], remaining: Sequence[QueuedTurn]) -> None:
         """Insert the new facts, except those of turns that were deleted meanwhile."""
         remaining_ids = {turn.id for turn in remaining}
         known = 0

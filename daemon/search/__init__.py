@@ -1,12 +1,11 @@
 """Retrieval: one pipeline, a stage per module, listed in `pipeline.PIPELINE`.
 
-A search first makes one boolean per row of what it may return (`arrays/columns.py`). *embed* takes the query's vector
-from the cache, or begins it where it may be too slow → *candidates* embeds it and searches the index while another
-thread ranks by words → *replaced* lets what was superseded speak for its successor → *hot* and *active* add what was
-returned here lately and all turns of L0 → *fuse* scores → *cues* adds for who, when and which it names → *cut* applies
-floors → *rank* applies the profile (`PROFILES`) → *diversify* → *clean* reads rows, drops repeats, shows as one hit
-what belongs together (`related`) and has questions, tool output and former states give way (`precedence`) →
-*confidence* rates the hits → *remote* takes those of other machines, asked at the beginning (`remotes`) → *postprocess*
-makes them. Rooms put stages of their own between these. What a search leaves behind is written after the reply
-(`effects`).
+A search first makes a mask of the rows that it may return (`arrays/columns.py`). *embed* looks the query's vector up in
+the cache → *candidates* embeds it if needed and searches vectors and full text → *replaced* finds memories by the text
+of those that they superseded → *hot* adds what was returned here lately, *active* the turns of L0 → *fuse* computes a
+score → *cues* adds bonuses for speaker, time and names → *cut* applies floors → *rank* applies the profile
+(`PROFILES`) → *diversify* → *clean* reads the rows, drops repeats, merges linked rows into one hit (`related`) and
+moves questions, tool output and outdated memories down (`precedence`) → *confidence* rates the hits → *remote* adds
+those of other machines (`remotes`) → *postprocess* builds the reply. Rooms insert stages of their own. Side effects
+are written after the reply (`effects`).
 """

@@ -1,9 +1,9 @@
-"""Stage: L0. All turns of the reached namespaces are searched, by words and by meaning, verbatim, with tier L0.
+"""Stage: search the turns of L0, which are in no index yet, by words and by meaning.
 
-They are in no index yet: the words are scored as full text scores its own, the meaning by their vector once the
-background has made it; until then `degraded` says so. What is read of a turn is kept in RAM while it is searched, so
-that a search of some hundred turns costs one product of a matrix. What a long turn says beyond the model's window is
-found by its words, of which 100,000 characters are read; by meaning, and whole, once it has left L0.
+Words are scored with the formula of full text, meaning by the turn's vector once the worker has made it; until then
+`degraded` says so. Stems and vectors of turns are cached in RAM, so that a search of some hundred turns costs one
+matrix product. Of a long turn the first 100,000 characters are searched by words, and the model's window by meaning;
+the rest once it has left L0.
 """
 
 import heapq
@@ -30,7 +30,7 @@ _HASHES = {"content_hash", "text_hash"}
 
 
 def active(retrieval: Retrieval, sources: Sources) -> None:
-    """Add the turns that the filters leave and that share a word with the query or are nearest to it."""
+    """Add the turns that pass the filters and share a word with the query or are nearest to it."""
     turns = _list_turns(retrieval, sources)
     if not turns:
         return
@@ -53,7 +53,7 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def _list_turns(retrieval: Retrieval, sources: Sources) -> list[StoredTurn]:
-    """Return the turns of L0, with those that became memories after it was settled which memories are looked at."""
+    """Return the turns of L0, and those that became memories after the mask of this search was made."""
     there = sources.active.list_turns(retrieval.chosen.reached)
     keys = {turn.key for turn in there}
     turns = [turn for turn in retrieval.turns if turn.key not in keys]
@@ -66,7 +66,7 @@ def _list_turns(retrieval: Retrieval, sources: Sources) -> list[StoredTurn]:
 
 
 def _find_best(scores: Sequence[float | None], count: int) -> set[int]:
-    """Return the places of the highest scores."""
+    """Return the indexes of the highest scores."""
     pairs = ((score, place) for place, score in enumerate(scores) if score is not None)
     return {place for _, place in heapq.nlargest(count, pairs)}
 
@@ -82,7 +82,7 @@ def _score_words(question: lexical.TextQuery | None, texts: Sequence[Text]) -> l
 def select_turns(
     connection: Connection, selection: Filter, call: Filtered[Any], turns: Sequence[StoredTurn]
 ) -> list[StoredTurn]:
-    """Return the turns that the filters of a call leave; they are asked what is asked of a memory."""
+    """Return the turns that pass the filters of a call, which treat a turn as the memory that it would become."""
     rest = [turn for turn in turns if _is_match(selection, call, turn)]
     if selection.where is None:
         return rest
@@ -117,7 +117,7 @@ def _read(connection: Connection, turn: StoredTurn) -> Text:
 
 
 def _compute_similarities(retrieval: Retrieval, connection: Connection, texts: Sequence[Text]) -> list[float | None]:
-    """Return the cosine of each text with the query, None where its vector is not made yet."""
+    """Return the cosine of each text with the query, None if its vector is not made yet."""
     generation, vector = retrieval.generation, retrieval.vector
     if generation is None or not isinstance(vector, np.ndarray):
         return [None] * len(texts)
@@ -127,6 +127,6 @@ def _compute_similarities(retrieval: Retrieval, connection: Connection, texts: S
     for text in texts:
         if text.hash in by_hash:
             text.model, text.vector = model, by_hash[text.hash]
-    there = [text.vector for text in texts if text.model == model and text.vector is not None]
-    cosines = iter((np.stack(there) @ vector).tolist() if there else ())
+    known = [text.vector for text in texts if text.model == model and text.vector is not None]
+    cosines = iter((np.stack(known) @ vector).tolist() if known else ())
     return [next(cosines) if text.model == model and text.vector is not None else None for text in texts]

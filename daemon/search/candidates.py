@@ -1,8 +1,8 @@
-"""Stage 2: candidates from full text (BM25) and from the vectors, each arm filtered alike.
+"""Stage: find candidates by full text (BM25) and by vectors; both arms use the same mask.
 
-Each row of one arm gets its score of the other as well, so that fusion compares like with like: the exact cosine
-always, of its text within its context or alone, whichever is nearer; BM25 as far as full text is read (`_WORDS_DEPTH`
-times deeper than the rows that it makes candidates).
+Each candidate of one arm also gets its score in the other, so that fusion compares like with like: always the exact
+cosine (of its text alone or within its context, whichever is nearer), and its BM25 if it is among the rows that full
+text ranks (`_WORDS_DEPTH` times as many as become candidates).
 """
 
 import logging
@@ -26,10 +26,10 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
 
-EMBED_LIMIT_S = 5.0  # for the vector of a query without a deadline
+EMBED_LIMIT_S = 5.0  # for embedding a query without a deadline
 _WORDS_DEPTH = 4
-_LARGE = 100_000  # vectors
-_LOOKED_AT = 500  # memories that may have parts without a vector
+_LARGE = 100_000  # vectors; scanning more is worth a second thread
+_MAX_CHECKED = 500  # memories that are checked for parts without a vector
 
 RowVectors = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
 _NONE: RowVectors = ([], np.zeros((0, 0), np.float32))
@@ -40,17 +40,17 @@ log = logging.getLogger(__name__)
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
     generation = retrieval.generation
-    # Before the index is asked: what gets its vector meanwhile may be missed all the same.
+    # Counted before the index is searched: a memory that gets its vector meanwhile may still be missed.
     waiting = _count_waiting(retrieval, sources, generation) if generation else 0
-    if generation:  # whether the vector was known is not to be seen from which of them there are
+    if generation:  # always present, so that a caller cannot see whether the query's vector was cached
         retrieval.notes.update(embed_wait_ms=0.0, vector_ms=0.0)
-    # Another thread looks for the words meanwhile, where embedding or scanning takes longer than to ask it.
+    # Full text runs in another thread if embedding or scanning takes longer than handing the work over.
     is_slow = generation is not None and (retrieval.vector is None or len(generation.index) >= _LARGE)
     if generation and retrieval.embedding is None and is_slow:
-        by_words = _find_nearest_beside_words(retrieval, sources, generation)
+        by_words = _search_both(retrieval, sources, generation)
     else:
-        _find_nearest_when_embedded(retrieval, sources)
-        by_words = _search_words(retrieval, sources, reads=retrieval.near is not None)
+        _search_vectors_when_embedded(retrieval, sources)
+        by_words = _search_words(retrieval, sources, read_vectors=retrieval.near is not None)
         _await_vector(retrieval, sources)
     if generation and retrieval.vector is not None and by_words is not None:
         try:
@@ -66,10 +66,10 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def _count_waiting(retrieval: Retrieval, sources: Sources, generation: Generation) -> int:
-    """Return how many of the memories that may be returned have no vector yet, or else none of their parts."""
+    """Return how many memories within the mask have no vector yet; if none, how many lack vectors of their parts."""
     if count := generation.count_missing(retrieval.allowed):
         return count
-    touched = np.array(list(generation.parts.list_touched(_LOOKED_AT)), np.int64)
+    touched = np.array(list(generation.parts.list_touched(_MAX_CHECKED)), np.int64)
     touched = touched[retrieval.allowed.select(touched)]
     if not len(touched):
         return 0
@@ -77,18 +77,18 @@ def _count_waiting(retrieval: Retrieval, sources: Sources, generation: Generatio
         return len(text_parts.select_long(connection, touched.tolist()))
 
 
-def _search_words(retrieval: Retrieval, sources: Sources, reads: bool = True) -> RowVectors | None:
-    """Make candidates of what full text finds; return their vectors, None if these cannot be read.
+def _search_words(retrieval: Retrieval, sources: Sources, read_vectors: bool = True) -> RowVectors | None:
+    """Add the candidates of full text and the hints of the query; return the candidates' vectors.
 
-    Beside the embedding of the query there is time for that, and for the hints that later stages need; else they are
-    read with the nearest, and not here.
+    While the query is being embedded there is time to read these vectors; otherwise (`read_vectors` is false) they
+    are read together with those of the nearest rows. Return None if they cannot be read.
     """
     began = time.perf_counter()
     if retrieval.call.mode != "dense" and retrieval.call.query.strip():
         _add_lexical(retrieval, sources)
     retrieval.notes["fulltext_ms"] = elapsed_ms(began)
     retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
-    if retrieval.generation is None or not reads:
+    if retrieval.generation is None or not read_vectors:
         return _NONE
     try:
         return _read_stored(sources, retrieval.generation, list(retrieval.candidates))
@@ -97,8 +97,8 @@ def _search_words(retrieval: Retrieval, sources: Sources, reads: bool = True) ->
         return None
 
 
-def _find_nearest_beside_words(retrieval: Retrieval, sources: Sources, generation: Generation) -> RowVectors | None:
-    """Embed the query and find what is near it in this thread, which need not wait for another's answer then."""
+def _search_both(retrieval: Retrieval, sources: Sources, generation: Generation) -> RowVectors | None:
+    """Embed the query and search the index in this thread while another one searches full text."""
     queries = sources.embedding.queries
     words = queries.run_beside(partial(_search_words, retrieval, sources))
     began = time.perf_counter()
@@ -115,8 +115,8 @@ def _find_nearest_beside_words(retrieval: Retrieval, sources: Sources, generatio
     return _search_words(retrieval, sources) if words.cancel() else words.result()
 
 
-def _find_nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
-    """Have the embedding thread go on to the index as soon as it has the vector, beside the full-text search."""
+def _search_vectors_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
+    """Have the embedding thread search the index as soon as it has the vector, in parallel to full text."""
     generation, embedding = retrieval.generation, retrieval.embedding
     if generation is None or embedding is None:
         return
@@ -124,7 +124,7 @@ def _find_nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
 
     def search(done: "Future[Vector]") -> None:
         if done.cancelled() or done.exception():
-            return  # who waits for the vector meets this there, and never asks for what is near it
+            return  # `_await_vector` meets the same error, and `near` is not used then
         _settle(near, lambda: find_nearest(retrieval, sources, generation, done.result()))
 
     embedding.add_done_callback(search)
@@ -174,7 +174,7 @@ def _await_vector(retrieval: Retrieval, sources: Sources) -> None:
     try:
         retrieval.vector = embedding.result(EMBED_LIMIT_S if remaining_s is None else remaining_s)
     except Exception as error:
-        embedding.cancel()  # if it has not begun nobody needs it
+        embedding.cancel()  # has an effect only if it has not started
         _note_failure(retrieval, error)
     retrieval.notes["embed_wait_ms"] = elapsed_ms(began)
 
@@ -191,7 +191,7 @@ def _note_failure(retrieval: Retrieval, error: Exception) -> None:
 def _add_dense(
     retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, by_words: RowVectors
 ) -> None:
-    """Make candidates of the nearest rows, and give every candidate its exact cosine."""
+    """Add the nearest rows as candidates, and set the exact cosine of every candidate."""
     began = time.perf_counter()
     begun = retrieval.near
     near = begun.result() if begun else find_nearest(retrieval, sources, generation, vector, _list_by_words(retrieval))
@@ -210,7 +210,7 @@ def _add_dense(
 def find_nearer_alone(
     connection: Connection, generation: Generation, vector: Vector, similarities: dict[int, float]
 ) -> dict[int, float]:
-    """Return the cosines of own texts that are nearer to the query than these within their contexts, and of parts."""
+    """Return by row the cosine of a text alone, or of one of its parts, where it is above the given similarity."""
     nearer = generation.parts.measure(connection, vector, similarities)
     if len(generation.own):
         cosines_alone = generation.own.compute_similarities(vector, np.array(list(similarities), np.int64))
@@ -220,17 +220,17 @@ def find_nearer_alone(
 
 
 def _list_by_words(retrieval: Retrieval) -> list[int]:
-    """Return the rows that full text made candidates."""
+    """Return the rows of the candidates that full text found."""
     return list(retrieval.words)[: retrieval.depth]
 
 
 def find_nearest(
     retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, others: Sequence[int] = ()
 ) -> NearRows:
-    """Return the rows nearest to the query that pass the filters, and measure some others.
+    """Return the rows within the mask that are nearest to the query, and the cosines of these and of `others`.
 
-    All get their exact cosine: that of the index is exact to about 0.001, and depends a little on all that is stored,
-    also on what the caller may not see.
+    Cosines are computed from the stored vectors: the index is exact to about 0.001 only, and its values depend
+    slightly on all stored memories, including those that the caller may not see.
     """
     depth = max(RESCORE, retrieval.depth + RESCORE // 4)
     nearest = generation.index.find_nearest(vector, depth, retrieval.allowed)
@@ -248,6 +248,6 @@ def find_nearest(
 
 
 def cosines(row_vectors: RowVectors, vector: Vector) -> dict[int, float]:
-    """Return the cosines of rows with a vector, each the same whatever the other rows are."""
+    """Return the cosines of rows with a vector; each is independent of the other rows, bit by bit."""
     rows, matrix = row_vectors
     return dict(zip(rows, np.vecdot(matrix, vector).tolist(), strict=True)) if rows else {}

@@ -1,6 +1,6 @@
-"""Stage: read the rows; the same content once; what belongs together as one hit; then the limit.
+"""Stage: read the rows, drop repeated content, merge linked rows into one hit, and apply the limit.
 
-The hits stay in the order of their scores, but for what gives way to another (`precedence`).
+Hits stay in the order of their scores, except where `precedence` moves them.
 """
 
 import math
@@ -15,11 +15,11 @@ from memoryd.daemon.store.conversion import read_contradictions
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.tiers import DOCUMENTS
 
-_SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of float32, and decay makes scores small
+_SAME_SCORE = 1e-5  # relative, since decay makes scores small; equal vectors may differ by rounding
 
 
 def clean(retrieval: Retrieval, sources: Sources) -> None:
-    """Leave the hits, best first, each with its row."""
+    """Reduce `ranked` to the hits, best first, each with its row."""
     hits: list[Candidate] = []
     limit, seen = retrieval.wanted, Seen(retrieval.call.options.distinct)
     shown, precedence = Shown(), Precedence(retrieval, sources)
@@ -48,7 +48,7 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def _count_whole(ranked: list[Candidate], count: int) -> int:
-    """Return how many candidates to look at so that those of one score are looked at together."""
+    """Return `count` or more, so that candidates with the same score are not separated."""
     while 0 < count < len(ranked) and _is_tied(ranked[count - 1], ranked[count]):
         count += 1
     return count
@@ -59,7 +59,7 @@ def _is_tied(one: Candidate, other: Candidate) -> bool:
 
 
 def _by_place(part: list[Candidate]) -> list[Candidate]:
-    """Put files of one score in the order of their paths, after memories: not in that of their indexing."""
+    """Sort candidates with the same score: memories first, then files by path rather than by time of indexing."""
     runs: list[list[Candidate]] = []
     for candidate in part:
         if runs and _is_tied(runs[-1][0], candidate):
@@ -69,17 +69,17 @@ def _by_place(part: list[Candidate]) -> list[Candidate]:
     for run in runs:
         for candidate in run:
             candidate.score = run[0].score
-        run.sort(key=_place)
+        run.sort(key=_path_key)
     return [candidate for run in runs for candidate in run]
 
 
-def _place(candidate: Candidate) -> tuple[str, int]:
+def _path_key(candidate: Candidate) -> tuple[str, int]:
     row = candidate.record
     return (row.path or "", row.start_line or 0) if row is not None and row.tier == DOCUMENTS else ("", 0)
 
 
 def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
-    """Give candidates their rows, unless they have them; those deleted meanwhile get none."""
+    """Read the rows of candidates that have none yet; deleted ones stay without."""
     missing = [candidate for candidate in part if candidate.record is None]
     numbers = [candidate.row for candidate in missing if candidate.row not in retrieval.recent]
     if numbers:
@@ -90,9 +90,9 @@ def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
 
 
 class Seen:
-    """The texts that are hits already. Of equal ones the newest is the hit, with the place and score of the best.
+    """The texts of the hits so far. Of several with equal text the newest is the hit, with the rank of the best one.
 
-    Without `distinct` each is a hit by itself.
+    Without `distinct` each of them is a hit.
     """
 
     def __init__(self, distinct: bool) -> None:
@@ -101,7 +101,7 @@ class Seen:
         self._newest: dict[int, Candidate] = {}  # by the row of the first
 
     def is_new(self, candidate: Candidate, row: rows.Row, question: str | None) -> bool:
-        """Return whether a candidate is the first of its text; another answer's question makes it another text."""
+        """Return whether a candidate is the first with its text; equal answers to different questions are distinct."""
         first = self._first.setdefault((row.content_hash, question), candidate) if self._distinct else candidate
         if first is candidate:
             return True
@@ -119,7 +119,7 @@ class Seen:
         return False
 
     def find_newest(self, first: Candidate) -> Candidate:
-        """Return the newest of those with the text of a hit."""
+        """Return the newest candidate with the text of `first`."""
         return self._newest.get(first.row, first)
 
 
@@ -131,7 +131,7 @@ def _is_new(candidate: Candidate, seen: Seen, shown: Shown) -> bool:
     links = links_of(row)
     if shown.join(candidate, row, links):
         return False
-    if not seen.is_new(candidate, row, links.question):  # "No." to one question is not that to another
+    if not seen.is_new(candidate, row, links.question):
         return False
     shown.add(candidate, row, links)
     return True

@@ -1,11 +1,11 @@
-"""Stage: how likely each hit is to the point, 0 to 1, by itself alone; and the floor that a call asks of that.
+"""Stage: the confidence of each hit, the probability that it is relevant, and the call's floor on it.
 
-A logistic regression on the five best hits of each question of the development sets, and of questions asked where
-nothing answers them, with the default model: the cosine on the scale of its model (0 where it is `far`, 1 where it is
-`near`: calibration finds both), the share of the question's words that the hit holds, each by its rarity, and whether
-an identifier or a proper name of the question is missing from the hit. What comes with a hit (its question, its
-answers) counts as well. One that stands before an older one, or for it, is at least as likely as that one is.
-Small words of a language do not count, as they are rare in a small store; the fit was made when they did.
+A logistic regression, fitted with the default model on the five best hits of each question of the development sets and
+of questions that nothing answers. Its features: the cosine on the scale of the model (0 at the floor `far`, 1 at
+`near`), the share of the question's words in the hit weighted by rarity, and whether an identifier or a proper name of
+the question is missing from it. Rows shown with a hit (its question, its answers) count as part of it. A hit that was
+moved before an older one, or replaces it, is at least as likely as that one. Function words are ignored, since they are
+rare in a small store; the fit was made with them.
 """
 
 import math
@@ -21,14 +21,14 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.rows import Row
 
-_NEARNESS = (-0.6, 1.2)  # beyond this it says no more
+_NEARNESS = (-0.6, 1.2)  # clipped to this range
 # The constant, then the factors of nearness, words held, a missing identifier, a missing proper name.
 _BOTH = (-3.64, 1.72, 3.08, -2.38, -1.27)
 _WORDS_ALONE = (-3.28, 0.0, 3.53, -2.04, -1.77)
 
 
 def confidence(retrieval: Retrieval, sources: Sources) -> None:
-    """Rate the hits, and drop those below the floor of the call."""
+    """Set the confidence of the hits, and drop those below the floor of the call."""
     del sources
     if not retrieval.ranked:
         return
@@ -46,7 +46,7 @@ def confidence(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def rate(retrieval: Retrieval, candidates: Sequence[Candidate]) -> None:
-    """Give candidates that were read their confidence, each by itself."""
+    """Set the confidence of candidates whose rows were read, without that of their formers."""
     names = retrieval.hints.named
     for candidate, share in zip(candidates, _measure_shares(retrieval, candidates), strict=True):
         candidate.confidence = _rate(retrieval, candidate.similarity, share, _list_missing(candidate, names))
@@ -55,7 +55,7 @@ def rate(retrieval: Retrieval, candidates: Sequence[Candidate]) -> None:
 
 
 def explain_confidence(retrieval: Retrieval, candidate: Candidate) -> str:
-    """Return in words what the confidence of a hit comes from."""
+    """Explain the confidence of a hit in words."""
     [share] = _measure_shares(retrieval, [candidate])
     nearness = _measure_nearness(retrieval, candidate.similarity)
     reasons = [f"{share:.0%} of the question's words"]
@@ -79,7 +79,7 @@ def _rate(retrieval: Retrieval, similarity: float | None, share: float, missing:
 
 
 def _measure_nearness(retrieval: Retrieval, similarity: float | None) -> float | None:
-    """Return a cosine on the scale of its model, None where nothing was compared by meaning."""
+    """Return a cosine on the scale of its model, None if there was no vector to compare."""
     if similarity is None or retrieval.generation is None:
         return None
     floors = retrieval.generation.embedder.floors
@@ -88,7 +88,7 @@ def _measure_nearness(retrieval: Retrieval, similarity: float | None) -> float |
 
 
 def _measure_shares(retrieval: Retrieval, rated: Sequence[Candidate]) -> list[float]:
-    """Return for each candidate the share of the words asked that it holds, each word by its rarity."""
+    """Return for each candidate the share of the query's words that it contains, weighted by rarity."""
     words = retrieval.question.words if retrieval.question else []
     parts = [[row.row for row in _list_rows(candidate)] for candidate in rated]
     if not words:
@@ -104,7 +104,7 @@ def _measure_shares(retrieval: Retrieval, rated: Sequence[Candidate]) -> list[fl
 
 
 def weigh_held(retrieval: Retrieval, rows: Sequence[int], counts: Callable[[str], bool]) -> list[float]:
-    """Return of each row what the words asked weigh that it holds and that count, each word by its rarity."""
+    """Return for each row the total rarity of the query's words in it for which `counts` is true."""
     words = retrieval.question.words if retrieval.question else []
     if not words or not rows:
         return [0.0] * len(rows)
@@ -114,7 +114,7 @@ def weigh_held(retrieval: Retrieval, rows: Sequence[int], counts: Callable[[str]
 
 
 def _find_held(retrieval: Retrieval, numbers: Sequence[int]) -> NDArray[np.bool_]:
-    """Return which words asked the rows hold, shape (words, rows)."""
+    """Return which of the query's words the rows contain, shape (words, rows)."""
     words = retrieval.question.words if retrieval.question else []
     rows = np.array(numbers, np.int64)
     places = retrieval.allowed.positions.find(rows)
@@ -132,7 +132,7 @@ def _list_rows(candidate: Candidate) -> Iterator[Row]:
 
 
 def _list_missing(candidate: Candidate, names: Names) -> tuple[list[str], list[str]]:
-    """Return the identifiers, and the proper names, that are in nothing that the hit shows."""
+    """Return the question's identifiers and proper names that the hit does not contain."""
     if not any(names):
         return [], []
     text = "\n".join(f"{row.content}\n{row.metadata}" for row in _list_rows(candidate)).casefold()

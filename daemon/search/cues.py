@@ -1,11 +1,11 @@
-"""Stage: cues. What a question says of who, when and which adds a little to the score of memories that fit.
+"""Stage: small bonuses for memories that fit the speaker, time or name that a question mentions.
 
-`CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
-word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name. Who
-asks for meaning alone (a `vector_weight` of 1) gets what is nearest, without cues.
+`CUES` is the table: the bonus is added if the condition holds, and the trace names it. A question without any cue costs
+nothing; otherwise the beginnings of the best `_POOL` candidates are read, or only of those that contain the name. A
+search by meaning alone (`vector_weight` is 1) ignores cues.
 
-The bonuses are set by hand. Weights learned for some thirty features, linear or in small trees, gained on one kind of
-conversation what they cost on another (up to 4 points of nDCG@10): what tells an answer differs from one to the next.
+The bonuses are set by hand. Learned weights of some thirty features, linear or in small trees, gained on one kind of
+conversation what they lost on another (up to 4 points of nDCG@10).
 """
 
 import re
@@ -31,17 +31,17 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class SpeakerCues(NamedTuple):
-    """What a memory says of who spoke, of whom, and when."""
+    """The speaker, subject and time of a memory."""
 
     speaker: str
     role: str
     at: datetime
     text: str
-    subject: str = ""  # the first word, where nobody is named as the speaker
+    subject: str = ""  # the first word, if no speaker is named
 
 
 class Cue(NamedTuple):
-    """A row of the table; `languages` are those whose words the condition knows."""
+    """A row of the table; `languages` are those that the condition supports."""
 
     name: str
     languages: str
@@ -60,7 +60,7 @@ def _is_dated(hints: Hints, statement: SpeakerCues) -> bool:
 
 
 def _is_by_role(hints: Hints, statement: SpeakerCues) -> bool:
-    """Return whether the memory is by the one that the question means: "I" is who has no other name."""
+    """Return whether the memory is by the role that the question refers to ("I" is a user without a name)."""
     return bool(hints.role) and statement.role == hints.role and statement.speaker in ("", statement.role)
 
 
@@ -81,7 +81,7 @@ CUES = (
 
 
 def cues(retrieval: Retrieval, sources: Sources) -> None:
-    """Add the bonuses of the cues that hold, and rank again."""
+    """Add the bonuses, and sort again."""
     hints = retrieval.hints
     is_weighted = retrieval.method == "weighted" and retrieval.weight < 1.0
     if not is_weighted or not retrieval.profile.cues or not hints.has_cues():
@@ -102,7 +102,7 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def _select_worth_reading(retrieval: Retrieval, hints: Hints, rows: list[int]) -> list[int]:
-    """Return the rows that a cue may hold for: who is asked for by name alone is a word of what they said."""
+    """Return the rows that a cue may apply to: if only names are mentioned, the rows that contain one of them."""
     words = [word for word in retrieval.question.words if word.text in hints.speakers] if retrieval.question else []
     others = hints.role or hints.spans or hints.when or hints.named.identifiers
     if others or {word.text for word in words} != hints.speakers:
@@ -113,7 +113,7 @@ def _select_worth_reading(retrieval: Retrieval, hints: Hints, rows: list[int]) -
 
 
 def read_said(memory: Row | Beginning) -> SpeakerCues:
-    """Return what a memory says of who spoke, of whom, and when."""
+    """Return the speaker, subject and time of a memory."""
     about = _decode(memory.metadata) if "speaker" in memory.metadata or "role" in memory.metadata else {}
     text = memory.content[:_READ_CHARS]
     match = _SPEAKER.match(text)

@@ -1,13 +1,13 @@
-"""Stage 4: the floors that a call asks for; by default none, so that a plain search is never emptied.
+"""Stage: the floors of the call on score and similarity. There are none by default, so a search always has hits.
 
-Where words alone count, what holds no word of the query is no hit.
+In a search by words alone, candidates without any word of the query are dropped.
 """
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 
 
 def cut(retrieval: Retrieval, sources: Sources) -> None:
-    """Drop candidates below `min_score` or `min_similarity`, of the call or else of its profile."""
+    """Drop candidates below `min_score` or `min_similarity` of the call or, if not given, of its profile."""
     del sources
     options, profile, generation = retrieval.call.options, retrieval.profile, retrieval.generation
     min_score = profile.min_score if options.min_score is None else options.min_score

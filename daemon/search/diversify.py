@@ -1,4 +1,4 @@
-"""Stage: variety. Maximal marginal relevance (Carbonell, Goldstein 1998) with the overlap of words as likeness."""
+"""Stage: maximal marginal relevance (Carbonell, Goldstein 1998) with the overlap of words as similarity."""
 
 import re
 
@@ -11,7 +11,7 @@ _WORD = re.compile(r"\w+")
 
 
 def diversify(retrieval: Retrieval, sources: Sources) -> None:
-    """Order the best by lambda x score - (1 - lambda) x likeness to those chosen before; 1 changes nothing."""
+    """Order the best candidates by lambda x score - (1 - lambda) x similarity to those before; 1 changes nothing."""
     weight = retrieval.call.options.mmr_lambda
     if weight >= 1.0:
         return
@@ -32,5 +32,5 @@ def diversify(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the size of the intersection over that of the union; two empty sets are alike."""
+    """Return the size of the intersection over that of the union, 1 for two empty sets."""
     return len(one & other) / len(one | other) if one or other else 1.0

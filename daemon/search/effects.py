@@ -1,7 +1,7 @@
-"""What a search or a reading leaves behind: accesses, the hot buffer, topics that met, what a session was given.
+"""Side effects of searches and reads: access counts, the hot buffer, pairs for the graph, what a session was given.
 
-Noted by the search in microseconds, applied after the reply on a thread of its own, many searches in one
-transaction. What was noted and not yet written at a crash is lost: these are habits, not memories.
+A search queues them in microseconds; a thread applies them after the reply, many searches in one transaction. A crash
+loses what is queued, which is statistics and no memories.
 """
 
 import logging
@@ -19,17 +19,17 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 
-SOON_S = 0.2  # after a search: its marks are in RAM, and on disk if nothing was written lately
-PAUSE_S = 2.0  # between two writes, each of which makes every reader read its pages again
-_MAX_NOTED = 4096  # searches; those beyond leave no mark
+SOON_S = 0.2  # after a search its marks are applied in RAM, and on disk unless something was written lately
+PAUSE_S = 2.0  # between two writes, since each write invalidates the page caches of all readers
+_MAX_QUEUED = 4096  # searches; the marks of further ones are dropped
 
 log = logging.getLogger(__name__)
 
 
 class Mark(NamedTuple):
-    """One search: who asked, when, the rows returned (best first), those of them relevant enough to have met.
+    """The side effects of one search: the rows returned (best first), and those relevant enough to be paired.
 
-    `accessed` are the rows that were of use: the relevant ones, or one that was read by its id.
+    `accessed` are the rows whose accesses are counted: the relevant ones, or one that was read by its id.
     """
 
     namespace: str
@@ -41,11 +41,11 @@ class Mark(NamedTuple):
 
 
 class Effects:
-    """The marks that wait, and the thread that works them off."""
+    """The queue of marks, and the thread that applies them."""
 
     def __init__(self, store: Store, hot: HotBuffer, recalls: Recalls) -> None:
         self._store, self._hot, self._recalls = store, hot, recalls
-        self._noted: list[Mark] = []
+        self._queued: list[Mark] = []
         self._unwritten: list[Mark] = []
         self._written_at = 0.0
         self._wake, self._closing = threading.Event(), threading.Event()
@@ -54,36 +54,36 @@ class Effects:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to work off."""
+        """Start the thread."""
         self._thread = self._store.supervisor.start("effects", self._work, self._closing, self._wake)
 
     def note(self, mark: Mark) -> None:
-        """Keep the mark of a search for later."""
-        if (mark.rows or mark.accessed) and len(self._noted) < _MAX_NOTED:
-            self._noted.append(mark)
+        """Queue the mark of a search."""
+        if (mark.rows or mark.accessed) and len(self._queued) < _MAX_QUEUED:
+            self._queued.append(mark)
             self._wake.set()
 
     def take_in(self) -> None:
-        """Have the hot buffer and the sessions know what is noted; nothing is written. If that fails the marks wait."""
+        """Apply the queued marks in RAM (hot buffer and sessions) without writing; on an error they stay queued."""
         with self._taking:
-            marks, self._noted = self._noted, []
+            marks, self._queued = self._queued, []
             try:
                 self._notify(mark for mark in marks if mark.session)
             except BaseException:
-                self._noted = marks + self._noted
+                self._queued = marks + self._queued
                 raise
             for mark in (one for one in marks if one.rows):
                 self._hot.put(mark.namespace, reversed(mark.rows))
             self._unwritten += marks
 
     def flush(self) -> None:
-        """Run what is noted and wait until it is on disk."""
+        """Apply all queued marks and wait until they are on disk."""
         with self._one:
             self.take_in()
             self._write_down()
 
     def close(self) -> None:
-        """Run the rest and end the thread."""
+        """End the thread, and apply the rest."""
         self._closing.set()
         self._wake.set()
         if self._thread:
@@ -91,7 +91,7 @@ class Effects:
         self.flush()
 
     def _work(self) -> float | None:
-        if self._noted or self._unwritten:
+        if self._queued or self._unwritten:
             self._closing.wait(SOON_S)
             with self._one:
                 self.take_in()
@@ -114,7 +114,7 @@ class Effects:
         for mark in marks:
             with self._store.reading() as connection:
                 hits: list[rows.Row] = list(rows.read_rows(connection, mark.rows).values())
-            # A search may have reached further than its place: what is not seen from there is no repetition there.
+            # A search may have had a wider reach than its namespace; other memories cannot be repeated there.
             reach = self._store.namespaces.reach(mark.namespace, None)
             visible = [row for row in hits if reach is None or row.namespace in reach]
             self._recalls.note(mark.namespace, mark.session, visible)

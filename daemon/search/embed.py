@@ -1,7 +1,7 @@
-"""Stage 1: the query's vector: given, that of a memory, or from the cache of query vectors.
+"""Stage: the query's vector, if it is given, belongs to a memory, or is in the cache of query vectors.
 
-Another one is left to the next stage, which embeds it beside its full-text search. One that may take longer than it can
-be waited for is begun now in another thread: where the call has a deadline, or a server embeds.
+Otherwise the next stage embeds the query while it searches full text. If that may take too long (the call has a
+deadline, or the model is behind an API) it is started now in another thread, so that it can be given up.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ from memoryd.daemon.store.vectors import Vector
 
 
 def embed(retrieval: Retrieval, sources: Sources) -> None:
-    """Begin to embed the query; without a model the search continues with words alone."""
+    """Find or start to make the query's vector; without a model the search continues with words alone."""
     call = retrieval.call
     if call.mode == "lexical":
         retrieval.notes["mode"] = call.mode
@@ -33,18 +33,18 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
     queries = sources.embedding.queries
     _compare_by(retrieval, generation)
     cached = queries.find(generation, call.query)
-    if not sources.caller.bound:  # who does not reach everything must not learn what others have asked
+    if not sources.caller.bound:  # a caller with a token must not learn what others have searched for
         retrieval.notes["cached"] = cached is not None
-    if cached is None and (retrieval.deadline is not None or is_api(generation.name)):  # it may have to be given up
+    if cached is None and (retrieval.deadline is not None or is_api(generation.name)):
         retrieval.embedding = queries.run_beside(partial(queries.embed, generation, call.query))
     retrieval.vector = cached
 
 
 def _use_given(retrieval: Retrieval, sources: Sources) -> None:
-    """Search by the vector of the call or of the memory that it names; there is no other way to look for those."""
+    """Use the vector of the call or of the memory that it names; fail without a model, since words cannot help."""
     call, generation = retrieval.call, sources.embedding.active
     if call.options.vector and call.like:
-        raise Invalid("A search is by a vector or like a memory, not both.")
+        raise Invalid("Give a vector or the id of a memory, not both.")
     if generation is None:
         raise ModelUnavailable("No embedding model is ready, so nothing can be compared with a vector.")
     _compare_by(retrieval, generation)
@@ -57,7 +57,7 @@ def _compare_by(retrieval: Retrieval, generation: Generation) -> None:
 
 
 def _check(numbers: list[float], generation: Generation) -> Vector:
-    """Return a vector as the index has them, of length 1."""
+    """Return the given numbers as a unit vector; raise `Invalid` if the index cannot compare it."""
     vector = np.array(numbers, np.float64)
     length = float(np.linalg.norm(vector))
     if len(numbers) != generation.index.dimensions:
@@ -70,7 +70,7 @@ def _check(numbers: list[float], generation: Generation) -> Vector:
 
 
 def _find_like(retrieval: Retrieval, sources: Sources, generation: Generation) -> Vector:
-    """Return the vector of the memory that the hits are to be like, and leave that memory out."""
+    """Return the vector of the memory named by `like`, and exclude that memory from the hits."""
     prefix, within = retrieval.call.like, namespaces.condition(retrieval.chosen.reached)
     with sources.store.reading() as connection:
         row = turns.resolve_row(connection, prefix, within)

@@ -1,8 +1,8 @@
-"""Stage 3: one score of cosine and BM25.
+"""Stage: combine cosine and BM25 into one score.
 
-`weighted`: w x max(0, cosine) + (1 - w) x BM25, both between 0 and 1. The cosine is on one scale for all models
-(`Floors.rescale`): in some, unlike texts have one of 0.8, and words would decide all. BM25 is 1 for the best, unless
-even that has less than half of what the query's words weigh: then words say little about it, and the cosine decides.
+`weighted`: w x max(0, cosine) + (1 - w) x BM25, both between 0 and 1. The cosine is put on one scale for all models
+(`Floors.rescale`): in some, unrelated texts have a cosine of 0.8, and words would decide alone. The best BM25 counts as
+1, unless it is less than half of the total weight of the query's words: then words say little, and the cosine decides.
 `rrf`: the sum of 1 / (60 + rank) over both arms (Cormack, Clarke, Buettcher 2009), scaled so that the best is 1.
 `similarity`: the cosine alone.
 """
@@ -11,7 +11,7 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 
 RRF_K = 60
-_MOST = 0.5  # of what the query's words weigh
+_MIN_FULL = 0.5  # of the total weight of the query's words
 
 
 def fuse(retrieval: Retrieval, sources: Sources) -> None:
@@ -24,7 +24,7 @@ def fuse(retrieval: Retrieval, sources: Sources) -> None:
     if retrieval.vector is None and method == "similarity":
         method = "weighted"
     best = max((candidate.bm25 or 0.0 for candidate in candidates), default=0.0)
-    retrieval.full_bm25 = max(best, _MOST * retrieval.question.weight) if retrieval.question else best
+    retrieval.full_bm25 = max(best, _MIN_FULL * retrieval.question.weight) if retrieval.question else best
     retrieval.weight = _weight(retrieval, sources, method)
     retrieval.method = method
     for candidate in candidates:

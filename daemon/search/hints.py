@@ -1,4 +1,4 @@
-"""What a question says of who spoke and when, and what it names. Pure functions."""
+"""Read from a question who spoke, when, and which names it mentions. Pure functions."""
 
 import re
 from datetime import datetime
@@ -9,7 +9,7 @@ from memoryd.client.patterns import compile_late
 from memoryd.daemon.language.names import Names, find_names
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
-LONGEST_DAYS = 32  # of a span that distinguishes one memory from another
+LONGEST_DAYS = 32  # a longer span of time does not distinguish memories
 _WORD = compile_late(r"[^\W\d_]+")
 _WHEN = compile_late(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwann\b|什么时候|いつ|何時", re.I)
 _OWN = compile_late(r"\b(?:i|my|me|mine|ich|mein|meine)\b|我|私", re.I)
@@ -29,17 +29,17 @@ _OVERVIEW = compile_late(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bs
 
 
 class Hints(NamedTuple):
-    """What a question says of who spoke and when, and what it names."""
+    """The speakers, dates and names that a question mentions."""
 
     speakers: frozenset[str] = frozenset()
     role: str = ""
     spans: tuple[Span, ...] = ()
     when: bool = False
-    state: str = "present"  # which of two that disagree is asked for; "past": the former one, "": either
+    state: str = "present"  # which of two contradicting memories is asked for: "present", "past" or "" for either
     named: Names = Names((), ())
 
     def has_cues(self) -> bool:
-        """Return whether anything was said of who, when or which."""
+        """Return whether the question mentions a speaker, a time or an identifier."""
         return bool(self.speakers or self.role or self.spans or self.when or self.named.identifiers)
 
 

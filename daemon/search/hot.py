@@ -1,4 +1,4 @@
-"""Stage: the hot buffer. What was returned here lately and fits this query is a candidate in any case."""
+"""Stage: the hot buffer. Rows that were returned here lately and fit this query always become candidates."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store.vectors import Vector
 
-_ROUNDING = 0.002  # of the cosines in RAM
+_ROUNDING = 0.002  # error of the cosines of the index
 
 
 def hot(retrieval: Retrieval, sources: Sources) -> None:

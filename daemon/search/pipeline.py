@@ -113,7 +113,7 @@ def list_traces(sources: Sources, call: protocol.Traces) -> protocol.TraceList:
 
 
 def _list_seen(sources: Sources, call: protocol.Scoped[Any]) -> frozenset[int] | None:
-    """Return the namespaces whose memories a trace may name: one made before may hold what is out of reach by now."""
+    """Return the namespaces whose memories may be shown in a trace, which may be older than a change of reach."""
     return sources.store.namespaces.reach(call.namespace, call.reach) if sources.caller.bound else None
 
 
@@ -127,7 +127,7 @@ def run(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, StoredT
 def keep_trace(
     sources: Sources, retrieval: Retrieval, stages: list[protocol.StageTrace], took_ms: float
 ) -> StoredTrace:
-    """Keep the trace of a search and return it; the texts of its candidates are let go."""
+    """Store the trace of a search, without the texts of its candidates, and return it."""
     call, generation = retrieval.call, retrieval.generation
     stored = StoredTrace(
         protocol.Trace(
@@ -165,7 +165,7 @@ def retrieve(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, li
 
 
 def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
-    """Return the state before the first stage; raise `Invalid` for a query that cannot be asked."""
+    """Return the state before the first stage; raise `Invalid` if the query is empty or too long."""
     if not (call.query.strip() or call.options.vector or call.like):
         raise Invalid("The query is empty.")
     if len(call.query) > MAX_QUERY_CHARS:
@@ -174,10 +174,10 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
     limit = call.offset + call.limit
     window = slice(call.offset, limit)
     asked = ask(sources, call) if isinstance(call, protocol.Search) else []
-    if asked and call.offset:  # what is skipped is known when the answers are there
+    if asked and call.offset:  # the offset is applied after the answers are merged
         call = msgspec.structs.replace(call, offset=0, limit=limit)
     selection, passed = compile_filter(call, sources.store.namespaces), sources.clock()
-    turns = sources.active.list_turns(selection.reached)  # first: one that leaves L0 meanwhile is here or in the mask
+    turns = sources.active.list_turns(selection.reached)  # before the mask, so that a turn leaving L0 is in one of them
     allowed = sources.arrays.build_mask(sources.store, selection, passed)
     return Retrieval(
         call=call,
@@ -197,7 +197,7 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
 
 
 def _select_within(sources: Sources, selection: Filter, allowed: Mask, passed: float) -> Mask | None:
-    """Return the memories among which words are weighed: those within reach, None for all that there are."""
+    """Return the memories that word frequencies are computed from: those within reach, None for all."""
     if selection.reached is None and not sources.caller.bound:
         return None
     if not selection.condition:
@@ -206,7 +206,7 @@ def _select_within(sources: Sources, selection: Filter, allowed: Mask, passed: f
 
 
 def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> protocol.StageTrace:
-    """Run one stage; note its time, its counts, and in each dropped candidate which stage it was."""
+    """Run one stage; return its time and counts, and mark the candidates that it dropped."""
     name = stage.__name__
     began = time.perf_counter()
     stage(retrieval, sources)
@@ -220,7 +220,7 @@ def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: in
 
 
 def _mark(retrieval: Retrieval) -> Mark:
-    """Return what a search leaves behind: nothing if it is not to touch anything."""
+    """Return the side effects of a search: none without `touch`."""
     call, generation = retrieval.call, retrieval.generation
     floor = generation.embedder.floors.relevant if generation else 1.0
     hits = [candidate for candidate in retrieval.ranked if candidate.row > 0] if call.touch else []

@@ -1,8 +1,8 @@
-"""Stage: the hits, and the processors that other distributions bring along.
+"""Stage: build the hits, and pass them through the processors that other distributions install.
 
 A processor is a function `(query, hits) -> hits` registered as an entry point of the group `memoryd.postprocessors`. It
-may reorder, drop and change hits. One that fails is left out, logged and named in `degraded`. They run in the order of
-their names, in the daemon: one that is slow makes every search slow.
+may reorder, drop and change hits. One that fails is skipped, logged and named in `degraded`. Processors run in the
+daemon in the order of their names; a slow one makes every search slow.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def postprocess(retrieval: Retrieval, sources: Sources) -> None:
-    """Make the hits and pass them through the processors."""
+    """Build the hits and pass them through the processors."""
     hits = _build_hits(retrieval, sources)
     if retrieval.asked:
         hits = merge(hits, retrieval.elsewhere, retrieval.call.options.distinct)[retrieval.window]
@@ -34,7 +34,7 @@ def postprocess(retrieval: Retrieval, sources: Sources) -> None:
         try:
             processed = process(retrieval.call.query, list(hits))
             if not isinstance(processed, list) or not all(isinstance(hit, Hit) for hit in processed):
-                raise TypeError("it returned something else than a list of hits")
+                raise TypeError("it did not return a list of hits")
             hits = processed[: retrieval.call.limit]
         except Exception:
             log.warning("the postprocessor %s failed", name, exc_info=True)
@@ -53,7 +53,7 @@ def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
     hits: list[Hit] = []
     for candidate, record in pairs[:fitting]:
         fields = fields_of(record, sources.store.namespaces, links.get(record.id, {}), retrieval.later.get(record.id))
-        fields["superseded_by"] = None  # no more: it is alive
+        fields["superseded_by"] = None  # a hit is alive, so its successor has expired or was deleted
         hit = Hit(
             **fields,
             score=candidate.score,
@@ -69,7 +69,7 @@ def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
 
 
 def _find_former(candidate: Candidate, record: Row) -> str:
-    """Return the id of what a hit stands before or for, if it is the newer one."""
+    """Return the id of an older memory that the hit was moved before, or that it replaces; empty if there is none."""
     former = (one.record for one in candidate.formers if one.record is not None)
     return next((row.id for row in former if row.superseded_by or row.created_at < record.created_at), "")
 
@@ -77,7 +77,7 @@ def _find_former(candidate: Candidate, record: Row) -> str:
 @cache
 def load_processors() -> tuple[tuple[str, Processor], ...]:
     """Return the installed processors by name; one that cannot be loaded is logged and left out."""
-    from importlib.metadata import entry_points  # 10 ms, which the first search has and not the start
+    from importlib.metadata import entry_points  # takes 10 ms, so not at the daemon's start
 
     loaded: list[tuple[str, Processor]] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

@@ -1,11 +1,13 @@
-"""Which hits give way to others: questions to their answers, tool output to people, the former state to what holds now.
+"""Reorder hits: answers replace their questions, tool output moves down, newer statements come before older ones.
 
-A turn that only asks is shown by what answers it, at its place. Asked again by the same person in other words, and not
-answered again, it is named there. A question that nobody answered, what only says that somebody does not know, what a
-tool printed and a summary that quotes turns keep a share of their score: they come after what is said about the thing.
-A log that a person pasted was printed by a tool. Of two memories that surely contradict each other the newer stands
-directly before the older, unless the question asks for what was before. Among the best hits a newer statement also
-stands before an older one when it tells in other words what became of it. Nothing is left out, only shown elsewhere.
+- A question is shown with its answer, at the higher of their ranks. If the same person asked it again in other words
+  and got no further answer, the repetition is shown there as well.
+- Unanswered questions, "I don't know", tool output (also a log that a person pasted) and summaries that quote turns
+  keep only a share of their score.
+- Of two memories that contradict each other, the newer one is placed directly before the older, unless the query asks
+  about the past. Among the best hits the same is done if the newer one says in other words that the older has changed.
+
+Nothing is dropped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,10 +32,10 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.vectors import Vector
 
-ASKS, UNKNOWN, TOOL, QUOTES = "asks", "unknown", "tool", "quotes"  # as the trace names why something gives way
-RETOLD = 5  # of the best hits: of these a newer one may tell that an older one has changed
-SHARES = {ASKS: 0.15, UNKNOWN: 0.15, TOOL: 0.4, QUOTES: 0.7}  # of the score that it keeps
-_PARTS = {  # as the score names what that takes
+ASKS, UNKNOWN, TOOL, QUOTES = "asks", "unknown", "tool", "quotes"  # reasons for moving a hit down, in the trace
+RETOLD = 5  # among this many best hits, newer ones are checked for whether they change older ones
+SHARES = {ASKS: 0.15, UNKNOWN: 0.15, TOOL: 0.4, QUOTES: 0.7}  # of its score that such a hit keeps
+_PARTS = {  # names of these differences among the parts of a score
     ASKS: "a question without an answer",
     UNKNOWN: "it says that it does not know",
     TOOL: "the output of a tool",
@@ -41,8 +43,8 @@ _PARTS = {  # as the score names what that takes
 }
 
 
-class _Asked(NamedTuple):
-    """A question that was looked at, and the candidate that shows it: its answer, or itself."""
+class _Question(NamedTuple):
+    """A question, and the candidate that it is shown with: its answer, or itself."""
 
     row: Row
     shown_by: Candidate
@@ -50,19 +52,19 @@ class _Asked(NamedTuple):
 
 
 class Precedence:
-    """The candidates of a retrieval that were looked at so far. `waiting` is the ranking from there on."""
+    """Applies the rules part by part. `waiting` is the rest of the ranking, which the methods change in place."""
 
     def __init__(self, retrieval: Retrieval, sources: Sources) -> None:
         self._retrieval, self._sources = retrieval, sources
         self._settled: set[int] = set()
-        self._asked: list[_Asked] = []
+        self._asked: list[_Question] = []
 
     def is_settled(self, candidate: Candidate) -> bool:
-        """Return whether a candidate was looked at."""
+        """Return whether the rules were applied to a candidate."""
         return candidate.row in self._settled
 
     def settle(self, part: Iterable[Candidate], waiting: list[Candidate]) -> None:
-        """Move those of `part` that give way: down in `waiting`, or into what they are shown with."""
+        """Apply the rules to `part`: move candidates down in `waiting`, or show them with another one."""
         statements: list[Candidate] = []
         for candidate in part:
             if not self.is_settled(candidate):
@@ -70,23 +72,23 @@ class Precedence:
                 if candidate.record is not None and candidate.record.turns == 1:
                     statements.append(candidate)
                 elif candidate.record is not None and _quotes_turns(candidate.record):
-                    self._set_back(candidate, QUOTES, waiting)
+                    self._move_down(candidate, QUOTES, waiting)
         asking = [(one, one.record) for one in statements if one.record and only_asks(one.record.content)]
         if asking:
             self._settle_questions(asking, waiting)
         for candidate in statements:
             if candidate.record and _is_printed(candidate.record):
-                self._set_back(candidate, TOOL, waiting)
+                self._move_down(candidate, TOOL, waiting)
             elif candidate.record and knows_nothing(candidate.record.content):
-                self._set_back(candidate, UNKNOWN, waiting)
+                self._move_down(candidate, UNKNOWN, waiting)
 
     def _settle_questions(self, asking: Sequence[tuple[Candidate, Row]], waiting: list[Candidate]) -> None:
         answers_by_id = read_answers(self._retrieval, self._sources, [row.id for _, row in asking])
         vectors_by_id = self._read_vectors([row for _, row in asking])
-        # First those that have an answer, which may be that of the others as well.
+        # Answered questions first: their answers may also serve repetitions without one.
         for candidate, row in sorted(asking, key=lambda pair: pair[1].id not in answers_by_id):
             answers = answers_by_id.get(row.id, [])
-            question = _Asked(row, self._choose_answer(answers) or candidate, vectors_by_id.get(row.id))
+            question = _Question(row, self._choose_answer(answers) or candidate, vectors_by_id.get(row.id))
             again = self._find_again(question) if self._retrieval.call.options.distinct else None
             if question.shown_by is not candidate:
                 self._show(candidate, question.shown_by, waiting)
@@ -96,36 +98,36 @@ class Precedence:
                 if again and again.shown_by.record is again.row and _find(waiting, again.shown_by) is not None:
                     self._show(again.shown_by, question.shown_by, waiting)
             elif again and not answers:
-                if again.shown_by.record is again.row:  # nobody answered that one either
-                    self._set_back(candidate, ASKS, waiting)
+                if again.shown_by.record is again.row:  # the other question has no answer either
+                    self._move_down(candidate, ASKS, waiting)
                 self._show(candidate, again.shown_by, waiting)
                 continue
             elif not answers:
-                self._set_back(candidate, ASKS, waiting)
+                self._move_down(candidate, ASKS, waiting)
             self._asked.append(question)
 
     def _choose_answer(self, answers: Sequence[Row]) -> Candidate | None:
-        """Return the best of the answers that were found, or else the latest; None where filters leave out all."""
+        """Return the best answer that the search found, else the latest one; None if filters exclude all."""
         candidates = self._retrieval.candidates
         allowed = [row for row in answers if self._is_allowed(row)]
-        there = [(one, row) for row in allowed if (one := candidates.get(row.row)) and (not one.lost or one.lost_in)]
-        there = there or [(Candidate(row.row), row) for row in allowed[-1:] if row.row not in candidates]
-        if not there:
+        found = [(one, row) for row in allowed if (one := candidates.get(row.row)) and (not one.lost or one.lost_in)]
+        found = found or [(Candidate(row.row), row) for row in allowed[-1:] if row.row not in candidates]
+        if not found:
             return None
-        best, record = max(there, key=lambda pair: pair[0].score)
+        best, record = max(found, key=lambda pair: pair[0].score)
         candidates[best.row] = best
         best.record, best.lost, best.lost_in = record, "", ""
         return best
 
     def _is_allowed(self, row: Row) -> bool:
-        """Return whether the call may return a turn."""
+        """Return whether a turn passes the filters of the call."""
         retrieval = self._retrieval
         if row.row > 0:
             return bool(retrieval.allowed.select(np.array([row.row], np.int64))[0])
         return row.row in retrieval.recent or not retrieval.chosen.condition
 
-    def _find_again(self, question: _Asked) -> _Asked | None:
-        """Return the question that the same person asked before in other words."""
+    def _find_again(self, question: _Question) -> _Question | None:
+        """Return an earlier question of the same person with the same meaning."""
         generation = self._retrieval.generation
         if generation is None or question.vector is None:
             return None
@@ -138,7 +140,7 @@ class Precedence:
         return None
 
     def _read_vectors(self, questions: Sequence[Row]) -> dict[str, Vector]:
-        """Return by id the vectors of the texts alone, where they exist."""
+        """Return by id the vectors of the texts without context, as far as they exist."""
         generation = self._retrieval.generation
         if generation is None:
             return {}
@@ -148,30 +150,30 @@ class Precedence:
         return {id: by_hash[key] for id, key in keys.items() if key in by_hash}
 
     def _show(self, question: Candidate, head: Candidate, waiting: list[Candidate]) -> None:
-        """Show a question with another candidate, which takes its place, unless it stands above it."""
+        """Show a question with `head`, which takes its rank unless it ranks higher already."""
         assert question.record is not None
         assert head.record is not None
         attach(head, question.record)
         question.shown_with = head.record.id
         question.lost = f"it is shown as the question of {head.record.id[:8]}"
-        at, there = _find(waiting, question), _find(waiting, head)
+        at, head_at = _find(waiting, question), _find(waiting, head)
         if at is None:
             return
-        is_higher = head.row in self._settled if there is None else there < at
+        is_higher = head.row in self._settled if head_at is None else head_at < at
         if is_higher:
             del waiting[at]
             return
         waiting[at] = head
-        if there is not None:
-            del waiting[there]
+        if head_at is not None:
+            del waiting[head_at]
         self._settled.add(head.row)
         if question.score > head.score:
             head.rescore(question.score, f"the place of its question {question.record.id[:8]}")
         head.similarity = max(head.similarity or 0.0, question.similarity) if question.similarity else head.similarity
         head.origins = head.origins or question.origins
 
-    def _set_back(self, candidate: Candidate, cue: str, waiting: list[Candidate]) -> None:
-        """Have a candidate keep a share of its score."""
+    def _move_down(self, candidate: Candidate, cue: str, waiting: list[Candidate]) -> None:
+        """Reduce the score of a candidate by the factor of `SHARES`, and move it down."""
         at = _find(waiting, candidate)
         if at is None or not self._retrieval.profile.cues:
             return
@@ -183,12 +185,12 @@ class Precedence:
 
 
 def _is_printed(row: Row) -> bool:
-    """Return whether a tool printed a turn, or a log that a person pasted."""
+    """Return whether a turn is the output of a tool, or a log that a person pasted."""
     return '"role":"tool"' in row.metadata or ('"role":"user"' in row.metadata and is_log(row.content))
 
 
 def _quotes_turns(row: Row) -> bool:
-    """Return whether it is the summary of a session that was made without a language model."""
+    """Return whether a memory is a summary that was made without a language model, which quotes turns."""
     return row.source == SUMMARY and '"by":"rules"' in row.metadata
 
 
@@ -202,11 +204,11 @@ def _read_asker(row: Row) -> tuple[int, str, str]:
 
 
 def place_versions(retrieval: Retrieval, sources: Sources, hits: list[Candidate]) -> list[Candidate]:
-    """Return the ranking; of two that contradict each other the one that is asked for stands before the other."""
+    """Return the ranking with the newer of two contradicting hits first, or the older if the query asks about it."""
     state = retrieval.hints.state
     if not state or not retrieval.profile.cues:
         return hits
-    first: dict[int, list[int]] = {}  # what stands before a row
+    first: dict[int, list[int]] = {}  # row -> the rows to place before it
     with sources.store.reading() as connection:
         for newer, older in find_versions(connection, [one.record.id for one in hits if one.record]):
             one, other = (newer, older) if state == "present" else (older, newer)
@@ -214,7 +216,7 @@ def place_versions(retrieval: Retrieval, sources: Sources, hits: list[Candidate]
         if state == "present":
             for newer, older in _find_retold(retrieval, connection, hits[:RETOLD]):
                 first.setdefault(older, []).append(newer)
-        _bring(retrieval, connection, [row for rows in first.values() for row in rows])
+        _add_candidates(retrieval, connection, [row for rows in first.values() for row in rows])
     placed: dict[int, Candidate] = {}
     for candidate in hits:
         _place(candidate, first, retrieval.candidates, placed)
@@ -222,10 +224,10 @@ def place_versions(retrieval: Retrieval, sources: Sources, hits: list[Candidate]
 
 
 def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Candidate]) -> Iterator[tuple[int, int]]:
-    """Yield (newer, older) rows of the best hits of which the newer, ranked lower, tells that the older has changed.
+    """Yield (newer, older) rows of the best hits where the newer, ranked lower, says that the older has changed.
 
-    Both were saved as statements, and the newer lacks no name that the question has of the older. They are about one
-    subject; where they are less near, the newer names what it replaces.
+    Both are statements, and the newer one has every name that the older one shares with the query. Their vectors must
+    be near; a lower floor applies if the newer one also shares the older one's answer to the query.
     """
     statements = [row for one in best if (row := one.record) and row.tier != DOCUMENTS and not is_turn(row)]
     pairs = [
@@ -250,13 +252,13 @@ def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Ca
 
 
 def _names_as_much(names: Names, upper: str, lower: str) -> bool:
-    """Return whether `lower` has every name of a question that `upper` has."""
+    """Return whether `lower` has every name of the query that `upper` has."""
     upper, lower = upper.casefold(), lower.casefold()
     return all(is_named(name, lower) or not is_named(name, upper) for name in (*names.identifiers, *names.proper))
 
 
-def _bring(retrieval: Retrieval, connection: Connection, numbers: Sequence[int]) -> None:
-    """Make candidates of rows that the call may return, and read those that were not read."""
+def _add_candidates(retrieval: Retrieval, connection: Connection, numbers: Sequence[int]) -> None:
+    """Add rows within the mask as candidates, and read the records that are missing."""
     new = np.array([row for row in numbers if row not in retrieval.candidates], np.int64)
     allowed = new[retrieval.allowed.select(new)].tolist()
     generation, vector = retrieval.generation, retrieval.vector
@@ -278,10 +280,10 @@ def _place(
     by_number: Mapping[int, Candidate],
     placed: dict[int, Candidate],
 ) -> None:
-    """Place a candidate, and directly before it what stands before it."""
+    """Append a candidate to `placed`, and directly before it the rows of `first`."""
     if candidate.row in placed:
         return
-    placed[candidate.row] = candidate  # two that are linked both ways end here
+    placed[candidate.row] = candidate  # set first, so that a cycle ends here
     for row in first.get(candidate.row, ()):
         other = by_number.get(row)
         if other is None or other.record is None or other.lost:

@@ -1,8 +1,8 @@
-"""Profiles: named ways to turn cosine, BM25, age, access and importance into one score.
+"""Profiles: named formulas that combine cosine, BM25, age, accesses and importance into one score.
 
-`default` is ours. The others reproduce published systems, formula by formula; where such a formula says "half-life" but
-means a time constant, it is kept as published and said so. Ages are in days and never negative: a date in the future
-counts as now. What is pinned does not age.
+`default` is our own. The others reproduce published systems; where such a formula says "half-life" but computes with a
+time constant, it is kept as published and a comment says so. Ages are in days and never negative: a date in the future
+counts as now. Pinned memories do not age.
 """
 
 import math
@@ -15,7 +15,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L2
 
 DAY_S = 86_400.0
-_MOST_HALVES = 1000.0
+_MAX_HALVINGS = 1000.0
 _DATED = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d|\d{8})\.md$")
 
 # Formulas ------------------------------------------------------------------------------------------------------------
@@ -29,9 +29,9 @@ def elapsed_days(then: float, now: float) -> float:
 def decay_factor(age_days: float, half_life_days: float) -> float:
     """Return 2^(-age / half-life): one half after one half-life. The same as exp(-ln 2 / half-life x age).
 
-    It ends at 2^-1000, above what becomes 0: among what is older the better match is still first.
+    It is never below 2^-1000, and so never 0: among very old memories the better match still comes first.
     """
-    return float(2.0 ** -min(age_days / half_life_days, _MOST_HALVES))
+    return float(2.0 ** -min(age_days / half_life_days, _MAX_HALVINGS))
 
 
 def saturate(bm25: float, full: float) -> float:
@@ -70,17 +70,17 @@ def member_score(similarity: float, age_days: float, importance: float) -> float
     return 0.5 * similarity + 0.3 * math.exp(-age_days / 30.0) + 0.2 * importance
 
 
-# What the formulas are given -----------------------------------------------------------------------------------------
+# Applying them -------------------------------------------------------------------------------------------------------
 
 
 class Facet(NamedTuple):
-    """One candidate as a profile sees it."""
+    """The values of one candidate that a profile scores."""
 
     score: float  # fused
     similarity: float
     row: Row
     now: float
-    half_life_days: float | None  # what the call asks for
+    half_life_days: float | None  # of the call
     by_graph: bool
 
 
@@ -102,7 +102,7 @@ def age_days(row: Row, now: float) -> float:
 
 
 def _score_default(facet: Facet) -> float:
-    """The fused score; age counts only for a call that asks for a half-life."""
+    """Return the fused score; age counts only if the call gives a half-life."""
     if facet.half_life_days is None:
         return facet.score
     return facet.score * decay_factor(age_days(facet.row, facet.now), facet.half_life_days)
@@ -142,21 +142,21 @@ def _unread_days(facet: Facet) -> float | None:
 
 
 class Profile(NamedTuple):
-    """A set of parameters; what a call names itself precedes them."""
+    """A set of parameters; those that a call gives take precedence."""
 
     fusion: Literal["weighted", "rrf", "similarity"] | None = None  # None: weighted
     vector_weight: float | None = None
-    words: Callable[[float, float], float] = normalise  # BM25, and which BM25 counts as 1, into 0..1
+    words: Callable[[float, float], float] = normalise  # (BM25, the BM25 that counts as 1) -> 0..1
     min_score: float = 0.0
     rank: Callable[[Facet], float] = _score_default
     rows: bool = False  # the rank needs the rows even if the call gives no half-life
     candidates: int | None = None  # times the limit, exactly
-    missing_is_last: bool = False  # in `rrf` what an arm does not find counts as just below its last
-    enough_in_l1: int | None = None  # from so many hits in L1 on, L2 is not shown
+    missing_is_last: bool = False  # in `rrf`, a candidate that an arm did not find ranks just below its last one
+    enough_in_l1: int | None = None  # with at least this many hits in L1, those of L2 are dropped
     graph: bool = False
-    floor: bool = False  # only what the model's floor calls relevant
+    floor: bool = False  # drop hits below the model's floor of relevance
     usefulness: bool = False  # feedback counts
-    cues: bool = False  # who spoke and when counts where the question says it
+    cues: bool = False  # apply the bonuses of `cues`
 
 
 PROFILES: dict[str, Profile] = {

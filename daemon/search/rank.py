@@ -1,7 +1,7 @@
-"""Stage: rank by the profile: age, access, importance and feedback on top of the fused score.
+"""Stage: apply the profile's formula for age, accesses and importance, and feedback, to the fused score.
 
-The default leaves the fused score alone, because a factor of age ruins recall, but for what somebody found useful or
-useless (a factor of 0.85 to 1.15, `store/feedback.py`); among equals the newer row is first.
+The default profile changes the score only by feedback (a factor of 0.85 to 1.15, `store/feedback.py`), because a factor
+for age ruins recall. With equal scores the newer row comes first.
 """
 
 from memoryd.daemon.search.clean import read
@@ -12,7 +12,7 @@ from memoryd.daemon.store.tiers import L1, L2
 
 
 def rank(retrieval: Retrieval, sources: Sources) -> None:
-    """Score the candidates as the profile says."""
+    """Score the candidates by the profile and by feedback, and sort them."""
     if retrieval.profile.rows or retrieval.call.options.half_life_days:
         _rank_by_profile(retrieval, sources)
     usefulness = sources.arrays.columns.usefulness

@@ -1,13 +1,12 @@
-"""What belongs together is one hit: a question with its answers, a fact with the turns that it was drawn from.
+"""Merge linked memories into one hit: a question with its answers, a fact with the turns that it was extracted from.
 
-The links are ids in metadata: `answers` of a turn names its question, `turns` of a fact its turns. Of two linked
-candidates the better one is shown and names the other, but for a question (`precedence`). A question is shown with its
-answers and an answer with its question although nothing found them: they follow from the link. Nothing is stored for
-that.
+The links are ids in metadata: `answers` of a turn names its question, `turns` of a fact its sources. Of two linked
+candidates the better one becomes the hit and names the other; for questions see `precedence`. Questions and answers are
+added to a hit by their links, even if the search did not find them.
 
-The rule of what answers what is here for all that show it. A reply is shown with what it replies to, a question or a
-prompt. Its answer is what the agent replied, or a person who is named: what a person without a name says next is shown
-by itself. What only asks, or says that it does not know, replies to nothing.
+`links_of` has the rules for replies. A reply is shown with the question or prompt that it replies to. It counts as the
+answer if it is by an agent or by a person with a name; the next turn of an unnamed person is a separate hit. A turn
+that only asks, or says "I don't know", is no reply.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,8 +24,8 @@ from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.rows import Row
 
-_MOST_CHARS = 4000  # of a question or an answer that comes with a hit
-_MOST_ANSWERS = 3  # of one question, the latest
+_MAX_CHARS = 4000  # of a question or an answer that is shown with a hit
+_MAX_ANSWERS = 3  # of one question, the latest
 
 _Kind = Literal["question", "prompt", "answer", "fact", "turn"]
 _SHOWN_AS: dict[_Kind, str] = {
@@ -41,9 +40,9 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class RelatedLinks(NamedTuple):
-    """What a memory is linked to: what it replies to, the turns that it was drawn from.
+    """The links of a memory: the turn that it replies to (`question`), and the turns that a fact was extracted from.
 
-    `answers`: it is shown as an answer, too, with what it replies to.
+    `answers`: the reply is also shown as an answer with that turn.
     """
 
     question: str | None
@@ -67,7 +66,7 @@ def links_of(row: Row) -> RelatedLinks:
 
 
 class Shown:
-    """The candidates that become hits, best first, and what is shown with each of them."""
+    """The hits so far, best first, and the memories that are shown with each."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Candidate] = {}  # the hit that shows the text of a memory
@@ -75,13 +74,13 @@ class Shown:
         self._naming: dict[str, Candidate] = {}  # the hit that is linked to a memory
 
     def join(self, candidate: Candidate, row: Row, links: RelatedLinks) -> bool:
-        """Show a candidate with a better one that it is linked to; return whether there is one."""
+        """Attach a candidate to a better hit that it is linked to; return whether there is one."""
         linked = (self._by_id[id] for id in links.said if id in self._by_id)
         asked = self._asked.get(links.question or "") if links.answers else None
         head = self._naming.get(row.id) or asked or next(linked, None)
         if head is None or head.record is None:
             return False
-        for one in (row, *candidate.related):  # also what was to be shown with it
+        for one in (row, *candidate.related):
             attach(head, one)
         kind = _kind(head.record, links_of(head.record), row)
         candidate.shown_with = head.record.id
@@ -91,7 +90,7 @@ class Shown:
         return True
 
     def add(self, candidate: Candidate, row: Row, links: RelatedLinks) -> None:
-        """Show a candidate as a hit."""
+        """Add a candidate as a hit."""
         self._by_id[row.id] = self._asked[row.id] = candidate
         self._asked |= {one.id: candidate for one in candidate.related if one.id == links.question}
         for id in (links.question if links.answers else None, *links.said):
@@ -100,7 +99,7 @@ class Shown:
 
 
 def complete(retrieval: Retrieval, sources: Sources) -> None:
-    """Give the hits that are turns their questions and answers, which need not have been found."""
+    """Attach to hits that are turns their questions and answers, whether or not the search found these."""
     heads = {row.id: one for one in retrieval.ranked if (row := one.record) is not None and row.turns == 1}
     if not heads:
         return
@@ -120,7 +119,7 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
         if links.question and links.answers:
             answers.setdefault(links.question, []).append(row.id)
     for id, head in heads.items():
-        # One that asks is completed by what answers it, another one by what it answers.
+        # A question gets its answers, any other turn the question that it answers.
         own_answers, answered = answers.get(id, []), [one for one in [questions[id]] if one in rows]
         is_asking = head.record is not None and ends_with_question(head.record.content)
         for other in (own_answers or answered) if is_asking else (answered or own_answers):
@@ -160,13 +159,13 @@ def find_shown(candidate: Candidate) -> list[Related]:
     by_kind: dict[_Kind, list[Row]] = {kind: [] for kind in _SHOWN_AS}
     for row in sorted(candidate.related, key=lambda row: row.created_at):
         by_kind[_kind(head, links, row)].append(row)
-    by_kind["answer"] = by_kind["answer"][-_MOST_ANSWERS:]
+    by_kind["answer"] = by_kind["answer"][-_MAX_ANSWERS:]
     return [
         # Facts and turns are only named, and what was asked in other words.
         Related(
             id=one.id,
             kind=kind,
-            content=one.content[:_MOST_CHARS] if kind == "answer" or one.id == links.question else "",
+            content=one.content[:_MAX_CHARS] if kind == "answer" or one.id == links.question else "",
         )
         for kind in by_kind
         for one in by_kind[kind]

@@ -1,7 +1,7 @@
-"""Stage: the answers of other places, which were asked when the search began (`ask`).
+"""Stage: the answers of other machines, which were asked when the search began (`ask`).
 
-They are ranked already, so `merge` puts the two lists together by score. A place that is late, away or refuses is named
-in `degraded`; a search waits for it until its deadline, else a second.
+`merge` combines the two ranked lists by score. A machine that does not answer in time (the deadline, else one second)
+or refuses is named in `degraded`.
 """
 
 import time
@@ -16,24 +16,25 @@ from memoryd.daemon.search.remotes import WAIT_S, Asked, Remotes
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store.tiers import L3
 
-_MOST = 1000  # hits of one answer
+_MAX_HITS = 1000  # of one answer
 
 
 def ask(sources: Sources, call: Search) -> list[Asked]:
-    """Ask the places that a search may reach for as many hits as it wants; return what is to come."""
+    """Ask the roots that a search may reach for as many hits as it wants; return the pending answers."""
     remotes: Remotes = sources.state(Remotes)
     # Another place has neither vectors of this model nor the memories of this machine.
     is_for_here = call.like or call.options.vector or (call.tier and L3 not in call.tier)
     if not remotes.all or is_for_here or not call.query.strip():
         return []
-    limit, options = min(_MOST, call.offset + call.limit), msgspec.structs.replace(call.options, include_vectors=False)
+    limit = min(_MAX_HITS, call.offset + call.limit)
+    options = msgspec.structs.replace(call.options, include_vectors=False)
     search = msgspec.structs.replace(call, limit=limit, offset=0, session="", tier=[], options=options, explain=False)
     within_s = WAIT_S if call.deadline_ms is None else min(WAIT_S, call.deadline_ms / 1000)
     return [Asked(one, one.ask(search, sources.caller, within_s)) for one in remotes.find_covering(search)]
 
 
 def remote(retrieval: Retrieval, sources: Sources) -> None:
-    """Take the answers that are there in time."""
+    """Collect the answers that arrive in time."""
     del sources
     give_up_at = retrieval.began + WAIT_S
     if retrieval.deadline is not None:
@@ -52,7 +53,7 @@ def remote(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def merge(here: Sequence[Hit], elsewhere: Sequence[Hit], distinct: bool) -> list[Hit]:
-    """Return two ranked lists as one, by score; that of here keeps its order. With `distinct` a text is one hit."""
+    """Merge two ranked lists by score, keeping the order of `here`; with `distinct`, drop repeated texts."""
     known = {hit.content for hit in here} if distinct else set()
     merged: list[Hit] = []
     at = 0

@@ -1,7 +1,7 @@
-"""Places on other machines that hold what is shared: the kernel's one interface to them.
+"""The kernel's interface to shared roots on other machines.
 
-A room makes them and puts them into `Remotes`. Memories asks them for what is not here, and the stage `remote` of a
-search for hits.
+The room `shared` implements it and registers its roots in `Remotes`. `memories` asks them for memories that are not
+here, and the stage `remote` for hits.
 """
 
 from concurrent.futures import Future
@@ -12,8 +12,8 @@ from memoryd.daemon.store.caller import Caller
 
 R = TypeVar("R")
 
-WAIT_S = 1.0  # for a search or a read, where the call has no deadline
-CHANGE_S = 5.0  # for a change: it is on the other disk then
+WAIT_S = 1.0  # for a search or a read without a deadline
+CHANGE_S = 5.0  # for a change, which is answered once it is on the other machine's disk
 
 
 class Remote(Protocol):
@@ -26,35 +26,35 @@ class Remote(Protocol):
         """Return whether a call may reach something in the root."""
 
     def takes(self, call: Add) -> bool:
-        """Return whether a save goes there by itself."""
+        """Return whether an add belongs to this root."""
 
     def ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
-        """Send a call, narrowed to what it reaches in the root and, where it changes something, what its caller may.
+        """Send a call, narrowed to the root and, for a change, to what the caller may change.
 
-        The future fails with `Unavailable` or `TimedOut` where there is no answer in time, else with the place's error.
+        The future fails with `Unavailable` or `TimedOut` if there is no answer in time, else with the root's error.
         """
 
     def save(self, call: Add, caller: Caller) -> "Future[Added]":
-        """Save there; while the place is away the save waits here. Done when it is on disk, there or here."""
+        """Add a memory there, or queue it here while the machine cannot be reached; done when it is on a disk."""
 
 
 class Remotes:
-    """All places that this daemon knows; `core.state(Remotes)` has it."""
+    """All shared roots of this daemon, kept as `core.state(Remotes)`."""
 
     def __init__(self) -> None:
         self.all: list[Remote] = []
 
     def find_covering(self, call: Scoped[Any]) -> list[Remote]:
-        """Return the places that a call may reach."""
+        """Return the roots that a call may reach."""
         return [remote for remote in self.all if remote.covers(call)]
 
     def find_taking(self, call: Add) -> Remote | None:
-        """Return the place that a save goes to by itself, None for none."""
+        """Return the root that an add belongs to, None if it belongs here."""
         return next((remote for remote in self.all if remote.takes(call)), None)
 
 
 class Asked(NamedTuple):
-    """A place that was asked for hits, and its answer to come."""
+    """A root that was asked for hits, and its pending answer."""
 
     remote: Remote
     answer: "Future[Hits]"

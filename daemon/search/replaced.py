@@ -1,7 +1,7 @@
-"""Stage: what replaced a memory is found by what that memory said, too.
+"""Stage: find memories also by the text of those that they superseded.
 
-A question often has the words of the former state. The superseded memory is never a hit: its words and its nearness
-count for its successor, which keeps it as one of its `formers`.
+A question often uses the words of the former version. The superseded memory is never a hit itself: its BM25 and cosine
+count for its successor, which lists it in `formers`.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ from memoryd.daemon.search.traces import Candidate, Origin
 from memoryd.daemon.store import rows, successors
 from memoryd.daemon.store.connection import Connection
 
-_MOST = 10  # of each arm
+_MAX_FOUND = 10  # per arm
 
 
 def replaced(retrieval: Retrieval, sources: Sources) -> None:
-    """Give successors the better of their own and their formers' words and nearness."""
+    """Raise the cosine and BM25 of successors to those of the memories that they superseded."""
     if not retrieval.profile.cues:
         return
     mask = sources.arrays.columns.find_superseded(retrieval.chosen.reached, retrieval.passed)
@@ -48,18 +48,18 @@ def _find(retrieval: Retrieval, connection: Connection, sources: Sources, mask: 
     """Return the superseded memories that fit the question best, by row."""
     found: dict[int, Candidate] = {}
     if retrieval.question is not None:
-        for row, bm25 in lexical.rank(sources.arrays.postings, retrieval.question, mask, _MOST):
+        for row, bm25 in lexical.rank(sources.arrays.postings, retrieval.question, mask, _MAX_FOUND):
             found[row] = Candidate(row, bm25=bm25)
     generation, vector = retrieval.generation, retrieval.vector
     if generation is not None and isinstance(vector, np.ndarray):
-        near = generation.index.find_nearest(vector, _MOST, mask).rows.tolist()
+        near = generation.index.find_nearest(vector, _MAX_FOUND, mask).rows.tolist()
         for row, similarity in cosines(generation.read_exact(connection, sorted({*near, *found})), vector).items():
             found.setdefault(row, Candidate(row)).similarity = similarity
     return found
 
 
 def _follow(connection: Connection, numbers: list[int], allowed: Mask) -> dict[int, int]:
-    """Return by row the successor that the search may return, of those that have one."""
+    """Return by row the nearest successor within the mask; rows without one are left out."""
     nearest: dict[int, int | None] = {}
     unknown = set(numbers)
     while unknown:
@@ -78,7 +78,7 @@ def _follow(connection: Connection, numbers: list[int], allowed: Mask) -> dict[i
 
 
 def _measure(retrieval: Retrieval, connection: Connection, numbers: list[int]) -> dict[int, float]:
-    """Return the cosines of rows that nothing found so far."""
+    """Return the cosines of the rows that are no candidates yet."""
     new = sorted({row for row in numbers if row not in retrieval.candidates})
     if retrieval.generation is None or not isinstance(retrieval.vector, np.ndarray):
         return {}

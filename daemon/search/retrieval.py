@@ -31,12 +31,12 @@ from memoryd.daemon.tiers.hot import HotBuffer
 
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 4  # candidates of each arm for a hit that is wanted
-_MOST_WORDS = 0.4  # of what the query's words weigh: makes up for no cosine …
-_NEARLY = 0.15  # … or for one that is so much below the floor
+_ENOUGH_WORDS = 0.4  # this share of the weight of the query's words makes up for a missing cosine …
+_NEARLY = 0.15  # … or for one that is this much below the floor
 
 
 class Sources(NamedTuple):
-    """What the stages draw from."""
+    """The parts of the daemon that stages use."""
 
     store: Store
     arrays: Arrays
@@ -57,7 +57,7 @@ def elapsed_ms(began: float) -> float:
 
 
 class NearRows(NamedTuple):
-    """The rows nearest to the query, nearest first, with their exact cosines; `measured` has those of others, too."""
+    """The rows nearest to the query, nearest first, with their exact cosines; `measured` has those of more rows."""
 
     rows: list[int]
     similarities: dict[int, float]
@@ -66,48 +66,48 @@ class NearRows(NamedTuple):
 
 @dataclass(slots=True)
 class Retrieval:
-    """One search: what is asked, what was found so far, what was left out."""
+    """One search: the call, the mask, the candidates so far, and the hits."""
 
     call: Query[Any]
     chosen: Filter
     now: float
-    passed: float  # what expires by then is left out
+    passed: float  # memories that have expired by then are left out
     depth: int
     deadline: float | None  # on the monotonic clock
-    allowed: Mask  # what the filters leave
+    allowed: Mask  # the rows that pass the filters
     profile: Profile
-    wanted: int  # of the ranking: the hits, and those that its offset skips
-    turns: list[StoredTurn] = field(default_factory=list)  # of L0 when it began, before `allowed` was made
-    within: Mask | None = None  # all that is within reach, None where that is everything
+    wanted: int  # length of the ranking: offset plus limit
+    turns: list[StoredTurn] = field(default_factory=list)  # of L0, read before `allowed` was made
+    within: Mask | None = None  # all rows within reach, None for all rows
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
-    scale: Callable[[float], float] = float  # of its cosines, to that of the default model
+    scale: Callable[[float], float] = float  # maps cosines of this model to the scale of the default model
     vector: Vector | None = None
-    embedding: "Future[Vector] | None" = None  # of the vector
-    near: "Future[NearRows] | None" = None  # begun as soon as the vector is there
+    embedding: "Future[Vector] | None" = None  # the pending vector
+    near: "Future[NearRows] | None" = None  # the pending search of the index
     nearest: dict[int, float] = field(default_factory=dict)  # cosines of the rows nearest to the query
     method: str = ""  # of fusion
     weight: float = 0.0  # of the cosine in the fused score
-    full_bm25: float = 0.0  # what counts as 1
+    full_bm25: float = 0.0  # the BM25 that counts as 1
     hints: Hints = NO_HINTS
     question: TextQuery | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
-    excluded: str = ""  # id of the memory that the hits are to be like
+    excluded: str = ""  # id of the memory named by `like`
     candidates: dict[int, Candidate] = field(default_factory=dict)
     contradictions: dict[str, dict[str, str]] = field(default_factory=dict)  # of the hits, by id
-    later: dict[str, LaterStatement] = field(default_factory=dict)  # what seems to change a hit, by its id
+    later: dict[str, LaterStatement] = field(default_factory=dict)  # statements that seem to change a hit, by its id
     ranked: list[Candidate] = field(default_factory=list)
-    window: slice = field(default_factory=lambda: slice(None))  # of the hits, once other places have answered
-    asked: Sequence[Asked] = ()  # other places, whose answers are to come
-    elsewhere: list[Hit] = field(default_factory=list)  # what they answered
+    window: slice = field(default_factory=lambda: slice(None))  # of the merged hits
+    asked: Sequence[Asked] = ()  # shared roots that were asked
+    elsewhere: list[Hit] = field(default_factory=list)  # their hits
     began: float = field(default_factory=time.monotonic)
     hits: list[Hit] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
-    notes: dict[str, Any] = field(default_factory=dict)  # of the stage under way
+    notes: dict[str, Any] = field(default_factory=dict)  # of the running stage, for the trace
 
     def ensure_candidate(self, row: int, origin: Origin) -> Candidate:
-        """Return the candidate of a row, new if it is the first arm that brings it."""
+        """Return the candidate of a row, which is created if no other arm has found it."""
         candidate = self.candidates.get(row)
         if candidate is None:
             candidate = self.candidates[row] = Candidate(row)
@@ -120,8 +120,8 @@ class Retrieval:
 
     def is_relevant(self, similarity: float | None, bm25: float | None) -> bool:
         """Return whether a hit is relevant: by the model's floor, or by most of the query's rare words."""
-        whole = self.question.weight if self.question else 0.0  # the BM25 of one place for each word
-        has_words = bool(whole) and (bm25 or 0.0) / whole >= _MOST_WORDS
+        whole = self.question.weight if self.question else 0.0  # the BM25 of a text with each word once
+        has_words = bool(whole) and (bm25 or 0.0) / whole >= _ENOUGH_WORDS
         if similarity is None or self.generation is None:
             return has_words
         floors = self.generation.embedder.floors
@@ -129,11 +129,11 @@ class Retrieval:
         return similarity >= floors.relevant or (nearly and has_words)
 
     def rescale(self, similarity: float | None) -> float:
-        """Return a cosine on the scale of scores, which is that of the default model; 0 where there is none."""
+        """Return a cosine on the scale of the default model, 0 for None."""
         return 0.0 if similarity is None else max(0.0, self.scale(similarity))
 
     def degrade(self, part: str) -> None:
-        """Note that a part was left out."""
+        """Record that a part of the search was left out."""
         if part not in self.degraded:
             self.degraded.append(part)
 

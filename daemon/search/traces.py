@@ -1,4 +1,4 @@
-"""Traces of recent retrievals, kept by id, the oldest forgotten first."""
+"""Traces of recent searches in RAM, by id; the oldest are evicted first."""
 
 import threading
 from collections import OrderedDict
@@ -12,15 +12,15 @@ from memoryd.client.protocol import Trace
 from memoryd.daemon.store.rows import Row
 
 CAPACITY = 256
-_FORGOTTEN = "Searches are forgotten when the daemon ends and when something is erased or redacted."
+_FORGOTTEN = "Traces are dropped when the daemon ends and when something is erased or redacted."
 
 Origin = Literal["words", "meaning", "hot", "L0", "graph"]
 
 
 class Candidate(msgspec.Struct, gc=False):
-    """A memory on its way through the stages. Ranks count from 1; `lost` says why it left, `lost_in` at which.
+    """A memory on its way through the stages. Ranks count from 1; `lost` is the reason why a stage dropped it.
 
-    The garbage collector need not look at them: a search makes a hundred, and `TraceStore.keep` lets go what they hold.
+    Not tracked by the garbage collector, since a search makes a hundred; `TraceStore.keep` clears their references.
     """
 
     row: int
@@ -29,36 +29,36 @@ class Candidate(msgspec.Struct, gc=False):
     bm25: float | None = None
     bm25_rank: int | None = None
     score: float = 0.0
-    parts: dict[str, float] = {}  # of the score
-    confidence: float = 0.0  # of a hit: how likely it is to the point
-    usefulness: float = 1.0  # what feedback made of the score
+    parts: dict[str, float] = {}  # summands of the score, by name
+    confidence: float = 0.0
+    usefulness: float = 1.0  # the factor of feedback
     origins: tuple[Origin, ...] = ()
-    cues: tuple[str, ...] = ()  # that hold
-    stems: Collection[str] = ()  # of a turn of L0: the words in it
+    cues: tuple[str, ...] = ()  # that apply
+    stems: Collection[str] = ()  # of the words in a turn of L0
     record: Row | None = None
-    related: tuple[Row, ...] = ()  # what is shown with it
-    shown_with: str = ""  # the id of the hit that shows it too
-    formers: "tuple[Candidate, ...]" = ()  # older ones that it stands before or for: it is as likely as they are
+    related: tuple[Row, ...] = ()  # shown with it
+    shown_with: str = ""  # the id of the hit that it is shown with
+    formers: "tuple[Candidate, ...]" = ()  # older ones that it was moved before or replaces
     lost: str = ""
-    lost_in: str = ""
+    lost_in: str = ""  # the stage
 
     def rescore(self, score: float, because: str) -> None:
-        """Give it another score, and keep among its parts what that changed."""
+        """Set the score, and add the difference to its parts under `because`."""
         if self.parts or not self.score:
             self.parts[because] = self.parts.get(because, 0.0) + score - self.score
         self.score = score
 
 
 class StoredTrace(NamedTuple):
-    """A trace without its candidates' texts, and the candidates to look them up for when it is read."""
+    """A trace without texts, and its candidates, whose texts are read when the trace is shown."""
 
     trace: Trace
     candidates: list[Candidate]
     recent: dict[int, Row]  # turns of L0 among them
-    owner: bytes = b""  # the token of who searched
+    owner: bytes = b""  # the caller's token
 
     def is_seen_by(self, namespace: str, owner: bytes) -> bool:
-        """Return whether a caller may read it: at the root all, elsewhere its namespace's, with a token its own."""
+        """Return whether a caller may read it: its namespace's (all from the root), and with a token only its own."""
         return (not namespace or self.trace.namespace == namespace) and owner in (b"", self.owner)
 
 
@@ -70,7 +70,7 @@ class TraceStore:
         self._lock = threading.Lock()
 
     def keep(self, trace: StoredTrace) -> None:
-        """Keep a trace; the texts of its candidates are let go."""
+        """Store a trace and clear the texts of its candidates."""
         for candidate in trace.candidates:
             candidate.record, candidate.related, candidate.formers, candidate.stems = None, (), (), ()
         with self._lock:
@@ -79,22 +79,22 @@ class TraceStore:
                 self._kept.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget all traces."""
+        """Drop all traces."""
         with self._lock:
             self._kept.clear()
 
     def list_latest(self, namespace: str, owner: bytes, kinds: Sequence[str], limit: int) -> list[Trace]:
-        """Return the latest traces, newest first, of those that `find` finds."""
+        """Return the latest traces that the caller may read, newest first."""
         with self._lock:
             traces = [one for one in reversed(self._kept.values()) if one.is_seen_by(namespace, owner)]
         return [one.trace for one in traces if not kinds or one.trace.kind in kinds][:limit]
 
     def find(self, prefix: str | None, namespace: str, owner: bytes = b"") -> StoredTrace:
-        """Return a trace by id or prefix, None for the latest that was no mere look."""
+        """Return a trace by id or prefix; with None the latest search that had side effects (`touch`)."""
         with self._lock:
             for trace in reversed(self._kept.values()):
-                is_meant = trace.trace.id.startswith(prefix) if prefix else trace.trace.touch
-                if is_meant and trace.is_seen_by(namespace, owner):
+                matches = trace.trace.id.startswith(prefix) if prefix else trace.trace.touch
+                if matches and trace.is_seen_by(namespace, owner):
                     return trace
         if not prefix:
             raise NotFound(f"No search is kept. {_FORGOTTEN}", {"id": prefix})

@@ -1,4 +1,4 @@
-"""Why a memory is not among the hits of a query: ask each filter, each arm and each stage about this one memory."""
+"""Explain why a memory is not among the hits of a query, by checking each filter, arm and stage for it."""
 
 import re
 from typing import Any
@@ -42,14 +42,14 @@ _NO_FILTERS: dict[str, Any] = {
 _SHOWN = 200  # characters of a condition
 _ID = re.compile("[0-9a-fA-F]{4,32}")
 _WORD = re.compile(r"\w+")
-_NEAREST = 4  # memories that words may mean
-_MEANT_CHARS = 160  # of each that are shown
-_WORDS_CHARS = 1000  # of the words that are looked for
+_NEAREST = 4  # memories that match the given words
+_SHOWN_CHARS = 160  # of each of them
+_WORDS_CHARS = 1000  # of the given words that are searched for
 
 
 @handles(WhyNot)
 def why_not(sources: Sources, call: WhyNot) -> Why:
-    """Return the stage that lost the memory and the reason, or its rank if it is a hit."""
+    """Return the stage that dropped the memory and the reason, or its rank if it is a hit."""
     if not call.id.strip():
         raise Invalid("Say which memory is missing: give its id, or words of it.")
     row, others, words = _find_rows(sources, call)
@@ -84,16 +84,16 @@ def _find_reason(sources: Sources, call: WhyNot, row: Row, place: str) -> Why:
         why.last_hit_score, why.last_hit_confidence = last.score, last.confidence
     if candidate is not None:
         why.similarity, why.bm25, why.score = candidate.similarity, candidate.bm25, candidate.score
-        why.similarity_rank = _count_turns_too(retrieval, "similarity", candidate.similarity, candidate.similarity_rank)
-        why.bm25_rank = _count_turns_too(retrieval, "bm25", candidate.bm25, candidate.bm25_rank)
+        why.similarity_rank = _rank_among_all(retrieval, "similarity", candidate.similarity, candidate.similarity_rank)
+        why.bm25_rank = _rank_among_all(retrieval, "bm25", candidate.bm25, candidate.bm25_rank)
         why.parts = candidate.parts
         why.stage, why.reason = candidate.lost_in, _explain(retrieval, row, candidate)
         why.shown_with = candidate.shown_with
         if not why.shown_with:
-            _give_confidence(sources, retrieval, candidate, why)
+            _add_confidence(sources, retrieval, candidate, why)
         return why
     with sources.store.reading() as connection:
-        why.stage, why.reason = "filter", _find_filter(sources, connection, call, row)
+        why.stage, why.reason = "filter", _explain_filters(sources, connection, call, row)
         if why.reason:
             return why
         if row.row > 0:
@@ -101,13 +101,13 @@ def _find_reason(sources: Sources, call: WhyNot, row: Row, place: str) -> Why:
         else:
             why.stage, why.reason = (
                 "active",
-                "of the turns said last others are nearer, by their words and their meaning",
+                "other turns in L0 are nearer to the query, by their words and their meaning",
             )
     return why
 
 
-def _count_turns_too(retrieval: Retrieval, name: str, value: float | None, rank: int | None) -> int | None:
-    """Return the rank of a memory among memories as its rank among all that was searched, turns of L0 included."""
+def _rank_among_all(retrieval: Retrieval, name: str, value: float | None, rank: int | None) -> int | None:
+    """Convert the rank of a memory among memories into its rank among memories and turns of L0."""
     if rank is None or value is None:
         return rank
     turns = (getattr(one, name) for row, one in retrieval.candidates.items() if row < 0)
@@ -115,10 +115,10 @@ def _count_turns_too(retrieval: Retrieval, name: str, value: float | None, rank:
 
 
 def _find_rows(sources: Sources, call: WhyNot) -> tuple[Row, list[Row], list[str]]:
-    """Return the memory or turn that is asked about, others that its words may mean, and how it was chosen.
+    """Return the memory or turn that the call names, others that match its words, and how it was chosen.
 
-    Raise `NotFound` where there is none, with the operation that deleted it if one did. Who has a token is told
-    nothing of what is elsewhere.
+    Raise `NotFound` if there is none, with the operation that deleted it, if one did. A caller with a token
+    learns nothing about memories out of its reach.
     """
     place, spaces = namespaces.check(call.namespace), sources.store.namespaces
     reached = spaces.reach(place, call.reach) if sources.caller.bound else None
@@ -137,20 +137,20 @@ def _find_rows(sources: Sources, call: WhyNot) -> tuple[Row, list[Row], list[str
     if not having and not unknown:
         with sources.store.reading() as connection:
             if deleted := history.find_deleted(connection, call.id, reached):
-                history.find_row(connection, deleted, reached, tells_gone=True)  # raises what is to be known of it
-    meant = having if unknown else [*having, *near]
-    if not meant:
+                history.find_row(connection, deleted, reached, tells_gone=True)  # raises an error that explains it
+    matching = having if unknown else [*having, *near]
+    if not matching:
         raise unknown or NotFound(
             f"No memory is like {call.id!r}. It was not kept, or it is gone: `memctl history --kind delete"
             " --kind job:expire` lists what was deleted, `memctl tiers --turns` what was said last."
         )
-    first, *others = meant
-    how = "is meant" if first in having else "is the nearest to these words, all of which no memory has"
+    first, *others = matching
+    how = "has these words" if first in having else "is the nearest; no memory has all of these words"
     return first, others, [f"{first.id[:8]} {how}: {_shorten(first)}"]
 
 
 def _find_like(sources: Sources, call: WhyNot, reached: frozenset[int] | None) -> tuple[list[Row], list[Row]]:
-    """Return the memories that have each word, in any state, and others that are near."""
+    """Return the memories in any state that contain all words, and others that are near."""
     reach = call.reach if sources.caller.bound else "all"
     near = Search(query=call.id, limit=_NEAREST, floor=FLOOR, touch=False, namespace=call.namespace, reach=reach)
     found = {one.record.id: one.record for one in retrieve(sources, near)[0].ranked if one.record}
@@ -165,11 +165,11 @@ def _find_like(sources: Sources, call: WhyNot, reached: frozenset[int] | None) -
 
 
 def _shorten(row: Row) -> str:
-    return " ".join(row.content[: 2 * _MEANT_CHARS].split())[:_MEANT_CHARS]
+    return " ".join(row.content[: 2 * _SHOWN_CHARS].split())[:_SHOWN_CHARS]
 
 
-def _give_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidate, why: Why) -> None:
-    """Add how sure a hit is and what that comes from; of one that the limit left out, how sure it would be."""
+def _add_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidate, why: Why) -> None:
+    """Set the confidence of a hit, or of a candidate below the limit, and the explanation of it."""
     if candidate.lost_in == "clean":
         read(retrieval, [candidate], sources)
         if candidate.record is not None:
@@ -179,17 +179,14 @@ def _give_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidat
 
 
 def _explain(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
-    """Return why a candidate was lost: first what it comes from, as far as that is known.
-
-    What is shown with another is on the screen, however far it is.
-    """
-    if candidate.shown_with:
+    """Return why a candidate was dropped, causes first."""
+    if candidate.shown_with:  # it is visible, so its distance does not matter
         return candidate.lost
     return "; ".join(filter(None, [_explain_distance(retrieval, row, candidate), *_explain_rank(retrieval, candidate)]))
 
 
 def _explain_rank(retrieval: Retrieval, candidate: Candidate) -> list[str]:
-    """Return what put a candidate below others, and how that lost it."""
+    """Return what lowered the rank of a candidate, and the reason why it was dropped."""
     if not candidate.lost:
         return []
     reasons = []
@@ -206,7 +203,7 @@ def _explain_rank(retrieval: Retrieval, candidate: Candidate) -> list[str]:
 
 
 def _explain_distance(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
-    """Return why neither words nor meaning of a candidate are near: a foreign language or nothing in common."""
+    """Return why a candidate is far from the query by words and meaning; empty if it is not."""
     generation = retrieval.generation
     similarity = -1.0 if candidate.similarity is None else candidate.similarity
     if generation is None or candidate.bm25 is not None or similarity >= generation.embedder.floors.far:
@@ -214,35 +211,35 @@ def _explain_distance(retrieval: Retrieval, row: Row, candidate: Candidate) -> s
     read = CATALOG[generation.name].languages if generation.name in CATALOG else ()
     for what, text in (("question", retrieval.call.query), ("text", row.content)):
         if read and not count_languages([text]).keys() <= set(read):
-            # Which one it is cannot be told for sure: related languages share their small words.
+            # The language is not named: related languages share their function words.
             reason = f"the {what} seems not to be in a language that {generation.name} reads ({', '.join(read)})"
             return f"{reason}; `memctl model list` names others"
     return "neither its words nor its meaning are near" if candidate.lost else ""
 
 
-def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
-    """Return what leaves a memory, or a turn of L0, out of every search or of this one; empty if nothing does."""
-    if row.row > 0 and (reason := _find_state(connection, row, sources.clock())):
+def _explain_filters(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
+    """Return why a memory or turn is excluded from every search, or by the filters of this one; empty if it is not."""
+    if row.row > 0 and (reason := _explain_state(connection, row, sources.clock())):
         return reason
     turn = turns.read_keys(connection, [row.id]).get(row.id) if row.row < 0 else None
 
-    def is_left(alone: WhyNot) -> bool:
-        selection = compile_filter(alone, sources.store.namespaces)
-        if row.row < 0:  # what became a memory meanwhile was not left out by a filter
-            return turn is None or bool(select_turns(connection, selection, alone, [turn]))
+    def passes(single_filter: WhyNot) -> bool:
+        selection = compile_filter(single_filter, sources.store.namespaces)
+        if row.row < 0:  # a turn that has become a memory meanwhile was not excluded by a filter
+            return turn is None or bool(select_turns(connection, selection, single_filter, [turn]))
         return not selection.condition or rows.is_true(connection, row.row, selection.condition, selection.values)
 
     given = {name: getattr(call, name) for name in _NO_FILTERS if getattr(call, name) not in (None, [], {})}
     reasons = [
         _describe_filter(row, name, value)
         for name, value in given.items()
-        if not is_left(msgspec.structs.replace(call, **_NO_FILTERS | {name: value}))
+        if not passes(msgspec.structs.replace(call, **_NO_FILTERS | {name: value}))
     ]
     return f"a filter of the query excludes it: {'; '.join(reasons)}" if reasons else ""
 
 
-def _find_state(connection: Connection, row: Row, now: float) -> str:
-    """Return why no search returns a memory, whatever its filters; empty if searches return it."""
+def _explain_state(connection: Connection, row: Row, now: float) -> str:
+    """Return why no search returns a memory, whatever its filters; empty if one may."""
     if by := successors.read_in_force(connection, [row], now):
         return f"it is superseded by {by[row.row]}"
     if not rows.is_true(connection, row.row, ALIVE, alive_values(now)):
@@ -254,7 +251,7 @@ def _find_state(connection: Connection, row: Row, now: float) -> str:
 
 
 def _describe_filter(row: Row, name: str, value: Any) -> str:
-    """Return what a filter wants that a memory does not have."""
+    """Describe why a memory does not pass a filter."""
     match name:
         case "type" | "source" | "tier":
             return f"its {name} is {getattr(row, name)}, not {' or '.join(value)}"
@@ -274,7 +271,7 @@ def _explain_no_candidate(sources: Sources, connection: Connection, retrieval: R
     if generation is None or retrieval.vector is None:
         return f"{words}, and its meaning could not be compared: no model was ready in time"
     why.similarity, rank = _place_by_meaning(connection, generation, retrieval, row, retrieval.vector)
-    why.similarity_rank = _count_turns_too(retrieval, "similarity", why.similarity, rank)
+    why.similarity_rank = _rank_among_all(retrieval, "similarity", why.similarity, rank)
     if why.similarity is None:
         return f"{words}, and its vector is still waiting in the queue"
     return f"{words}, and by meaning it is number {why.similarity_rank} (candidates: {retrieval.depth})"

@@ -1,5 +1,6 @@
-"""Unasked: the memories that an agent is shown automatically, at the start of a session and beside a prompt.
+"""Unasked: the memories that an agent is shown automatically, at the start of a session and with a prompt.
 
-`starting` chooses the former and counts by `subjects` what it has no room for, `prompting` chooses the latter, as sure
-as `sureness` says; `unasked` answers the call. `usefulness` counts what became of it.
+`unasked` answers the call. `starting` chooses the memories for a start, and counts by subject (`subjects`) those that
+do not fit; `prompting` chooses those for a prompt, by the probability that `sureness` computes. `usefulness` evaluates
+what agents made of the lines.
 """

@@ -1,8 +1,8 @@
-"""Memories shown unasked beside a prompt: only those that are surely about it, mostly none.
+"""Choose the memories that are shown with a prompt: only those that are very likely about it, usually none.
 
-A line is a memory that was saved on purpose: what was said in sessions is hardly ever what a prompt needs. It is as
-sure as `sureness` rates it or the search says; and where the session has something surer already, it needs nothing
-else.
+Only memories that were saved on purpose are considered, since turns of sessions are hardly ever what a prompt needs. A
+memory is shown if its probability, from `sureness` or from the search's confidence, reaches the floor and that of every
+hit that the session was given before.
 """
 
 import math
@@ -28,14 +28,14 @@ from memoryd.daemon.unasked import sureness
 from memoryd.daemon.unasked.starting import PREFERENCE, describe_saved, is_for_project, name_asker
 from memoryd.daemon.unasked.sureness import Measured
 
-_CONSIDERED = 40  # hits of the search
-# The confidence of an answer is seldom above half: of a prompt that asks it counts as if this many hits had it.
-_ANSWERS = 4
-# Among few memories any word is rare, and a search is sure too soon: there a hit counts if it stands out.
+_LIMIT = 40  # hits of the search
+# Confidences are seldom above one half. For a prompt that asks a question c is raised to 1 - (1 - c) ** _EXPONENT.
+_EXPONENT = 4
+# In a small store all words are rare, and the search is too confident: its confidence counts only for outliers.
 _FEW = 100
-_STANDS_OUT = 3.0  # standard deviations of its cosine above others
-_CLOSER = 0.1  # by how much the cosine of what is about the same is above that of one subject
-_OF_AGENTS = ("agent", "file")  # origins of what an agent may save itself while its session runs
+_STANDS_OUT = 3.0  # standard deviations of the cosine above the mean of the others
+_CLOSER = 0.1  # added to the floor `join`: memories with a higher cosine are about the same thing
+_OF_AGENTS = ("agent", "file")  # origins of memories that an agent may have saved in its own session
 _NOT_SAVED = "only what was saved on purpose comes up; `memctl add` keeps it so"
 _NOT_FOR_PROJECT = (
     "of / only your own preferences and what you pinned come up, and of what an agent of another project saved here"
@@ -44,9 +44,9 @@ _NOT_FOR_PROJECT = (
 
 
 class PromptLines(NamedTuple):
-    """The lines about a prompt, the surest first, with the state of the search that found them and its trace.
+    """The lines for a prompt, the most probable first, and the trace of the search that found them.
 
-    `rows` is what the search found, the nearest first; `left_out` says why one stays out, by id.
+    `rows` are the rows that the search found, the nearest first; `left_out` has by id why a row is not shown.
     """
 
     lines: list[ContextLine]
@@ -56,7 +56,7 @@ class PromptLines(NamedTuple):
     left_out: dict[str, str]
 
     def note_given(self, given: Sequence[ContextLine], new: Sequence[ContextLine], most: int) -> None:
-        """Note in the trace which lines are given, of those that are new to the session, `most` at most."""
+        """Record in the trace which lines are given, of those new to the session at most `most`."""
         self.trace.given = [line.id for line in given]
         for line in self.lines:
             if line.id in self.trace.given or line.id in self.left_out:
@@ -70,7 +70,7 @@ class PromptLines(NamedTuple):
         self.trace.left_out = self.left_out
 
     def name_nearest(self) -> UnaskedLine | None:
-        """Return what came nearest to the prompt of all that stays out, and why it does."""
+        """Return the memory nearest to the prompt that is not shown, and why; None if there is none."""
         row = next((row for row in self.rows if row.id in self.left_out), None)
         if row is None:
             return None
@@ -78,7 +78,7 @@ class PromptLines(NamedTuple):
 
 
 class _Rated(NamedTuple):
-    """A memory that may come up, how sure it is that it is about the prompt, and what is known of it there."""
+    """A memory that may be shown, the probability that it is about the prompt, and the measurements behind it."""
 
     row: Row
     sure: float
@@ -86,21 +86,21 @@ class _Rated(NamedTuple):
 
 
 def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) -> PromptLines:
-    """Return what is surely about a prompt; `ids` are what its session had, each with the hash of its content."""
+    """Return the lines for a prompt; `ids` maps the memories that the session was given to their content hashes."""
     began_at = time.perf_counter()
     retrieval, stages = pipeline.retrieve(sources, _build_search(call))
     took_ms = elapsed_ms(began_at)
     left_out: dict[str, str] = {}
     with core.store.reading() as connection:
         rated = _rate_all(core, connection, retrieval, call, left_out)
-        had = [one for one in rated if ids.get(one.row.id) == one.row.content_hash]
+        given_before = [one for one in rated if ids.get(one.row.id) == one.row.content_hash]
         floor = core.config.hooks.prompt_floor
-        least = max([floor, *(one.sure for one in had)])
-        best = [one for one in rated if one not in had and one.sure >= least]
+        least = max([floor, *(one.sure for one in given_before)])
+        best = [one for one in rated if one not in given_before and one.sure >= least]
     lines = [line for one in best if (line := _build_line(core, one, call)).text]
     needed = f"{least:.0%} needed" + (", as the session was given what is so sure" if least > floor else "")
-    left_out |= {one.row.id: _say_unsure(one, needed) for one in rated if one.sure < least}
-    left_out |= {one.row.id: "the session was given it" for one in had}
+    left_out |= {one.row.id: _describe_unsure(one, needed) for one in rated if one.sure < least}
+    left_out |= {one.row.id: "the session was given it" for one in given_before}
     stage_ms = elapsed_ms(began_at) - took_ms
     found = [one.record for one in retrieval.ranked if one.record]
     stages.append(
@@ -111,23 +111,23 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     return PromptLines(lines, retrieval.degraded, about, found, left_out)
 
 
-def _say_unsure(one: _Rated, needed: str) -> str:
-    """Return why a memory stays out that is less sure than it has to be; rounded down, so that it is less."""
+def _describe_unsure(one: _Rated, needed: str) -> str:
+    """Say that a memory is not probable enough; rounded down, so that it is not shown as equal to the floor."""
     return f"{math.floor(one.sure * 100)}% sure to be about the prompt, {needed}"
 
 
 def _explain(rated: Sequence[_Rated]) -> dict[str, dict[str, float]]:
-    """Return how sure it is of each memory that it is about the prompt, and why."""
+    """Return by id the probability of each memory and its measurements, for the trace."""
     return {one.row.id: {"sure": one.sure, **(one.measured._asdict() if one.measured else {})} for one in rated}
 
 
 def _build_search(call: GetUnasked) -> Search:
-    """Return the search for what may be about a prompt."""
+    """Return the search for memories that may be about a prompt."""
     return Search(
         query=call.prompt,
         namespace=call.namespace,
         reach=call.reach,
-        limit=_CONSIDERED,
+        limit=_LIMIT,
         deadline_ms=call.deadline_ms,
         touch=call.touch,
     )
@@ -140,7 +140,7 @@ def _rate_all(
     call: GetUnasked,
     left_out: dict[str, str],
 ) -> list[_Rated]:
-    """Return what may come up of the hits, the surest first; why another does not is noted in `left_out`, by its id."""
+    """Return the hits that may be shown, the most probable first; add to `left_out` why the others may not."""
     found: list[tuple[Row, float | None, float]] = []
     for candidate in retrieval.ranked:
         if (row := candidate.record) is None:
@@ -151,11 +151,11 @@ def _rate_all(
             left_out[row.id] = _NOT_FOR_PROJECT
         else:
             found.append((row, candidate.similarity, candidate.confidence))
-    standing = sureness.read_standing(connection, retrieval, _hold_person_back(core, retrieval, call))
-    times = _ANSWERS if any(map(claims.is_question, claims.split_sentences(call.prompt))) else 1
+    standing = sureness.read_standing(connection, retrieval, _exclude_personal(core, retrieval, call))
+    exponent = _EXPONENT if any(map(claims.is_question, claims.split_sentences(call.prompt))) else 1
     measured = sureness.measure(retrieval, standing, [(row, similarity) for row, similarity, _ in found])
     rated = [
-        _Rated(row, _rate(one, 1.0 - (1.0 - confidence) ** times), one)
+        _Rated(row, _rate(one, 1.0 - (1.0 - confidence) ** exponent), one)
         for (row, _, confidence), one in zip(found, measured, strict=True)
     ]
     outdated = find_outdated(connection, [one.row for one in rated], retrieval.chosen, retrieval.passed)
@@ -167,7 +167,7 @@ def _rate_all(
 
 
 def _find_older(connection: Connection, retrieval: Retrieval, rated: Sequence[_Rated]) -> set[str]:
-    """Return the ids of those memories that may be out of date: a newer one of them is about the same."""
+    """Return the ids of memories that may be out of date, since a newer one among them is about the same thing."""
     if retrieval.generation is None:
         return set()
     rows = {one.row.row: one.row for one in rated}
@@ -178,7 +178,7 @@ def _find_older(connection: Connection, retrieval: Retrieval, rated: Sequence[_R
 
 
 def _rate(one: Measured | None, answers: float) -> float:
-    """Return how sure it is that a memory is about a prompt; `answers`: how sure the search is of it."""
+    """Return the probability that a memory is about a prompt; `answers` is that of the search."""
     if one is None:
         return answers
     return max(one.sure, answers) if one.above >= _STANDS_OUT or one.others >= math.log(_FEW) else one.sure
@@ -189,8 +189,8 @@ def _is_saved(row: Row) -> bool:
     return row.turns == 0 and row.tier != L0 and row.source not in DRAWN
 
 
-def _hold_person_back(core: Core, retrieval: Retrieval, call: GetUnasked) -> Filter:
-    """Return the filter of the search without the memories of the person that do not come up unasked."""
+def _exclude_personal(core: Core, retrieval: Retrieval, call: GetUnasked) -> Filter:
+    """Return the search's filter without those memories of the root that are never shown automatically."""
     person = core.store.namespaces.find_number("")
     if not call.namespace or person is None:
         return retrieval.chosen
@@ -198,7 +198,7 @@ def _hold_person_back(core: Core, retrieval: Retrieval, call: GetUnasked) -> Fil
 
 
 def _find_beginning(core: Core, call: GetUnasked) -> float | None:
-    """Return when the session began, None if that is not known."""
+    """Return the time of the session's first turn, None if it is unknown."""
     if not call.session:
         return None
     number = core.store.namespaces.find_number(call.namespace)
@@ -208,9 +208,9 @@ def _find_beginning(core: Core, call: GetUnasked) -> float | None:
 
 
 def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) -> bool:
-    """Return whether a memory was saved for the project of the session while that ran.
+    """Return whether an agent saved a memory for this project since the session began, so that the agent knows it.
 
-    It counts only if agents save so: the user may have saved the rest elsewhere.
+    Memories with other origins may have been saved by the user elsewhere.
     """
     is_own = core.store.namespaces.name(row.namespace) == call.namespace
     return is_own and row.origin in _OF_AGENTS and began is not None and row.created_at >= began

@@ -1,4 +1,4 @@
-"""What is shown automatically brings its calls to the kernel."""
+"""The room `unasked`: its calls."""
 
 from memoryd.daemon.rooms import Room
 from memoryd.daemon.unasked import unasked, usefulness

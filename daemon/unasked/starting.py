@@ -1,11 +1,11 @@
-"""What a session starts with: all that was saved on purpose for its project, and how the latest session went.
+"""Choose what a session is shown at its start: the memories saved for its project, and an excerpt of the last session.
 
-First comes what the person saved or confirmed: what is pinned, then each of `KINDS` in turn, then all else, the newest
-first. Below it is what agents saved, at most a third of the tokens. What there is no room for is counted by subject. Of
-`/` come only preferences and what is pinned, and those only if they are the person's.
+Memories that the person saved or confirmed come first: pinned ones, then each of `KINDS`, then all others, the newest
+first. Memories saved by agents follow, in at most a third of the tokens. Those that do not fit are counted by subject.
+From the root only the person's preferences and pinned memories are shown.
 
-Of the latest session that stated something come what was asked first, the last answer that says something, and what it
-left open, in whole sentences.
+The excerpt has the first question of the last session, its last substantial answer, and what it left open, in whole
+sentences.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,27 +38,27 @@ from memoryd.daemon.unasked.subjects import count_subjects
 
 PINNED, OTHERS = "Always", "Decisions and facts"
 LATEST = "Last session"
-# Heading → the types under it. They hold always; of all else what was saved last is needed most.
+# Heading → the types under it.
 KINDS: dict[str, frozenset[str]] = {
     "Rules": frozenset({"rule", "convention", "policy", "constraint", "correction", "behavior"}),
     "Preferences": frozenset({"preference", "goal"}),
 }
-PREFERENCE = "preference"  # the type of what a person wants everywhere
-_MOST_SAVED = 500
-_MOST_TURNS = 80
-_AGENTS_SHARE = 3  # one part in so many of the tokens is for what agents saved at most, and for the latest session
-_SMALLEST = 8  # tokens of a line: with fewer left nothing more is tried
+PREFERENCE = "preference"  # the type of memories that are shown in all projects
+_MAX_SAVED = 500
+_MAX_TURNS = 80
+_SHARE = 3  # memories of agents get at most 1 / _SHARE of the tokens, and so does the last session
+_MIN_TOKENS = 8  # of a line; if fewer are left, no further line is tried
 _ASKED_CHARS, _LATEST_CHARS = 200, 240  # of a line on the latest session
-_LAST_ANSWERS = 3  # that may say what is open
-_LEAST_BYTES = 60  # of an answer that says something
+_LAST_ANSWERS = 3  # are searched for what was left open
+_MIN_BYTES = 60  # of a substantial answer
 
 
 def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[ContextLine]]:
-    """Return the lines on what was saved, and those on the latest session, in their order."""
+    """Return the lines on saved memories and those on the last session, both in order."""
     selection = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
     notes = sorted(set().union(*KINDS.values()))
     with core.store.reading() as connection:
-        saved = queries.find_saved(connection, selection, core.clock(), notes, name_asker(call), _MOST_SAVED)
+        saved = queries.find_saved(connection, selection, core.clock(), notes, name_asker(call), _MAX_SAVED)
         saved = [row for row in saved if is_for_project(core, row, call.namespace)]
         outdated = find_outdated(connection, saved, selection, core.clock())
         ordered = _order([row for row in saved if row.id not in outdated])
@@ -67,9 +67,10 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
-    """Return whether a memory may come up in a namespace: of the root, what the person wants everywhere.
+    """Return whether a memory may be shown in a namespace.
 
-    What an agent of another project saved here comes up once the person has confirmed it.
+    Of the root's memories only the person's preferences and pinned ones are; memories that an agent of another project
+    saved here only after the person has confirmed them.
     """
     if f'"{SAVED_FROM}":' in row.metadata and not row.is_persons:
         return False
@@ -79,12 +80,12 @@ def is_for_project(core: Core, row: Row, namespace: str) -> bool:
 
 
 def name_asker(call: GetUnasked) -> str:
-    """Return the agent that asks as the source of its own notes, which it is not told."""
+    """Return the calling agent in the form of a source, by which its own notes are recognised and not repeated."""
     return call.agent.lower().replace(" ", "-")
 
 
 def describe_saved(core: Core, row: Row, namespace: str) -> str:
-    """Return what a memory is that was saved on purpose, and where."""
+    """Describe the type of a saved memory and where it was saved."""
     whose = "of yours, from /" if _is_of_root(core, row, namespace) else "that was saved here"
     if row.source in queries.OF_HOSTS:
         whose = f"in the notes of {row.source}"
@@ -94,32 +95,32 @@ def describe_saved(core: Core, row: Row, namespace: str) -> str:
 def fit(saved: Sequence[ContextLine], latest: Sequence[ContextLine], max_tokens: int, by: Counter) -> FittedLines:
     """Return the text of a start within a budget.
 
-    The latest session has its share first, then what is the person's takes what it needs, then what agents saved.
+    Tokens go to the last session first, up to its share, then to the person's memories, then to those of agents.
     """
     own = [line for line in saved if line.heading != AGENTS]
     others = [line for line in saved if line.heading == AGENTS]
-    share = max_tokens // _AGENTS_SHARE
-    told, spent = _take(latest, share, by)
+    share = max_tokens // _SHARE
+    excerpt, spent = _take(latest, share, by)
     whole = max_tokens - by.count("".join(FRAME)) - spent
-    for room in (whole, whole - by.count(_count_left_out(saved))):  # the second one if not all is told
+    for room in (whole, whole - by.count(_count_left_out(saved))):  # the second if not all lines fit
         chosen, spent = _take(own, room, by)
         chosen += _take(others, min(room - spent, share), by)[0]
         if len(chosen) == len(saved):
             break
-    while chosen or told:
-        text = _write(chosen, [line for line in saved if line not in chosen], told)
+    while chosen or excerpt:
+        text = _write(chosen, [line for line in saved if line not in chosen], excerpt)
         if (tokens := by.count(text)) <= max_tokens:
-            return FittedLines(text, tokens, [*chosen, *told])
-        (chosen or told).pop()  # tokens of a whole need not be the sum of those of its lines
+            return FittedLines(text, tokens, [*chosen, *excerpt])
+        (chosen or excerpt).pop()  # a text may have more tokens than the sum of its lines
     return FittedLines("", 0, [])
 
 
 def _take(lines: Iterable[ContextLine], room: int, by: Counter) -> tuple[list[ContextLine], int]:
-    """Return the lines that fit into so many tokens, the first ones first, and how many tokens they have."""
+    """Return the lines that fit into `room` tokens, tried in order, and how many tokens they have."""
     taken: list[ContextLine] = []
     spent = 0
     for line in lines:
-        if room - spent < _SMALLEST:
+        if room - spent < _MIN_TOKENS:
             break
         has_heading = any(line.heading == one.heading for one in taken)
         tokens = by.count(_write_line(line) if has_heading else _write_lines([line]))
@@ -129,8 +130,8 @@ def _take(lines: Iterable[ContextLine], room: int, by: Counter) -> tuple[list[Co
     return taken, spent
 
 
-def _write(chosen: Sequence[ContextLine], left_out: Sequence[ContextLine], told: Sequence[ContextLine]) -> str:
-    parts = (FRAME[0], _write_lines(chosen), _count_left_out(left_out), _write_lines(told), FRAME[1])
+def _write(chosen: Sequence[ContextLine], left_out: Sequence[ContextLine], excerpt: Sequence[ContextLine]) -> str:
+    parts = (FRAME[0], _write_lines(chosen), _count_left_out(left_out), _write_lines(excerpt), FRAME[1])
     return "".join(parts)
 
 
@@ -140,7 +141,7 @@ def _write_lines(lines: Iterable[ContextLine]) -> str:
 
 
 def _write_line(line: ContextLine) -> str:
-    """Return a line without its id, which has a third of its tokens, unless that is needed to settle a change."""
+    """Return a line; its id, a third of its tokens, is included only if the agent needs it to settle a change."""
     return write_line(line, with_id=line.is_changed)
 
 
@@ -165,7 +166,7 @@ def _build_line(core: Core, row: Row, heading: str, namespace: str) -> ContextLi
 
 
 def _order(saved: Sequence[Row]) -> list[tuple[Row, str]]:
-    """Return memories with their headings in the order in which they are told: those of the person, then of agents."""
+    """Return memories with their headings in the order of the text."""
     headings = (PINNED, *KINDS, OTHERS)
     placed: list[tuple[tuple[bool, int, float, int], Row, str]] = []
     for row in saved:
@@ -180,13 +181,13 @@ def _order(saved: Sequence[Row]) -> list[tuple[Row, str]]:
 
 
 def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list[list[CandidateTurn]]:
-    """Return the turns of the namespace's latest sessions but its own, the latest session and its first turn first."""
+    """Return the turns of the namespace's other sessions, the latest session first, each from its first turn."""
     number = core.store.namespaces.find_number(call.namespace)
     if number is None:
         return []
     rows = [turns.to_row(turn) for turn in core.active.list_turns(frozenset([number]))]
     ids = {row.id for row in rows}
-    stored = sessions.find_last_turns(connection, number, core.clock(), _MOST_TURNS)
+    stored = sessions.find_last_turns(connection, number, core.clock(), _MAX_TURNS)
     rows += [row for row in stored if row.id not in ids]
     spoken = [CandidateTurn.read(row) for row in rows]
     by_session: dict[str, list[CandidateTurn]] = {}
@@ -197,7 +198,7 @@ def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list
 
 
 def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
-    """Return what was asked first in a session, its last answer that says something, and what that left open."""
+    """Return the lines on a session: its first question, its last substantial answer, and what it left open."""
     asked = next((turn for turn in turns if turn.role == "user" and _is_asking(turn.row.content)), None)
     stated = [
         (turns[at], list(told))
@@ -213,7 +214,7 @@ def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
         for turn, told in stated
         if (rest := [one for one in told if left_open is None or turn is not left_open[0] or one not in left_open[1]])
     ]
-    telling = [one for one in answers if len(" ".join(one[1]).encode()) >= _LEAST_BYTES]
+    telling = [one for one in answers if len(" ".join(one[1]).encode()) >= _MIN_BYTES]
     lines = [
         show_turn(*answer, LATEST, "the last answer of the latest session", _LATEST_CHARS) for answer in telling[:1]
     ]

@@ -1,4 +1,4 @@
-"""Of some texts, what they are about, in words of theirs: a word names the texts that have it."""
+"""Count texts by subject: a subject is a word that several of them share."""
 
 import math
 from collections import Counter
@@ -9,33 +9,33 @@ from memoryd.daemon.agreement.parsing import stem
 from memoryd.daemon.language.tongues import is_telling
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
-_MOST = 6  # subjects that are named
-_FEWEST_LETTERS = 4
-_COMMON = 0.34  # a word in more of the texts names none of them, where there are enough texts
+_MAX_SUBJECTS = 6
+_MIN_LETTERS = 4
+_COMMON = 0.34  # a word in a larger share of the texts is no subject, if there are at least _ENOUGH texts
 _ENOUGH = 9
 _WORD = compile_late(r"(?<![0-9] )\b[^\W\d_]+")  # not a unit
 
 
 def count_subjects(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the subjects of texts with how many texts each has, the largest first, at last how many have none."""
+    """Return subjects with the number of their texts, the largest first; the last entry counts texts without one."""
     forms: dict[str, Counter[str]] = {}
     left: list[dict[str, None]] = []
     for text in texts:
         stems: dict[str, None] = {}
         for word in map(str.lower, _WORD.findall(text)):
-            if len(word) >= _FEWEST_LETTERS and is_telling(word) and word not in STOP_WORDS:
+            if len(word) >= _MIN_LETTERS and is_telling(word) and word not in STOP_WORDS:
                 forms.setdefault(key := stem(word), Counter())[word] += 1
                 stems[key] = None
         left.append(stems)
     all_counts = Counter(key for stems in left for key in stems)
     most = len(texts) if len(texts) < _ENOUGH else _COMMON * len(texts)
     named: list[tuple[str, int]] = []
-    while len(named) < _MOST:
+    while len(named) < _MAX_SUBJECTS:
         counts = Counter(key for stems in left for key in stems if all_counts[key] <= most)
         worth = {key: count * math.log(1 + len(texts) / all_counts[key]) for key, count in counts.items() if count > 1}
         if not worth:
             break
-        best = max(worth, key=worth.__getitem__)  # of equal ones that which is said first
+        best = max(worth, key=worth.__getitem__)  # of equal ones the first in the texts
         named.append((forms[best].most_common(1)[0][0].capitalize(), counts[best]))
         left = [stems for stems in left if best not in stems]
     rest = [("others" if named else "memories", len(left))] if left else []

@@ -1,14 +1,12 @@
-"""How sure it is that a memory is about a prompt: it stands out among all that might come up there.
+"""The probability that a memory is about a prompt: whether it stands out among all memories that could be shown.
 
-A prompt is no question. It asks for work in words that what matters to it need not have, and its cosine with that is
-mostly below what a search calls relevant. But unrelated memories are all about equally far from it; those in its own
-language are nearer than others, of which a model of English tells little more. So a memory is compared with others of
-its language: by how many standard deviations its cosine is above theirs. Besides that count what the words
-weigh that it has in common with the prompt, how many words the prompt has (of few nothing follows), and how many
-others there are, of which one may stand out by chance.
+Unlike a query, a prompt asks for work, often in other words than the memories that matter to it, and its cosine with
+them is mostly below the model's floor of relevance. But unrelated memories of one language are all about equally far
+from it. So the main feature is how many standard deviations the cosine is above that of other memories in the same
+language. The others are the weight of the words that memory and prompt share, how many words the prompt has (little
+follows from few), and how many other memories there are, of which one may stand out by chance.
 
-A logistic regression; `tests/quality/fit_sureness.py` fits it and prints what it gives to projects that were left
-out of the fit.
+A logistic regression; `tests/quality/fit_sureness.py` fits it and prints its results on projects left out of the fit.
 """
 
 import math
@@ -24,26 +22,26 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.rows import Row
 
-_KEPT = 1000  # texts whose language is known
+_KEPT = 1000  # texts whose language is cached
 _COMPARED = 300  # the latest saved memories
-# Of what `Measured` says of a memory, in its order.
+# In the order of the fields of `Measured`.
 _CONSTANT, _FACTORS = -1.763, (0.891, 0.661, -1.357, 1.136)
-# As if there were two more, which have nothing to do with the prompt: a single memory is compared with them alone.
+# A prior, as if there were two more, unrelated memories: a single memory is compared with these alone.
 _BEFORE, _BEFORE_MEAN, _BEFORE_DEVIATION = 2, 0.1, 0.1
 _LEAST_DEVIATION = 0.05
 
 
 class Measured(NamedTuple):
-    """What is known of a memory beside a prompt: what the factors of the regression are for."""
+    """The features of a memory with regard to a prompt."""
 
     above: float  # standard deviations of its cosine above others of its language
-    words: float  # log of what the telling words weigh that it shares with the prompt
-    others: float  # log of how many there are
-    asked: float  # log of how many telling words the prompt has
+    words: float  # log of the weight of the content words that it shares with the prompt
+    others: float  # log of the number of memories
+    asked: float  # log of the number of content words in the prompt
 
     @property
     def sure(self) -> float:
-        """How sure it is that the memory is about the prompt, 0 to 1."""
+        """The probability that the memory is about the prompt."""
         value = _CONSTANT + sum(factor * measure for factor, measure in zip(_FACTORS, self, strict=True))
         return 1.0 / (1.0 + math.exp(-value))
 

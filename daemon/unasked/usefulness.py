@@ -1,15 +1,15 @@
-"""What became of the lines that sessions were told, counted by project and month without labels.
+"""Evaluate the lines that sessions were shown automatically, by project and month, without labelled data.
 
-All of it is read from what is kept anyway: what each session was given and when, the turns of the session after that,
-and the history of the memories. A line that was told beside a prompt is compared with the answers to that prompt, one
-of a start with each answer of the session. Of a line count its rare words, which few answers of the project have.
+The sources are the record of what each session was given, the following turns, and the history of the memories. A line
+shown with a prompt is compared with the answers to that prompt, a line of a start with all answers of the session. Only
+a line's rare words count: those that few answers of the project have.
 
-- *used*: an answer has rare words of it that nobody had said in the session before.
-- *said again*: the person states what has half of its rare words later in the session all the same.
-- *corrected*: a turn of the session changes it (`later`), also the prompt that it was told beside, or it was replaced,
-  changed or deleted while the session went on, or shortly after.
+- *used*: an answer has rare words of the line that had not occurred in the session before.
+- *said again*: the person later states something with half of the line's rare words, although it was shown.
+- *corrected*: a turn of the session changes the memory (`later`), or it was replaced, changed or deleted during the
+  session or shortly after.
 
-The last two are misses that nobody had to judge. Lines after which nothing was said are left out.
+The last two are misses. Lines without a following turn are left out.
 """
 
 from collections import Counter, defaultdict
@@ -29,8 +29,8 @@ from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import history, later, rows
 from memoryd.daemon.store.namespaces import check
 
-_AFTER_S = 3600.0  # from the last turn on: what is corrected then was corrected because of the session
-_COMMON_ANSWERS, _COMMON_SHARE = 3, 0.05  # a word is rare while not more answers of the project have it
+_AFTER_S = 3600.0  # a correction within this time after the last turn is attributed to the session
+_COMMON_ANSWERS, _COMMON_SHARE = 3, 0.05  # a word in more answers of the project than the larger of these is common
 _USED_WORDS = 2
 _SAID_SHARE = 0.5  # of the rare words of a line
 _NUMBER = compile_late(r"\d+(?:[.,:/]\d+)*")
@@ -38,34 +38,34 @@ _PERSON, _AGENT = "user", "assistant"
 
 
 class SaidTurn:
-    """A turn of a session: who said it, and when (UTC seconds)."""
+    """A turn of a session; `at` is in UTC seconds."""
 
     def __init__(self, id: str, role: str, at: float, text: str) -> None:
         self.id, self.role, self.at, self._text = id, role, at, text[: claims.READ_CHARS]
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words and numbers that carry meaning."""
+        """The content words and numbers."""
         return find_words(self._text)
 
     @cached_property
     def stated(self) -> frozenset[str]:
-        """Those of the sentences that state something, not of questions and orders."""
+        """The content words and numbers of its statements, not of questions and orders."""
         return find_words(" ".join(claims.list_statements(self.role, self._text)))
 
 
 class ToldLine(NamedTuple):
-    """What a session was told, when, when somebody last changed or replaced it (0: never), and what turns change it."""
+    """A line that a session was shown, when its memory was last changed (0: never), and the turns that change it."""
 
     id: str
     at: float
-    text: str = ""  # it was deleted since
+    text: str = ""  # empty if it was deleted since
     changed_at: float = 0.0
     changed_by: frozenset[str] = frozenset()
 
 
 class Verdict(NamedTuple):
-    """What became of a line."""
+    """The evaluation of a line."""
 
     used: bool
     said_again: bool
@@ -74,7 +74,7 @@ class Verdict(NamedTuple):
 
 @handles(MeasureUsefulness)
 def measure(core: Core, call: MeasureUsefulness) -> "Parts[UsefulnessReport]":
-    """Count what became of lines, project by project."""
+    """Count the evaluations of lines, project by project."""
     names = core.store.namespaces
     reached = names.reach(check(call.namespace), call.reach)
     with core.store.reading() as connection:
@@ -96,7 +96,7 @@ def measure(core: Core, call: MeasureUsefulness) -> "Parts[UsefulnessReport]":
 
 
 def _read_said(core: Core, place: str, named: Iterable[str]) -> dict[str, list[SaidTurn]]:
-    """Return the turns of some sessions of a project in their order, in L0 or memories by now."""
+    """Return the turns of a project's sessions in order, whether or not they have left L0."""
     said: dict[str, list[SaidTurn]] = {session: [] for session in named}
     number = core.store.namespaces.find_number(place)
     if number is None:
@@ -113,7 +113,7 @@ def _read_said(core: Core, place: str, named: Iterable[str]) -> dict[str, list[S
 def _read_texts(
     core: Core, told: dict[str, list[ToldLine]], reached: frozenset[int] | None
 ) -> dict[str, list[ToldLine]]:
-    """Return lines with their texts, and when they were changed; without turns of L0, which nobody saved."""
+    """Return the lines with their texts and changes; turns of L0, which were not saved, are left out."""
     ids = sorted({line.id for line in chain.from_iterable(told.values())})
     with core.store.reading() as connection:
         known = rows.read_ids(connection, ids)
@@ -135,7 +135,7 @@ def _read_texts(
 
 
 def _count(place: str, told: dict[str, list[ToldLine]], said: dict[str, list[SaidTurn]]) -> list[UsefulnessMonth]:
-    """Return the rows of a project."""
+    """Return the report's rows for a project."""
     common = find_common(chain.from_iterable(said.values()))
     verdicts: dict[str, list[Verdict]] = defaultdict(list)
     named: dict[str, set[str]] = defaultdict(set)
@@ -160,7 +160,7 @@ def _count(place: str, told: dict[str, list[ToldLine]], said: dict[str, list[Sai
 
 
 def find_words(text: str) -> frozenset[str]:
-    """Return the words of a text that carry meaning, without their endings, and its numbers."""
+    """Return the stems of a text's content words, and its numbers."""
     return claims.find_stems(text).union(_NUMBER.findall(text))
 
 
@@ -172,7 +172,7 @@ def find_common(turns: Iterable[SaidTurn]) -> frozenset[str]:
 
 
 def judge(line: ToldLine, turns: Sequence[SaidTurn], common: frozenset[str]) -> Verdict | None:
-    """Return what became of a line by the turns of its session in their order; None: nothing was said after it."""
+    """Evaluate a line by the turns of its session, which are in order; None if no turn follows it."""
     before = [turn for turn in turns if turn.at <= line.at]
     following = turns[len(before) :]
     if not following:
@@ -187,9 +187,9 @@ def judge(line: ToldLine, turns: Sequence[SaidTurn], common: frozenset[str]) -> 
 
 
 def _is_used(words: frozenset[str], before: Sequence[SaidTurn], following: Sequence[SaidTurn]) -> bool:
-    """Return whether an answer brings rare words of a line; of one beside a prompt the answers to that count.
+    """Return whether an answer has new rare words of a line; for a line with a prompt, an answer to that prompt.
 
-    One word is enough where the prompt is about the line.
+    One word is enough if the prompt is about the line.
     """
     said = set(chain.from_iterable(turn.words for turn in before))
     least = 1 if before else _USED_WORDS

@@ -64,11 +64,11 @@ def test_words_mean_what_has_them_all_in_any_state_else_what_is_nearest(core: Co
     old = add(core, "the cache of herons is Redis").id
     new = add(core, "the cache of herons is Valkey", supersedes=old, dedup=False).id
     answer = why(core, "cache is Redis", "which cache?")
-    assert answer.said[0] == f"{old[:8]} is meant: the cache of herons is Redis"
+    assert answer.said[0] == f"{old[:8]} has these words: the cache of herons is Redis"
     assert answer.said[1].startswith(f"{old[:8]} is not among the results: it is superseded by {new}")
     assert [(one.id, one.text) for one in answer.others] == [(new, "the cache of herons is Valkey")]
     nearest = why(core, "the cache of herons is Memcached", "which cache?")
-    assert nearest.said[0].startswith(f"{new[:8]} is the nearest to these words, all of which no memory has: ")
+    assert nearest.said[0].startswith(f"{new[:8]} is the nearest; no memory has all of these words: ")
     port = add(core, "staging listens on port 5433").id
     assert why(core, "5433", "staging").id == port
     with pytest.raises(NotFound, match=r"No memory is like 'zinc mines in Peru'\. It was not kept, or it is gone"):
@@ -276,7 +276,7 @@ def test_of_a_turn_that_others_precede_that_is_said(core: Core) -> None:
     [stork] = search(core, "storks", mode="lexical").hits
     answer = why(core, stork.id, "herons dawn", limit=1)
     assert answer.stage == "active"
-    assert answer.reason == "of the turns said last others are nearer, by their words and their meaning"
+    assert answer.reason == "other turns in L0 are nearer to the query, by their words and their meaning"
 
 
 def test_a_confidence_is_explained_by_what_it_comes_from(core: Core) -> None:
