@@ -260,7 +260,7 @@ def _list_own_signs(sentence: str) -> dict[str, float]:
 
 @lru_cache(_CACHED)
 def _read_around(said: Said) -> tuple[frozenset[str], dict[str, float]]:
-    """Return the words that are said in a text and just before it, and the signs that all its sentences have."""
+    """Return the stems of a text and of the turns before it, and the signs that all its sentences share."""
     around = [one.stems for text in (said.text, *said.before) for one in _read(text)]
     return frozenset[str]().union(*around), {
         "asked before": float(bool(said.before) and said.before[-1].rstrip().endswith(("?", "？"))),
@@ -271,12 +271,12 @@ def _read_around(said: Said) -> tuple[frozenset[str], dict[str, float]]:
 
 
 def count_sentences(text: str) -> int:
-    """Return how many sentences of a text are looked at."""
+    """Return the number of sentences of a text that are read."""
     return len(_read(text))
 
 
 def list_signs(saved: str, said: Said, at: int, near: float) -> dict[str, float]:
-    """Return what speaks for and against sentence number `at` of a text changing a memory; what is not there is 0."""
+    """Return the signs of sentence number `at` of a text with regard to a memory; missing ones are 0."""
     memory, sentence = _read_whole(saved), _read(said.text)[at]
     around, general = _read_around(said)
     own = sentence.own
@@ -329,7 +329,7 @@ def list_signs(saved: str, said: Said, at: int, near: float) -> dict[str, float]
 
 
 def _list_grams(clauses: Sequence[Sequence[str]]) -> set[str]:
-    """Return the words of a sentence: alone, two and three in a row, and beside a word of the memory in its clause."""
+    """Return the words of a sentence, pairs and some triples, and words in the same clause as a word of the memory."""
     found: set[str] = set()
     for clause in clauses:
         whole = ["^", *clause, "$"]
@@ -342,7 +342,7 @@ def _list_grams(clauses: Sequence[Sequence[str]]) -> set[str]:
 
 
 def _split(sentence: _Sentence, shared: frozenset[str]) -> list[list[str]]:
-    """Return the words of each clause, with signs for what the memory has too, for numbers and for names."""
+    """Return the words of each clause, with § for words of the memory, # for numbers and X for names."""
     clauses: list[list[str]] = [[]]
     for token, part in zip(sentence.tokens, sentence.parts, strict=True):
         if token in _MARKS:
@@ -359,13 +359,13 @@ def _split(sentence: _Sentence, shared: frozenset[str]) -> list[list[str]]:
 
 
 def _list_other_names(memory: _Sentence, sentence: _Sentence) -> set[str]:
-    """Return the names in a sentence that the memory has not, without files."""
+    """Return the names in a sentence that the memory does not have, except files."""
     new = sentence.names - memory.stems
     return {name for name in new if not _FILE.search(name) and memory.stems.isdisjoint(_stems_of(name))}
 
 
 def _find_other(memory: _Sentence, sentence: _Sentence) -> str | None:
-    """Return the kind of a value that both give, where none of the sentence's is the memory's own; else None."""
+    """Return the kind of value for which sentence and memory give different values, None if there is none."""
     for kind in sorted({kind for kind, _ in memory.values}, key=lambda kind: (not kind, kind)):
         theirs = {value for other, value in sentence.values if other == kind}
         if theirs and theirs.isdisjoint(value for other, value in memory.values if other == kind):
@@ -377,7 +377,7 @@ def _find_other(memory: _Sentence, sentence: _Sentence) -> str | None:
 
 
 class _Table(msgspec.Struct):
-    """What `fit_changes.py` wrote: weights by sign, and the score that is as often right as not."""
+    """The fitted model: weights by sign, and the constant."""
 
     bias: float
     weights: dict[str, float]
@@ -390,9 +390,9 @@ def _load() -> _Table:
 
 
 def find_change(saved: str, said: Said, near: float, least: float) -> Change | None:
-    """Return the sentence of a text that most likely changes a saved memory, None if none is as sure as `least`.
+    """Return the sentence of a text that most likely changes a saved memory, None if no probability reaches `least`.
 
-    `near` is the cosine between the memory and the text, or the one before it, whichever is larger.
+    `near` is the larger of the memory's cosines with the text and with the turn before it.
     """
     table = _load()
     best: Change | None = None
@@ -406,5 +406,5 @@ def find_change(saved: str, said: Said, near: float, least: float) -> Change | N
 
 
 def find_words(saved: str) -> frozenset[str]:
-    """Return the words of content of a memory."""
+    """Return the stems of a memory's content words."""
     return _read_whole(saved).stems

@@ -106,7 +106,7 @@ invite invited hire hired ordered book booked pack packed try tried enjoy enjoys
 mag mögen spricht lernt liest kauft verkauft unterstützt enthält braucht besucht sah traf 买 卖 看 吃 喝 学 欢 带 种
 """
 )
-# One of these shows that a text is English; none is a common word of another language.
+# Any of these shows that a text is English; none is a common word of another language.
 ENGLISH = _set(
     """
 the is are and with for from of to every each after before during until without when unless never always only we you
@@ -120,7 +120,7 @@ IN_FULL |= {f"{who}'re": f"{who} are" for who in ("they", "we", "you")}
 _VERBS = "is are was were do does did has have had should would could"
 IN_FULL |= {f"{verb}n't": f"{verb} not" for verb in _VERBS.split()}
 
-# After a number: so much of it, not the number of a thing.
+# A number before one of these is an amount, not an item number.
 UNITS = _set(
     """
 % percent euro euros dollar dollars pound pounds cent cents kilo kilos kg gram grams ton tons litre litres liter liters
@@ -132,7 +132,7 @@ tag tage tagen woche wochen monat monate monaten jahr jahre jahren kilometer leu
 """
 )
 
-# What has a value, and what says that it has one: other words of this kind say nothing else.
+# Words for quantities and for having one; between two statements about a value such words may differ freely.
 MEASURE = _set(
     """
 after amount balance begin begins bind binds capacity charge charges close closes cost costs cut date dates day daily
@@ -191,16 +191,16 @@ CHANGE = _compile_phrases(
     "|移行|移し|移った|変更|やめ|になりました|に変わ|なった|乗り換え|切り替え|置き換え|に変え|に代わ|に替え|引き継|交代|移転"
     "|延期|前倒し|に延び|延長|短縮|今は|今では|現在は|今後|ではなく|値上げ|値下げ|引き上げ|引き下げ|増やし|減らし",
 )
-# The newer statement may tell that something changed, or why: less sure, for the order of two answers. French as well.
+# The newer statement may say that something changed, or why; less certain, used to order two answers. Also French.
 RETOLD = _compile_phrases(
     """again; stopped; cancell?ed; closed; died; left; no more; back; settled; decided; agreed; rather; finally; since;
     as of; until; from .{1,15} on; because; so; too (?:long|many|much); seit; wieder; entschieden; wegen; désormais;
     depuis; n'est plus""",
     "以后|挪",
 )
-# Of these some only seem to add something: another one may take the place of one.
+# The unambiguous part of ADDITIVE: "another one" may also be a replacement.
 ADDITIVE_ALONE = ADDITIVE - _set("another second other extra further well weiterer")
-# What is not done yet, and what says that it is.
+# Something is not done yet, and something is done.
 PENDING = _compile_phrases(
     """being; in the middle of; looking for; searching; vacant; still; waiting; awaiting; pending; yet; in progress;
     on hold; a draft; to be; ongoing; stuck; unresolved; unfinished; blocked; under (?:way|review); awaits?; haven't;
@@ -219,14 +219,14 @@ DONE = _compile_phrases(
     "完工|完成|好了|修好|完了|交了|解决|通过了|合并|上线|发布|结束|搞定|修复|恢复|签了|终于"
     "|終わ|済み|ました|解決|直った|届い|復旧|できた",
 )
-# What the newer says instead of what it names here.
+# The newer statement names the value that it corrects.
 CORRECTED = compile_late(
     r"(?:, ?not|\brather than|\binstead of|\bstatt|, ?nicht|\bnicht (?=der|die|das)|\bmoved out of|\baway from"
     r"|\breplac(?:ed|es)|\bditched|\bdropped|\babandoned|\bno(?= \S+ (?:(?:is|are) )?left)"
     r"|\b(?:over|passed|moved|switched|changed|migrated)\b(?: \S+){0,4} from)"
     r" (?:the |an? |in |on |by |with |von |der |die |das )?(\w[\w.]*\w)"
 )
-# Of all or of none; of some alone.
+# About all or none, and about some.
 WHOLE = _compile_phrases(
     """all; every; everyone; everybody; each; both; none; nobody(?! but| except); no one(?! but| except); entire;
     whole?; alle[rns]?; jede[rs]?; beide; keine[rs]?; niemand; sämtliche[rn]?""",
@@ -255,11 +255,11 @@ NOISE = _compile_phrases(
 )
 EXCEPT = compile_late(r"\b(?:except|außer)\b|以外|除了", re.I)
 BUT = compile_late(r"\b(?:nobody|no one|none|nothing) (?:but|except|other than)\b|\bniemand außer\b")  # only these
-# Under which circumstances: what is said of others is no contradiction.
+# Conditions: statements under different conditions do not contradict each other.
 CIRCUMSTANCE = compile_late(r"(?:in|on|at|for|under|during|when|if|while|bei|im|auf|wenn|für|während) ")
 MAY = compile_late(r"(?<=[0-9] )may\b|(?<=\bin )may\b|(?<=\bby )may\b|\bmay(?= [0-9])")  # the month
-ONE = compile_late(r"(?<!of )(?<!half )\b(?:an?|eine[mnr]?)(?= (?:second|minute|hour|sekunde|stunde)\b)")  # so long
-NOT_BEFORE = compile_late(  # it will be then
+ONE = compile_late(r"(?<!of )(?<!half )\b(?:an?|eine[mnr]?)(?= (?:second|minute|hour|sekunde|stunde)\b)")  # one hour
+NOT_BEFORE = compile_late(  # "not before Monday" affirms Monday
     r"(?:\b(?:won't|will not|wird nicht)((?: \w+){1,3}) (?:before|vor)|(?:n't|\bnot)((?: \w+){1,3}) (?:until|till))\b"
 )
 REASON = compile_late(
@@ -272,11 +272,11 @@ NO_STATEMENT = compile_late(
     r"|guten (?:morgen|tag|abend)|gute nacht|早上好|晚上好|晚安|你好|おはよう|こんにちは|こんばんは|おやすみ)",
     re.I,
 )
-# Of what is not decided, or asked.
+# A guess, or something undecided.
 GUESS = compile_late(
     r"\b(?:maybe|perhaps|might|considering|wondering|thinking (?:about|of)|not sure|could try|idea:|what if|probably"
     r"|undecided|nothing (?:\w+ )?decided|no decision|someone should)\b|\?\s*$",
     re.I,
 )
-SURELY = "必ず"  # which ends as a denial does
+SURELY = "必ず"  # it ends like a denial
 HIRAGANA_NOT = compile_late(r"ない|ません|なかった|なく|ず$")

@@ -1,5 +1,5 @@
 """Context: from memories to the few hundred tokens that an agent needs at the start of a task.
 
-A context is a search, the hits above the model's floor, what is pinned and what corrected an agent, put into groups and
-cut to a budget that the tokenizer confirms. What a session was given is noted in `given`, so it gets nothing twice.
+A context contains pinned memories, corrections, and the relevant hits of a search for the task, grouped by type and
+cut to a budget of tokens. `given` records what each session was given, so that it gets nothing twice.
 """

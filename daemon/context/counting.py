@@ -1,8 +1,8 @@
-"""Counting tokens: by the tokenizer that a call names, else by that of an embedding model that is here.
+"""Count tokens, with the tokenizer that a call names, else with that of a local embedding model.
 
-A long text is counted slice by slice: the memory of a tokenizer grows with its text, and who counts can pause between
-two slices. Slices begin at the space before a word, where no tokenizer joins what is before and after it; only in a
-text without spaces may the sum be some tokens off.
+A long text is counted in slices, since a tokenizer's memory grows with the text, and so that callers can pause between
+slices. Slices begin at the space before a word, where tokenizers split anyway; only in a text without spaces the sum
+may be off by some tokens.
 """
 
 import re
@@ -20,8 +20,8 @@ from memoryd.daemon.store.caller import USER, Caller
 
 SLICE_CHARS = 32_768  # some 20 ms
 _BYTES = "bytes"
-_KEPT = 8  # tokenizers
-_BYTES_PER_TOKEN = 2  # without any tokenizer: more than real ones need, so that the budget holds with them
+_CACHED = 8  # tokenizers
+_BYTES_PER_TOKEN = 2  # without a tokenizer; gives more tokens than real ones, so that budgets hold
 _LAST_SPACE = re.compile(r".* (?=\S)", re.DOTALL)
 _LAST_GAP = re.compile(r".*\s(?=\S)", re.DOTALL)
 
@@ -64,7 +64,7 @@ def slice_text(text: str) -> Iterator[str]:
 
 
 def build_counter(core: Core, named: str = "", caller: Caller = USER) -> Counter:
-    """Return how tokens are counted: by the tokenizer `named` by a call, or as the daemon does."""
+    """Return the counter that a call names, or the daemon's default."""
     if named:
         return _find_named(core, named, caller)
     if (own := _find_own(core)) is not None:
@@ -73,7 +73,7 @@ def build_counter(core: Core, named: str = "", caller: Caller = USER) -> Counter
 
 
 def _find_named(core: Core, name: str, caller: Caller) -> Counter:
-    """Return the counter that a call asks for; raise an error if it cannot be had, since others count otherwise."""
+    """Return the counter with a name; raise if there is none, since another one would count differently."""
     if name == _BYTES:
         return Counter(name, _count_bytes)
     if (own := _find_own(core)) is not None and own.name == name:
@@ -88,7 +88,7 @@ def _find_named(core: Core, name: str, caller: Caller) -> Counter:
 
 
 def _find_own(core: Core) -> Counter | None:
-    """Return the counter of the embedding model, None if it has none here."""
+    """Return the counter of the local embedding model, None if there is none."""
     generation = core.embedding.active
     if generation is None or is_api(generation.name):
         return None
@@ -99,11 +99,11 @@ def _load_file(path: str) -> Callable[[str], int]:
     """Return the counter of a tokenizer.json."""
     try:
         return _parse_file(path, Path(path).stat().st_mtime_ns)
-    except Exception as error:  # the parser raises no class of its own
-        raise Invalid(f"{path[:200]} is no tokenizer.json that can be read: {str(error)[:200]}") from None
+    except Exception as error:  # the parser raises plain Exception
+        raise Invalid(f"{path[:200]} cannot be read as a tokenizer.json: {str(error)[:200]}") from None
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED)
 def _parse_file(path: str, changed_ns: int) -> Callable[[str], int]:
     from tokenizers import Tokenizer
 

@@ -1,14 +1,14 @@
-"""A context as text, strictly within its budget.
+"""Lay out a context as text, strictly within its budget of tokens.
 
-What fits is chosen by adding up the tokens of each line; then the whole text is counted, and as long as it is too long
-the last line is left out: tokens of a whole need not be the sum of those of its lines. Standing notes have
-`STANDING_SHARE` of the budget to themselves; what they leave is for the others.
+Notes are selected by the sum of their tokens; then the whole text is counted, and while it is too long the last note is
+dropped, since a text may have more tokens than the sum of its lines. Standing notes get up to `STANDING_SHARE` of the
+budget, the others the rest.
 
-Notes are in groups by type, the group with the best note first. In a group the best subject comes first, of one subject
-the newest first. What was said in conversations is in the order in which it was said, day by day, the day with the best
-note first. A date stands once above the lines of a day, without what is known of its month and year from the dates
-before. Each line says who said it: who was named before by as many letters as tell the speakers apart, where that saves
-tokens; a line of nobody begins with a dash. One group alone has no heading, unless it is what is standing.
+Notes are grouped by type, the group with the best note first. In a group the best subject comes first, and within a
+subject the newest note. Turns of conversations are in chronological order within a day, the day with the best note
+first. A date is written once above the lines of a day, and its month and year only if they differ from the date before.
+Each line names its speaker, abbreviated after the first time if that saves tokens; lines without a speaker begin with a
+dash. A single group has no heading, unless it is the standing one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,17 +32,17 @@ GROUPS: dict[str, frozenset[str]] = {
     SAID: frozenset({turns.TYPE}),
 }
 STANDING_SHARE = 0.3
-_WHOLE_SHARE = 0.4  # of the budget: its notes have their spare lines at once
+_WHOLE_SHARE = 0.4  # the notes in this first part of the budget get their spare lines at once
 DISAGREES = "disagrees with what was known on"
 _BARE = ("", "")
-_FRAMED_FROM = 100  # tokens; a smaller budget is for memories alone
+_FRAMED_FROM = 100  # tokens; with a smaller budget the frame is left out
 
 
 class Quote(NamedTuple):
-    """What somebody said, or what a memory says by itself (no speaker), with the id of the memory.
+    """The text of a turn with its speaker, or of another memory (no speaker), with the memory's id.
 
-    `mark` is what is shown of the id. What is `spare` belongs to the note and may be left out: of the best notes it is
-    shown with them, of the others where there is room left.
+    `mark` is the visible form of the id. A `spare` line of a note may be left out: it is shown with the best notes, and
+    with the others if there is room left.
     """
 
     speaker: str
@@ -53,17 +53,17 @@ class Quote(NamedTuple):
 
 
 class ContextNote(NamedTuple):
-    """A memory as it stands in a context, with the question or the answers that belong to it."""
+    """A memory in a context, with the question or answers that belong to it."""
 
     id: str
     row: int  # 0 for a turn of L0
-    key: bytes  # SHA-256 of its content: what a session was given
+    key: bytes  # SHA-256 of its content
     group: str
     created_at: float
     score: float
     day: str
     lines: tuple[Quote, ...]
-    below: "tuple[ContextNote, ...]" = ()  # older ones that it disagrees with
+    below: "tuple[ContextNote, ...]" = ()  # older notes that it contradicts
 
     @property
     def related(self) -> list[str]:
@@ -72,7 +72,7 @@ class ContextNote(NamedTuple):
 
 
 class FittedNotes(NamedTuple):
-    """A text, how many tokens it has, the notes in it in order, and how long the part is that stays the same."""
+    """A text, its tokens, the notes in it in order, and the length of its stable beginning."""
 
     text: str
     tokens: int
@@ -81,7 +81,7 @@ class FittedNotes(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What arranging needs to know: the vectors of rows, and from which cosine they are of one subject."""
+    """Parameters of the layout: vectors by row, and the lowest cosine of notes on one subject."""
 
     vectors: dict[int, Vector]
     subject: float
@@ -91,7 +91,7 @@ class Layout(NamedTuple):
 def fit(
     standing: Sequence[ContextNote], relevant: Sequence[ContextNote], max_tokens: int, layout: Layout, by: Counter
 ) -> FittedNotes:
-    """Return the text of the notes that fit, of both kinds the first ones first."""
+    """Return the text of the notes that fit, both kinds tried in order."""
     frame = _BARE if layout.compact or max_tokens < _FRAMED_FROM else FRAME
     chosen = _select_affordable(standing, int(max_tokens * STANDING_SHARE), by)
     spent = by.count(frame[0]) + by.count(frame[1]) + by.count(_write(chosen, {}))
@@ -113,7 +113,7 @@ def fit(
 def _add_notes(
     chosen: Sequence[ContextNote], relevant: Iterable[ContextNote], budget: int, by: Counter
 ) -> list[ContextNote]:
-    """Return the chosen notes with others that a budget pays for: together they have fewer tokens than one by one."""
+    """Add notes that fit into the budget that is left, since a text may have fewer tokens than the sum of its lines."""
     ids = {note.id for note in chosen}
     left = [note for note in relevant if note.id not in ids]
     return [*chosen, *_select_affordable(left, budget, by, chosen)]
@@ -128,7 +128,7 @@ def _drop_spare(note: ContextNote) -> ContextNote:
 def _add_spare(
     chosen: Sequence[ContextNote], relevant: Iterable[ContextNote], budget: int, by: Counter
 ) -> list[ContextNote]:
-    """Return the chosen notes, the best of them with their spare lines, as far as a budget pays for these."""
+    """Add the spare lines of chosen notes that fit into a budget, the best notes first."""
     fuller = {note.id: note for note in chosen}
     for note in relevant:
         if note.id in fuller and len(note.lines) > len(fuller[note.id].lines):
@@ -142,7 +142,7 @@ def _add_spare(
 def _select_affordable(
     notes: Iterable[ContextNote], budget: int, by: Counter, beside: Sequence[ContextNote] = ()
 ) -> list[ContextNote]:
-    """Return the notes that a budget pays for `beside` others, with the headings and dates that are new."""
+    """Return the notes that fit into a budget `beside` others, including the headings and dates that they add."""
     all_headings = {note.group for note in beside}
     dates = {(note.group, part) for note in beside for part in (note.day, _year(note.day))}
     chosen: list[ContextNote] = []
@@ -150,7 +150,7 @@ def _select_affordable(
     for note in notes:
         bare = _drop_spare(note)
         for form in (note, bare) if bare is not note and budget >= least_for_whole else (bare,):
-            if _least_cost(form) > budget:  # counting tokens takes longer than counting words
+            if _count_words(form) > budget:  # counting tokens takes longer than counting words
                 continue
             year = (form.group, _year(form.day))
             cost = by.count(_write([form], {}))
@@ -170,14 +170,14 @@ def _select_affordable(
 
 
 def _list_new_headings(headings: set[str], group: str) -> list[str]:
-    """Return the headings that another group brings: its own, and that of the one that was alone."""
+    """Return the headings that a new group adds: its own, and that of the group that was alone so far."""
     if not headings:
         return []
     return [group, *(headings - {ALWAYS} if len(headings) == 1 else ())]
 
 
-def _least_cost(note: ContextNote) -> int:
-    """Return how many tokens a note has at least: one for each word."""
+def _count_words(note: ContextNote) -> int:
+    """Return a lower bound for the tokens of a note: one per word."""
     lines = (line for one in (note, *note.below) for line in one.lines)
     return sum(len(line.text.split()) for line in lines)
 
@@ -187,7 +187,7 @@ def _count_heading(heading: str, by: Counter) -> int:
 
 
 def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layout, by: Counter) -> FittedNotes:
-    """Return some notes as text."""
+    """Write notes as text."""
     opening, closing = frame
     text, stable = opening, len(opening)
     groups, short = _group(notes, layout), _shorten_names(notes, by)
@@ -201,7 +201,7 @@ def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layou
 
 
 def _group(notes: Sequence[ContextNote], layout: Layout) -> dict[str, list[ContextNote]]:
-    """Return the notes by heading: what is standing first, then the group with the best note."""
+    """Group notes by heading: the standing ones first, then the group with the best note."""
     groups: dict[str, list[ContextNote]] = {}
     for note in sorted(notes, key=lambda note: (note.group != ALWAYS, -note.score)):
         groups.setdefault(note.group, []).append(note)
@@ -213,7 +213,7 @@ def _write_heading(heading: str) -> str:
 
 
 def _write(notes: Iterable[ContextNote], short: Mapping[str, str]) -> str:
-    """Return the lines of notes that stand together; a speaker who was named has the name that is `short`."""
+    """Write the lines of a group; a speaker who was named before is abbreviated by `short`."""
     lines: list[str] = []
     named, years = set[str](), dict[str, str]()
     day = ""
@@ -236,19 +236,19 @@ def _write_line(line: Quote, speaker: str) -> str:
 
 
 def _write_day(day: str, before: str, years: dict[str, str]) -> str:
-    """Return a date without its month where the date before has the same, nor its year where that is known of it.
+    """Write a date, without a month and year that are those of the date before, or a year that is known of its month.
 
-    The year is that of the month's latest date, else of the date before; `years` has them by month.
+    `years` has the latest year of each month; for other months the year of the date before counts as known.
     """
     number, month, year = day.split(" ")
     known = years.get(month, _year(before))
     years[month] = year
     if before.partition(" ")[2] == f"{month} {year}":
-        return f"{number}{_write_ending(int(number))}"
+        return f"{number}{_ordinal_suffix(int(number))}"
     return f"{number} {month}" if known == year else day
 
 
-def _write_ending(number: int) -> str:
+def _ordinal_suffix(number: int) -> str:
     return "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
@@ -257,7 +257,7 @@ def _year(day: str) -> str:
 
 
 def _shorten_names(notes: Iterable[ContextNote], by: Counter) -> dict[str, str]:
-    """Return the beginnings that tell the speakers apart, of those whose names have more tokens."""
+    """Return abbreviations that are unique among the speakers, for those names where they save tokens."""
     names = sorted({line.speaker for note in notes for line in note.lines if line.speaker})
     for length in range(1, max(map(len, names), default=0)):
         short = {name: name[:length].rstrip() for name in names}
@@ -270,14 +270,14 @@ def _shorten_names(notes: Iterable[ContextNote], by: Counter) -> dict[str, str]:
 
 
 def group_of(kind: str, tier: str) -> str:
-    """Return the heading for a memory of a type in a tier."""
+    """Return the heading for a memory by its type and tier."""
     if tier == L0:
         return SAID
     return next((heading for heading, kinds in GROUPS.items() if kind in kinds), "Facts")
 
 
 def arrange(notes: list[ContextNote], vectors: dict[int, Vector], floor: float) -> list[ContextNote]:
-    """Return the notes of one group in order; those of one subject have a cosine of at least `floor`."""
+    """Return the notes of one group in order; notes on one subject have a cosine of at least `floor`."""
     if notes and notes[0].group == ALWAYS:
         return sorted(notes, key=lambda note: (note.created_at, note.row, note.id))
     best = sorted(notes, key=lambda note: (-note.score, -note.created_at, note.row, note.id))
@@ -286,7 +286,7 @@ def arrange(notes: list[ContextNote], vectors: dict[int, Vector], floor: float) 
     subjects: list[list[ContextNote]] = []
     for note in best:
         for subject in subjects:
-            if any(_is_alike(note, one, vectors, floor) for one in subject):
+            if any(_is_same_subject(note, one, vectors, floor) for one in subject):
                 subject.append(note)
                 break
         else:
@@ -297,7 +297,7 @@ def arrange(notes: list[ContextNote], vectors: dict[int, Vector], floor: float) 
 
 
 def _arrange_by_day(best: Sequence[ContextNote]) -> list[ContextNote]:
-    """Return what was said day by day, the day of the best note first."""
+    """Return turns day by day, the day of the best note first."""
     days: dict[str, list[ContextNote]] = {}
     for note in best:
         days.setdefault(note.day, []).append(note)
@@ -306,7 +306,7 @@ def _arrange_by_day(best: Sequence[ContextNote]) -> list[ContextNote]:
     ]
 
 
-def _is_alike(one: ContextNote, other: ContextNote, vectors: dict[int, Vector], floor: float) -> bool:
+def _is_same_subject(one: ContextNote, other: ContextNote, vectors: dict[int, Vector], floor: float) -> bool:
     if one.row not in vectors or other.row not in vectors:
         return False
     return float(vectors[one.row] @ vectors[other.row]) >= floor

@@ -1,6 +1,6 @@
-"""What a session was given, so that it gets nothing twice: noted on disk before it is returned, and listed.
+"""Record what sessions are given, before it is returned, and list it.
 
-Which program a session belongs to is known while the daemon runs.
+The program of a session is only kept in RAM.
 """
 
 from collections import OrderedDict
@@ -28,19 +28,19 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
 R = TypeVar("R")
-_AGENTS = 1000  # sessions whose program is known
-_LINES = 100  # of a session that are listed
+_AGENTS = 1000  # sessions whose program is remembered
+_LINES = 100  # listed per session
 _TEXT_CHARS = 400
 
 
 @handles(ResetSession)
 def reset(core: Core, call: ResetSession) -> "Future[Done]":
-    """Forget what a session was given; the future is done when that is on disk."""
+    """Delete the record of what a session was given; the future is done when that is on disk."""
     check_text("session", call.session)
 
     def write(transaction: Transaction) -> Done:
         given.forget_given(transaction.connection, _key(call))
-        return Done(message="Contexts of this session start again.")
+        return Done(message="The session can be given everything again.")
 
     return core.store.write(write, over_limit=True)
 
@@ -52,20 +52,20 @@ class SessionAgents:
         self._names: OrderedDict[str, str] = OrderedDict()
 
     def note(self, key: str, agent: str) -> None:
-        """Note which program a session belongs to; the oldest is forgotten."""
+        """Remember the program of a session; the oldest entry is evicted."""
         self._names[key] = agent
         self._names.move_to_end(key)
         while len(self._names) > _AGENTS:
             self._names.popitem(last=False)
 
     def find(self, key: str) -> str:
-        """Return the program of a session, empty where it is not known."""
+        """Return the program of a session, empty if unknown."""
         return self._names.get(key, "")
 
 
 @handles(ListGiven)
 def list_given(core: Core, call: ListGiven) -> GivenList:
-    """Return what sessions within reach were given and is still there, the latest first."""
+    """Return the existing memories that sessions within reach were given, the latest first."""
     names = core.store.namespaces
     reached = names.reach(namespaces.check(call.namespace), call.reach)
     places = None if reached is None else {names.name(number) for number in reached}
@@ -108,7 +108,7 @@ def _show_session(core: Core, key: str, lines: dict[str, float], known: dict[str
 
 
 def read(core: Core, call: GetContext | GetUnasked) -> dict[str, bytes]:
-    """Return the content hashes of the memories that a session was given, by id."""
+    """Return by id the content hashes of the memories that a session was given."""
     if not call.session:
         return {}
     with core.store.reading() as connection:
@@ -116,7 +116,7 @@ def read(core: Core, call: GetContext | GetUnasked) -> dict[str, bytes]:
 
 
 def keep(core: Core, call: GetContext | GetUnasked, memories: Sequence[tuple[str, bytes]], result: R) -> "Future[R]":
-    """Note the ids and content hashes of what a session is given; the future has the result when that is on disk."""
+    """Record the ids and content hashes given to a session; the future has `result` once they are on disk."""
     if not call.session or not (memories or call.fresh) or core.store.is_full():
         future: Future[R] = Future()
         future.set_result(result)

@@ -1,4 +1,4 @@
-"""Lines of unasked contexts: whole sentences of memories that the session does not have yet, within a budget."""
+"""Lines for contexts that are shown automatically: whole sentences of memories, within a budget."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -19,19 +19,19 @@ from memoryd.daemon.store.rows import Row
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
-AGENTS = "Saved by agents, unconfirmed"  # the heading of what is not the person's
-MOST_CHARS = 320  # of a line; a longer text is shown by the sentences that matter most
-_TELLING_BYTES = 20  # a shorter sentence is in other texts by chance
-_KEPT = 1000  # turns whose statements are known
+AGENTS = "Saved by agents, unconfirmed"  # the heading of memories that the person has not confirmed
+MAX_CHARS = 320  # of a line; a longer text is reduced to its most important sentences
+_MIN_BYTES = 20  # a shorter sentence may occur in other texts by chance
+_CACHED = 1000  # turns
 _ENDS = tuple(".!?…。！？:;,")
-_BETWEEN = "; "  # after a point of a list, which has no full stop
-_ASKED_FOR = 2.0  # weight of a word of the prompt beside those of the text itself
+_BETWEEN = "; "  # after a list item, which has no full stop
+_PROMPT_WEIGHT = 2.0  # of the words of the prompt, relative to the sentence's centrality
 
 
 class ContextLine(NamedTuple):
-    """A line: the memory that it shows, its hash, under which heading it is, what is shown, and why.
+    """A line: its memory with the content hash, its heading, the text, and why it is shown.
 
-    `note` stands behind the text, which it is no part of: a session that has the text has the line.
+    `note` is appended to the text but does not count when lines are compared with what a session has.
     """
 
     id: str
@@ -41,12 +41,12 @@ class ContextLine(NamedTuple):
     text: str
     why: str
     note: str = ""
-    is_changed: bool = False  # it tells what was said or saved later that seems to change the memory
-    also: tuple[tuple[str, bytes], ...] = ()  # id and hash of the memory that is told in the same line
+    is_changed: bool = False  # the text includes a later statement that seems to change the memory
+    also: tuple[tuple[str, bytes], ...] = ()  # id and hash of a second memory in the line
 
 
 class CandidateTurn(NamedTuple):
-    """A turn that may become a line: who said it in which session, when in the order of a conversation."""
+    """A turn that may become a line; `order` sorts the turns of a conversation."""
 
     row: Row
     role: str
@@ -55,22 +55,22 @@ class CandidateTurn(NamedTuple):
 
     @classmethod
     def read(cls, row: Row) -> "CandidateTurn":
-        """Return a stored turn, or one of L0."""
+        """Read a turn, stored or in L0."""
         about = _decode(row.metadata)
-        # Those of L0 are later than those that left it.
+        # Turns in L0 come after those that have left it.
         order = row.created_at, row.row < 0, abs(row.row)
         return cls(row, str(about.get("role", "")), str(about.get("session", "")), order)
 
     def list_statements(self, following: "Sequence[CandidateTurn]" = ()) -> tuple[str, ...]:
-        """Return the sentences that it states, none if one of the turns `following` it takes that back."""
+        """Return its statements, none if one of the `following` turns retracts it."""
         if claims.is_taken_back([(turn.role, turn.row.content) for turn in following]):
             return ()
         return list_statements(self.role, self.row.content)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def list_statements(role: str, text: str) -> tuple[str, ...]:
-    """Return the sentences that a turn states, as `claims` does; prompts of a session are compared with the same."""
+    """Cached `claims.list_statements`: the prompts of a session are compared with the same turns."""
     return tuple(claims.list_statements(role, text))
 
 
@@ -82,8 +82,8 @@ class FittedLines(NamedTuple):
     lines: list[ContextLine]
 
 
-class Had:
-    """What a session has: texts, and their sentences."""
+class KnownTexts:
+    """The texts that a session has already, and their sentences."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts: set[str] = set()
@@ -92,16 +92,16 @@ class Had:
             self.add(text)
 
     def add(self, text: str) -> None:
-        """Note a text that the session has."""
+        """Add a text."""
         self._texts.add(_normalise(text))
-        self._sentences.update(_list_telling(text))
+        self._sentences.update(_list_sentences(text))
 
     def has(self, text: str) -> bool:
-        """Return whether the session has a sentence of a text, or all of it."""
+        """Return whether the session has a text, or a sentence of it."""
         whole = _normalise(text)
         if whole in self._texts or any(one in whole for one in self._sentences):
             return True
-        parts = _list_telling(text)
+        parts = _list_sentences(text)
         return any(one in had for had in self._texts for one in parts)
 
 
@@ -109,18 +109,18 @@ def _normalise(text: str) -> str:
     return make_inert(text).casefold().rstrip(" .!?…。！？")
 
 
-def _list_telling(text: str) -> list[str]:
+def _list_sentences(text: str) -> list[str]:
     parts = map(_normalise, claims.split_sentences(text))
-    return [part for part in parts if len(part.encode()) >= _TELLING_BYTES]
+    return [part for part in parts if len(part.encode()) >= _MIN_BYTES]
 
 
-def choose_sentences(sentences: Sequence[str], most_chars: int = MOST_CHARS, prompt: str = "") -> str:
-    """Return as many whole sentences as there is room for, in their order: those nearest to a prompt and to all."""
+def choose_sentences(sentences: Sequence[str], most_chars: int = MAX_CHARS, prompt: str = "") -> str:
+    """Return the sentences most central to the text and nearest to the prompt that fit, in their order."""
     words = [claims.find_stems(sentence) for sentence in sentences]
     near = condensing.measure_centrality(words, [1.0] * len(words))
     prompt_words = claims.find_stems(prompt)
     worth = [
-        centrality + _ASKED_FOR * len(prompt_words & sentence_words) / (len(sentence_words) or 1)
+        centrality + _PROMPT_WEIGHT * len(prompt_words & sentence_words) / (len(sentence_words) or 1)
         for centrality, sentence_words in zip(near, words, strict=True)
     ]
     chosen: list[int] = []
@@ -134,65 +134,65 @@ def choose_sentences(sentences: Sequence[str], most_chars: int = MOST_CHARS, pro
 
 
 def _show_saved(row: Row, prompt: str = "") -> str:
-    """Return what is shown of a memory that was saved on purpose: all of it, or whole sentences; empty: nothing."""
-    if len(row.content) <= MOST_CHARS:
+    """Return the text of a saved memory, or whole sentences of it if it is long; may be empty."""
+    if len(row.content) <= MAX_CHARS:
         return make_inert(row.content)
     sentences = [one for one in claims.split_sentences(row.content) if claims.is_whole(one)]
-    return make_inert(choose_sentences(sentences, MOST_CHARS, prompt))
+    return make_inert(choose_sentences(sentences, MAX_CHARS, prompt))
 
 
 def build_saved_line(row: Row, heading: str, why: str, prompt: str = "") -> ContextLine:
-    """Return the line of a memory that was saved on purpose, with a note whose words it is if not the person's."""
+    """Return the line of a saved memory, with a note on its origin if it is not the person's."""
     note = "" if row.is_persons else describe_origin(row)
     return ContextLine(row.id, row.row, row.content_hash, heading, _show_saved(row, prompt), why, note)
 
 
 def show_turn(
-    turn: CandidateTurn, statements: Sequence[str], heading: str, why: str, most_chars: int = MOST_CHARS
+    turn: CandidateTurn, statements: Sequence[str], heading: str, why: str, most_chars: int = MAX_CHARS
 ) -> ContextLine:
-    """Return a line with some statements of a turn."""
+    """Return a line with statements of a turn."""
     text = make_inert(choose_sentences(statements, most_chars))
     return ContextLine(turn.row.id, turn.row.row, turn.row.content_hash, heading, text, why)
 
 
-def tell_later(
+def append_later(
     connection: Connection, lines: Sequence[ContextLine], selection: Filter, now: float
 ) -> list[ContextLine]:
-    """Return lines with what was said or saved later that seems to change their memory, its date and its id.
+    """Append to lines the later statement that seems to change their memory, with its date and id.
 
-    Where that has a line of its own, the two become one in the place of the first; of a memory that agents saved and
-    the person changed, only the person's is left.
+    If that statement has its own line, the two are merged at the place of the first; if it is the person's and the
+    memory an agent's, only the statement's line remains.
     """
     statements = later.read(connection, [line.id for line in lines], condition(selection.reached), now)
     places = {line.id: place for place, line in enumerate(lines)}
-    told = dict(enumerate(lines))
+    result = dict(enumerate(lines))
     shown: set[str] = set()
     for place, line in enumerate(lines):
         statement = statements.get(line.id)
-        if statement is None or place not in told:
+        if statement is None or place not in result:
             continue
         if statement.id in shown:
             statement = msgspec.structs.replace(statement, text="as above")
         shown.add(statement.id)
         its_place = places.get(statement.id, -1)
-        other = told.get(its_place)
+        other = result.get(its_place)
         if other is None or other.id != statement.id:
             text = f"{line.text} ({say_later(statement)})"
-            told[place] = line._replace(text=text, is_changed=True)
+            result[place] = line._replace(text=text, is_changed=True)
             continue
         if line.heading != AGENTS or other.heading == AGENTS:
-            first = told[min(place, its_place)]
+            first = result[min(place, its_place)]
             text = f"{line.text} ({say_later(msgspec.structs.replace(statement, text=other.text))})"
             both = line._replace(heading=first.heading, text=text, is_changed=True, also=((other.id, other.key),))
-            told[min(place, its_place)] = both
-            del told[max(place, its_place)]
+            result[min(place, its_place)] = both
+            del result[max(place, its_place)]
         else:
-            del told[place]
-    return [told[place] for place in sorted(told)]
+            del result[place]
+    return [result[place] for place in sorted(result)]
 
 
 def find_outdated(connection: Connection, candidates: Sequence[Row], selection: Filter, now: float) -> set[str]:
-    """Return the ids of those memories that something newer within reach contradicts; what is pinned stays."""
+    """Return the ids of memories, except pinned ones, that a newer one within reach contradicts."""
     candidates = [row for row in candidates if not row.pinned]
     links = read_contradictions(connection, [row.id for row in candidates], condition(selection.reached), now)
     others = rows.read_ids(connection, sorted({id for ids in links.values() for id in ids}))
@@ -204,7 +204,7 @@ def find_outdated(connection: Connection, candidates: Sequence[Row], selection: 
 
 
 def fit(lines: Sequence[ContextLine], max_tokens: int, by: Counter) -> FittedLines:
-    """Return the text of the lines that fit into a budget, the first ones first."""
+    """Return the text of the lines that fit into a budget, tried in order."""
     spent = by.count("".join(FRAME))
     chosen: list[ContextLine] = []
     for line in lines:
@@ -216,10 +216,10 @@ def fit(lines: Sequence[ContextLine], max_tokens: int, by: Counter) -> FittedLin
         text = f"{FRAME[0]}{''.join(map(write_line, chosen))}{FRAME[1]}"
         if (tokens := by.count(text)) <= max_tokens:
             return FittedLines(text, tokens, chosen)
-        chosen.pop()  # tokens of a whole need not be the sum of those of its lines
+        chosen.pop()  # a text may have more tokens than the sum of its lines
     return FittedLines("", 0, [])
 
 
 def write_line(line: ContextLine, with_id: bool = True) -> str:
-    """Return a line as it stands in a text."""
+    """Format a line."""
     return f"- {f'[{line.id[:8]}] ' if with_id else ''}{line.text}{line.note and f' ({line.note})'}\n"

@@ -1,8 +1,8 @@
-"""What may go into a context: the memories that a task needs, and those that every task does.
+"""Select the memories for a context.
 
-*Standing* is what is pinned and what corrected an agent once: it is in every context, in the order in which it came
-in, so that a context begins with the same bytes as long as none of these memories changes. The rest is what a search
-for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words.
+*Standing* memories, which are pinned ones and corrections of an agent, are in every context, in the order in which they
+were added, so that contexts begin with the same bytes as long as none of them changes. The others are the relevant hits
+of a search for the task: above the model's floor, or with most of the task's rare words.
 """
 
 import re
@@ -24,9 +24,9 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 
 CORRECTION = "correction"
-CONSIDERED = 40  # hits of the search
+LIMIT = 40  # hits of the search
 _NAME_CHARS = 60
-_SUMMED_UP = re.compile(r"\ASession [^\n]*, \d{4}-\d\d-\d\d:\n")
+_SUMMARY_HEAD = re.compile(r"\ASession [^\n]*, \d{4}-\d\d-\d\d:\n")
 _STANDING = 64  # memories, the latest
 
 
@@ -39,14 +39,14 @@ class RelevantNotes(NamedTuple):
 
 
 def find_standing(core: Core, call: GetContext) -> list[Row]:
-    """Return what every context within reach holds, the latest first."""
+    """Return the standing memories within reach, the latest first."""
     selection = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
         return queries.find_standing(connection, selection, core.clock(), CORRECTION, _STANDING)
 
 
 def session_of(row: Row) -> str | None:
-    """Return the session that a memory came out of, if any."""
+    """Return the session that a memory comes from, if any."""
     if '"session"' not in row.metadata:
         return None
     about: dict[str, Any] = msgspec.json.decode(row.metadata)
@@ -54,19 +54,19 @@ def session_of(row: Row) -> str | None:
 
 
 def are_named(records: Iterable[Row]) -> bool:
-    """Return whether most of some turns begin with the name of who said them (`Ada: …`)."""
-    labels = [bool(_find_label(row.content)) for row in records if _is_said(row)]
+    """Return whether most turns begin with the name of their speaker (`Ada: …`)."""
+    labels = [bool(_find_label(row.content)) for row in records if _is_turn(row)]
     return 2 * sum(labels) > len(labels)
 
 
 def read_said(row: Row, named: bool) -> tuple[str, str]:
-    """Return who said a turn, by name or else by role, and what was said; nobody says a memory of another kind.
+    """Return the speaker of a turn (name, else role) and its text; other memories have no speaker.
 
-    Where turns are `named`, a name before what is said is its speaker; elsewhere it may be any word. A summary of a
-    session is without its first line, which says of which session: its date stands above it.
+    A label at the beginning counts as the speaker's name only if turns are `named`; otherwise it may be any word. The
+    first line of a session summary, which names the session, is left out, since its date is shown above.
     """
-    if not _is_said(row):
-        return "", _SUMMED_UP.sub("", row.content) if row.source == SUMMARY else row.content
+    if not _is_turn(row):
+        return "", _SUMMARY_HEAD.sub("", row.content) if row.source == SUMMARY else row.content
     about: dict[str, Any] = msgspec.json.decode(row.metadata)
     speaker, role = str(about.get("speaker") or ""), str(about.get("role") or "")
     label = _find_label(row.content)
@@ -76,7 +76,7 @@ def read_said(row: Row, named: bool) -> tuple[str, str]:
     return (speaker or role)[:_NAME_CHARS], row.content
 
 
-def _is_said(row: Row) -> bool:
+def _is_turn(row: Row) -> bool:
     return row.turns == 1 or row.tier == L0
 
 
@@ -86,9 +86,9 @@ def _find_label(text: str) -> str:
 
 
 def find(sources: Sources, call: GetContext) -> RelevantNotes:
-    """Return what a search for the task finds that is relevant."""
+    """Search for the task, and return the relevant hits."""
     filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
-    search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)
+    search = Search(query=call.task, limit=LIMIT, deadline_ms=call.deadline_ms, **filters)
     retrieval, trace = pipeline.run(sources, search)
     about = trace.trace
     about.kind, about.session, about.given = method_name(type(call)), call.session, []

@@ -1,4 +1,4 @@
-"""Preparing a context: what is standing, what a search finds, what the session does not have yet, what fits."""
+"""The call `context`: select memories, build their lines, and fit them into the budget."""
 
 import re
 import time
@@ -31,35 +31,34 @@ from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
-_LONGEST_SHARE = 3  # one memory takes at most a third of the budget
-_LONGEST_STANDING_SHARE = 4
-_SHORTEST = 24  # tokens that a memory may have in any case
-_LEAST_ALONE, _MOST_ALONE = 40, 300  # characters of what is shown without its question or answers
-_CHARS_PER_TOKEN = 16  # a token is hardly ever longer
+_SHARE, _STANDING_SHARE = 3, 4  # one memory takes at most 1 / _SHARE of the budget, a standing one 1 / _STANDING_SHARE
+_MIN_TOKENS = 24  # that a memory may have with any budget
+_MIN_ALONE, _MAX_ALONE = 40, 300  # characters of a turn that is understood without its question or answers
+_CHARS_PER_TOKEN = 16  # tokens are hardly ever longer
 _READ_CHARS = 16_000  # of a memory
 _SHORTER = 0.7
 _LEADING_SIGNS = re.compile(r"^[\W_]+")
 _CLAUSE_END = re.compile(r"[,;:](?=\s)|[，、；：]|\s[–—-](?=\s)|\n")
-_NEVER = 2.0  # a cosine that no two texts have
+_NEVER = 2.0  # an impossible cosine
 
 
 @handles(GetContext)
 def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextText]":
-    """Return the context for a task; what a session is given is noted on disk before it is returned."""
+    """Return the context for a task, after recording on disk what the session is given."""
     began = time.perf_counter()
     if not call.task.strip():
-        raise Invalid("The task is empty; say what the context is for.")
+        raise Invalid("The task is empty; describe what the context is for.")
     check_text("session", call.session)
     had = {} if call.fresh else given.read(core, call)
     notes = chosen.find(sources, call)
     always = chosen.find_standing(core, call)
     present = _read_present(core, notes, "" if call.fresh else call.session)
     by, has_names = build_counter(core), chosen.are_named(present.values())
-    # What is standing does not depend on the task: a context begins with the same characters whatever that is.
+    # Standing lines are built without the task, so that contexts for all tasks begin with the same characters.
     statements = _read_later(core, notes.retrieval, [*always, *present.values()])
-    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_STANDING_SHARE), call, has_names, "", statements)
+    writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _STANDING_SHARE), call, has_names, "", statements)
     standing = [note for row in always if (note := writer.note(row, ALWAYS)).lines]
-    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call, has_names, call.task, statements)
+    writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _SHARE), call, has_names, call.task, statements)
     relevant = _select_relevant(notes, present, {row.id for row in always}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
     fitted = fit(new[0], new[1], call.max_tokens, _build_layout(core, notes.retrieval, relevant, call.compact), by)
@@ -81,12 +80,12 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         took_ms=(time.perf_counter() - began) * 1000,
     )
     notes.trace.given = result.ids
-    _say_lost(call, notes.retrieval, present, {row.row: row.id for row in always}, result)
+    _explain_omissions(call, notes.retrieval, present, {row.row: row.id for row in always}, result)
     return given.keep(core, call, [(note.id, note.key) for note in fitted.notes], result)
 
 
-class _Lines:
-    """Makes the lines of a memory, none of them longer than `size` tokens, cut to the sentences nearest to the task."""
+class _NoteBuilder:
+    """Builds the lines of memories, each at most `size` tokens long, reduced to the sentences nearest to the task."""
 
     def __init__(
         self,
@@ -98,7 +97,7 @@ class _Lines:
         statements: Mapping[str, LaterStatement],
     ) -> None:
         self._by, self._size, self._call, self._named, self._task = by, size, call, has_names, task
-        self._later = statements  # by the id of the memory that they seem to change
+        self._later = statements  # later statements by the id of the memory that they seem to change
 
     def note(
         self,
@@ -108,13 +107,13 @@ class _Lines:
         below: Iterable[ContextNote] = (),
         beside: Iterable[Row] = (),
     ) -> ContextNote:
-        """Return a memory as a note, with the question or the answers that are shown beside it.
+        """Return a memory as a note, with the question or answers `beside` it.
 
-        These may be left out unless it says little without them, or is so long that they cost little beside it.
+        These are spare lines if the memory is a turn that can be understood alone.
         """
         date = datetime.fromtimestamp(row.created_at, UTC)
         spoken = sorted((row, *beside), key=lambda one: (one.created_at, one.row < 0, abs(one.row)))
-        stands_alone = _LEAST_ALONE <= len(row.content) <= _MOST_ALONE and not only_asks(row.content)
+        stands_alone = _MIN_ALONE <= len(row.content) <= _MAX_ALONE and not only_asks(row.content)
         lines = (self._say(one, one is row, one is not row and stands_alone) for one in spoken)
         return ContextNote(
             id=row.id,
@@ -131,18 +130,18 @@ class _Lines:
     def _say(self, row: Row, is_hit: bool, spare: bool) -> Quote:
         speaker, statement = chosen.read_said(row, self._named)
         text = self._text(row, speaker, statement)
-        if is_hit and not text:  # one sentence, too long by itself
+        if is_hit and not text:  # a single sentence that is too long
             text = self._fit(lambda chars: _cut(statement[:_READ_CHARS], chars, self._task))
         if row.path is not None and not self._call.compact:
             text += f" ({describe_origin(row)})"
         if text and row.id in self._later:
             text += f" ({say_later(self._later[row.id])})"
-        # It may begin a line, where a sign would open a heading or a list.
+        # It begins a line, where leading punctuation could start a Markdown heading or list.
         speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
         return Quote(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
 
     def _text(self, row: Row, speaker: str, statement: str) -> str:
-        """Return all that a memory says, or its summary, or the whole sentences of it that are nearest to the task."""
+        """Return the text of a memory or, if too long, its summary or the sentences nearest to the task."""
         text = make_inert(statement[:_READ_CHARS])
         if self._is_short_enough(text):
             return text
@@ -153,7 +152,7 @@ class _Lines:
         return self._fit(lambda chars: choose_sentences(sentences, chars, self._task))
 
     def _fit(self, shorten: Callable[[int], str]) -> str:
-        """Return what is left of a text, shortened to as many characters as have no more tokens; empty: nothing."""
+        """Call `shorten` with decreasing numbers of characters until the text has at most `size` tokens."""
         chars = _CHARS_PER_TOKEN * self._size
         while chars > 1:
             text = make_inert(shorten(chars))
@@ -163,14 +162,14 @@ class _Lines:
         return ""
 
     def _is_short_enough(self, text: str) -> bool:
-        """Return whether a text has at most `size` tokens; none is shorter than a byte, and counting takes long."""
+        """Return whether a text has at most `size` tokens, without counting them if its length decides."""
         if len(text.encode("utf-8", "replace")) <= self._size:
             return True
         return len(text) <= _CHARS_PER_TOKEN * self._size and self._by.count(text) <= self._size
 
 
 def _cut(text: str, most_chars: int, task: str) -> str:
-    """Return a part of a text from the clause on that has most words of a task, to the end of a clause or a word."""
+    """Return the part of a text that starts at the clause with most words of a task and ends at a clause or word."""
     task_words = condensing.find_words(task)
     begins = [0, *(match.end() for match in _CLAUSE_END.finditer(text))]
     counts = [len(task_words & condensing.find_words(text[begin:end])) for begin, end in pairwise([*begins, len(text)])]
@@ -186,7 +185,7 @@ def _cut(text: str, most_chars: int, task: str) -> str:
 
 
 class _Head(NamedTuple):
-    """A hit with what it disagrees with that is older."""
+    """A hit, with the older memories that it contradicts."""
 
     row: Row
     score: float
@@ -194,11 +193,11 @@ class _Head(NamedTuple):
 
 
 def _select_relevant(
-    relevant: chosen.RelevantNotes, present: dict[str, Row], always: set[str], lines: _Lines
+    relevant: chosen.RelevantNotes, present: dict[str, Row], always: set[str], lines: _NoteBuilder
 ) -> list[ContextNote]:
-    """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it.
+    """Return the relevant hits as notes, best first, none twice.
 
-    Nothing is shown twice.
+    Of memories that contradict each other the newest is the note, with the others below it.
     """
     scores = {hit.id: hit.score for hit in relevant.hits}
     linked = {hit.id: set(hit.contradicts) for hit in relevant.hits}
@@ -231,7 +230,7 @@ def _select_relevant(
 def _read_present(core: Core, notes: chosen.RelevantNotes, own: str) -> dict[str, Row]:
     """Return by id the hits, the memories they contradict and those shown with them, if alive and within reach.
 
-    What comes out of the session `own` itself is left out: it has that.
+    Memories from the session `own` are left out, since it has them.
     """
     retrieval = notes.retrieval
     ids = {id for hit in notes.hits for id in (hit.id, *hit.contradicts, *list_shown_ids(hit.related))}
@@ -243,12 +242,12 @@ def _read_present(core: Core, notes: chosen.RelevantNotes, own: str) -> dict[str
     return {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
 
 
-def _say_lost(
+def _explain_omissions(
     call: GetContext, retrieval: Retrieval, present: dict[str, Row], always: dict[int, str], made: ContextText
 ) -> None:
-    """Note in the trace of a search why its hits are not in the context.
+    """Record in the trace why hits are not in the context.
 
-    `present` are those that could be, by id; `always` the ids of those that are in every context, by row.
+    `present` are the hits that could be, by id; `always` are the ids of standing memories, by row.
     """
     ids = {row.row: row.id for row in present.values()} | always
     for candidate in retrieval.ranked:
@@ -258,7 +257,7 @@ def _say_lost(
         if candidate.row not in always and not retrieval.is_relevant(candidate.similarity, candidate.bm25):
             candidate.lost = "not near enough to the task"
         elif id is None:
-            candidate.lost = "the session said it itself"
+            candidate.lost = "it is from this session"
         elif id in made.omitted_ids:
             candidate.lost = f"cut by the budget of {call.max_tokens} tokens"
         else:
@@ -267,7 +266,7 @@ def _say_lost(
 
 
 def _read_later(core: Core, retrieval: Retrieval, notes: Iterable[Row]) -> dict[str, LaterStatement]:
-    """Return what was said later that seems to change some memories, by their ids."""
+    """Return by id the later statements that seem to change memories."""
     with core.store.reading() as connection:
         reached = condition(retrieval.chosen.reached)
         return later.read(connection, [row.id for row in notes], reached, retrieval.passed)

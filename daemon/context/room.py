@@ -1,4 +1,4 @@
-"""What context brings to the kernel: its calls."""
+"""The room `context`: its calls."""
 
 from memoryd.daemon.context import counting, given, preparing
 from memoryd.daemon.rooms import Room

@@ -1,1 +1,2 @@
-"""Erasing for good: memories and turns, what was made of them, what is left in the file, and copies when asked."""
+"""Erase memories and turns for good, with everything derived from them, the free space in the file and, on request,
+copies of the database."""

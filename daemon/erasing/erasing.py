@@ -1,6 +1,7 @@
-"""Erasing for good, in parts: rows and what was made of them, then what is left in the file, then the copies.
+"""The call `erase`: delete rows with everything derived from them, then clean the file, then the copies.
 
-A crash between two parts leaves whole parts; the call made again does the rest. `tables/erasing` says what is deleted.
+Each part is a transaction. After a crash between two parts, repeating the call completes the work. `tables/erasing`
+defines what is deleted.
 """
 
 import logging
@@ -16,7 +17,7 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.conversations.tables import session_names
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.erasing.tables import erasing, leftovers, mentions, trimming
-from memoryd.daemon.erasing.tables.mentions import Beside, Mention
+from memoryd.daemon.erasing.tables.mentions import Mention, OtherTraces
 from memoryd.daemon.memories.batches import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search.active import select_turns
@@ -28,7 +29,7 @@ from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 from memoryd.daemon.system import log
 
-_PART = 500  # memories of one transaction
+_PART = 500  # memories per transaction
 _MAX_IDS = 1000  # of a reply
 _MAX_MENTIONS = 100
 _RECENT_S = 3600
@@ -40,39 +41,39 @@ logger = logging.getLogger(__name__)
 
 @handles(Erase)
 def erase(core: Core, call: Erase) -> "Parts[Erased]":
-    """Erase what a filter leaves; with `dry_run` only return what that would be."""
+    """Erase what matches the call; with `dry_run` only report it."""
     if call.session is not None:
         call = msgspec.structs.replace(call, session=_resolve_session(core, call))
     chosen = _choose(core, call)
-    ids, beside = chosen.ids, chosen.beside
+    ids, traces = chosen.ids, chosen.traces
     with core.store.reading() as connection:
         derived = erasing.find_derived(connection, [*ids, *chosen.again])
         report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
         report.already = chosen.again[:_MAX_IDS]
-        report.skipped, report.waiting = beside.sum_up(connection, [*ids, *derived])
+        report.skipped, report.waiting = traces.sum_up(connection, [*ids, *derived])
         texts = erasing.read_texts(connection, [*ids, *derived]) if chosen.mention else []
-        found = beside.find_around(connection, [*ids, *derived], texts)
+        found = traces.find_neighbour_texts(connection, [*ids, *derived], texts)
         report.around = [chosen.mention.describe_around(one) for one in found.values() if chosen.mention][:_MAX_IDS]
     every = [*ids, *derived]
     report.session, report.notes, report.mentions = call.session, chosen.notes[:_MAX_IDS], chosen.mentions
     report.recent = chosen.recent
     if not call.dry_run:
-        yield from _erase_all(core, beside, every, report, call.unsent)
-        if chosen.mention and beside == Beside(None, chosen.mention):
+        yield from _erase_all(core, traces, every, report, call.unsent)
+        if chosen.mention and traces == OtherTraces(None, chosen.mention):
             log.forget_lines(core.folder / log.FILE_NAME, chosen.mention.is_in_text)
     every += chosen.again
     paths = leftovers.list_copies(core.folder)
     report.looked_at = len(paths)
     if call.dry_run or not call.copies:
-        report.copies = [str(path) for path in leftovers.find_copies(core.folder, every, beside)]
+        report.copies = [str(path) for path in leftovers.find_copies(core.folder, every, traces)]
         return report
     with core.store.reading() as connection:
         every = list(dict.fromkeys([*every, *erasures.find_all_erased(connection)]))
     for path in paths:
         try:
-            leftovers.rewrite(path, every, beside, core.clock())
+            leftovers.rewrite(path, every, traces, core.clock())
             report.rewritten.append(str(path))
-        except StorageFailed as error:  # it does not keep the others from it
+        except StorageFailed as error:  # go on with the other copies
             logger.warning("%s", error.message)
             report.copies.append(str(path))
         yield
@@ -80,11 +81,11 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
 
 
 def _erase_all(
-    core: Core, beside: Beside, every: Sequence[str], report: Erased, unsent: Sequence[str]
+    core: Core, traces: OtherTraces, every: Sequence[str], report: Erased, unsent: Sequence[str]
 ) -> Iterator[None]:
-    """Erase part by part and clean the file. An error says how much was erased before."""
+    """Erase in parts and clean the file. An error says how much was erased before it."""
     erased = 0
-    for _ in copies.hold(core.store):  # a copy that is made meanwhile would hold what is erased
+    for _ in copies.hold(core.store):  # no copy may be made meanwhile: it would hold the erased rows
         core.check_going_on()
         yield
     try:
@@ -93,7 +94,7 @@ def _erase_all(
             operation = _erase_part(core, part)
             report.operation = report.operation or operation
             erased += len(part)
-        _write(core, lambda transaction: _erase_beside(core, transaction, beside, unsent))
+        _write(core, lambda transaction: _erase_traces(core, transaction, traces, unsent))
         yield from clean(core)
     except Exception as error:
         operations = [] if report.operation is None else [report.operation]
@@ -103,14 +104,14 @@ def _erase_all(
 
 
 class _Chosen(NamedTuple):
-    """What a call is about: ids of memories and turns, deleted ones too, and what is beside them.
+    """The ids of the memories and turns to erase, deleted ones included, and the other traces to erase with them.
 
-    Of what mentions a text also where, and the files that do; `again` are the ids of what was erased before, `recent`
-    the sessions in which something of it was said just now and observing is not paused.
+    `mentions` says where they contain the text of the call, `notes` are workspace files that contain it. `again` are
+    ids that were erased before, `recent` the sessions with matching turns of the last hour that are still recorded.
     """
 
     ids: list[str]
-    beside: Beside
+    traces: OtherTraces
     mention: Mention | None
     mentions: list[Mentioned]
     notes: list[str]
@@ -119,7 +120,7 @@ class _Chosen(NamedTuple):
 
 
 def _resolve_session(core: Core, call: Erase) -> str:
-    """Return the session that is meant. One that is unknown here may be in copies alone."""
+    """Return the full name of the session; if it is unknown here, it may still be in copies."""
     session = call.session or ""
     with core.store.reading() as connection:
         names = [*session_names.list_sessions(connection), *call.unsent]
@@ -130,7 +131,7 @@ def _resolve_session(core: Core, call: Erase) -> str:
 
 
 def _choose(core: Core, call: Erase) -> _Chosen:
-    """Return what matches the call: memories, turns, and deleted memories that only the history has."""
+    """Return what matches the call: memories, turns, and deleted memories that are only in the history."""
     said = [{"metadata.session": call.session}] if call.session is not None else []
     where = {"$and": [call.where, *said]} if call.where and said else {**call.where, **dict(*said)}
     full_call = msgspec.structs.replace(call, where=where, reach=call.reach or ("subtree" if call.namespace else "all"))
@@ -153,23 +154,23 @@ def _choose(core: Core, call: Erase) -> _Chosen:
         shown = _describe(connection, mention, ids, past) if mention else []
     for prefix in call.ids:
         choose_unique(prefix, [id for id in [*ids, *again] if id.startswith(prefix)])
-    beside = _choose_beside(call, mention, selection.reached)
+    traces = _choose_traces(call, mention, selection.reached)
     recent = {turn.session for turn in active if turn.session and turn.created_at > core.clock() - _RECENT_S}
     paused = {pause.name for pause in core.pauses.list_all() if pause.kind == "session"}
-    return _Chosen(ids, beside, mention, shown, notes, again, sorted(recent - paused))
+    return _Chosen(ids, traces, mention, shown, notes, again, sorted(recent - paused))
 
 
-def _choose_beside(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> Beside:
-    """Return what of skipped and waiting turns is meant: nothing where they lack what the filter asks for."""
+def _choose_traces(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> OtherTraces:
+    """Return which skipped and waiting turns to erase: none if the call filters by fields that they do not have."""
     if call.type or call.source or call.tier or call.where or call.ids or call.path_prefix is not None:
-        return Beside()
-    return Beside(call.session, mention, reached, call.after, call.before)
+        return OtherTraces()
+    return OtherTraces(call.session, mention, reached, call.after, call.before)
 
 
 def _find_past(
     connection: Connection, call: Erase, mention: Mention | None, reached: frozenset[int] | None
 ) -> list[erasing.Past]:
-    """Return what the history has of memories and turns by the ids, session, text and place that a call gives."""
+    """Return the former states in the history that match the ids, session, text and place of the call."""
     is_about_past = bool(call.ids) or call.session is not None or mention is not None or is_bounded(call)
     if not is_about_past or call.where or call.type or call.source or call.tier:
         return []
@@ -188,7 +189,8 @@ def _find_past(
     if reached is None:
         return past
     present = _read_present(connection, sorted({one.id for one in past}))
-    return [one for one in past if one.id not in present or present[one.id].namespace in reached]  # not what moved away
+    # Memories that have moved out of reach since are not erased.
+    return [one for one in past if one.id not in present or present[one.id].namespace in reached]
 
 
 def _read_present(connection: Connection, ids: Sequence[str]) -> dict[str, Row | StoredTurn]:
@@ -198,24 +200,24 @@ def _read_present(connection: Connection, ids: Sequence[str]) -> dict[str, Row |
 def _describe(
     connection: Connection, mention: Mention, ids: Sequence[str], past: Sequence[erasing.Past]
 ) -> list[Mentioned]:
-    """Return where the first of some memories mention a text."""
+    """Return where the first `_MAX_MENTIONS` memories contain a text."""
     shown = ids[:_MAX_MENTIONS]
     present = _read_present(connection, shown)
     former = {one.id: one.held for one in reversed(past)}
     return [mentions.describe(id, mention, present.get(id), former.get(id)) for id in shown]
 
 
-def _erase_beside(core: Core, transaction: Transaction, beside: Beside, unsent: Sequence[str]) -> None:
+def _erase_traces(core: Core, transaction: Transaction, traces: OtherTraces, unsent: Sequence[str]) -> None:
     erasures.note_sessions(transaction.connection, unsent)
-    beside.erase(transaction.connection)
-    changed = beside.forget_around(transaction.connection)
+    traces.erase(transaction.connection)
+    changed = traces.clear_neighbour_texts(transaction.connection)
     core.active.follow(transaction, changed.rings)
     if changed.rows:
         transaction.after_commit(lambda: _forget(core, [], erasing.ErasedRows([], changed.rings, changed.rows)))
 
 
 def _erase_part(core: Core, ids: Sequence[str]) -> str:
-    """Erase some memories and turns; return the operation. `clean` is to follow."""
+    """Erase memories and turns; return the operation. Call `clean` afterwards."""
 
     def write(transaction: Transaction) -> str:
         operation, erased = erasing.erase(transaction.connection, ids, core.clock())
@@ -227,7 +229,7 @@ def _erase_part(core: Core, ids: Sequence[str]) -> str:
 
 
 def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
-    """Forget in RAM what was erased."""
+    """Remove erased rows from RAM."""
     core.embedding.remove_rows(erased.rows)
     core.embedding.refresh(erased.changed)
     core.sources.traces.clear()
@@ -235,7 +237,7 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
 
 
 def clean(core: Core) -> Iterator[None]:
-    """Take unused vectors away, the words out of full text, write the file again and fold the log into it."""
+    """Delete unused vectors, merge full text, vacuum the file and truncate the log."""
     with core.store.reading() as connection:
         unused = trimming.find_unused(connection)
     for part in split_evenly(unused, _PART):

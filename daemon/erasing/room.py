@@ -1,4 +1,4 @@
-"""What erasing brings to the kernel: its call."""
+"""The room `erasing`: its call."""
 
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.rooms import Room

@@ -1,6 +1,6 @@
-"""Arithmetic of the graph: nearest neighbours, agglomeration, communities. Pure functions of NumPy arrays.
+"""Clustering: nearest neighbours, agglomeration, communities. Pure functions on NumPy arrays.
 
-`pause` is called between portions of work of a millisecond or a few; it may wait, and may raise to end the work.
+`pause` is called every few milliseconds of work; it may wait, and may raise to cancel.
 """
 
 import math
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from memoryd.daemon.store.vectors import Vector
 
 MAX_MEMBERS = 20
-_WHOLE = 8192  # vectors up to which each is compared with all others
-_CELL = 400  # vectors of a cell, on average
-_PROBED = 24  # cells that a vector is compared with
+_WHOLE = 8192  # up to this many vectors each is compared with all others
+_CELL = 400  # vectors per cell, on average
+_PROBED = 24  # cells whose vectors are compared with a vector
 _ROUNDS = 4  # of k-means
 _BLOCK = 256  # vectors of one matrix product
 _UNION = 100  # pairs between two pauses
@@ -27,23 +27,23 @@ Places = NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
-    """Pairs of places in a matrix of vectors, `lower` < `upper`, each once, by falling cosine."""
+    """Distinct pairs of indexes into a matrix of vectors, `lower` < `upper`, by falling cosine."""
 
     lower: Places
     upper: Places
     cosines: NDArray[np.float32]
 
     def above(self, floor: float) -> "Pairs":
-        """Return those at or above a cosine."""
+        """Return the pairs with a cosine of at least `floor`."""
         kept = self.cosines >= floor
         return Pairs(self.lower[kept], self.upper[kept], self.cosines[kept])
 
 
 def find_pairs(units: Vector, floor: float, nearest: int, pause: Pause) -> Pairs:
-    """Return each pair of unit vectors at or above a cosine of which one is among the other's nearest.
+    """Return the pairs of unit vectors with a cosine of at least `floor` where one is among the other's nearest.
 
-    Among more than `_WHOLE` vectors each is compared with those of the `_PROBED` cells around it only: about one in
-    fifty of the pairs that are close enough for a node is missed.
+    With more than `_WHOLE` vectors each is compared only with those in the `_PROBED` nearest cells, which misses about
+    one in fifty of the pairs that are close enough for a node.
     """
     count = len(units)
     cells, probes = _build_cells(units, pause) if count > _WHOLE else ([np.arange(count)], [np.arange(count)])
@@ -58,7 +58,7 @@ def find_pairs(units: Vector, floor: float, nearest: int, pause: Pause) -> Pairs
             part = rows[start : start + _BLOCK]
             cosines = units[part].astype(np.float32) @ candidates.T
             own = np.flatnonzero(line_of[part] >= 0)
-            cosines[own, line_of[part[own]]] = -2.0  # itself
+            cosines[own, line_of[part[own]]] = -2.0  # a vector is not its own neighbour
             values, places = _find_nearest(cosines, floor, nearest)
             values, places = np.hstack([best[part], values]), np.hstack([others[part], members[places]])
             order = np.argsort(-values, axis=1, kind="stable")[:, :nearest]
@@ -74,7 +74,7 @@ def find_pairs(units: Vector, floor: float, nearest: int, pause: Pause) -> Pairs
 
 
 def _find_nearest(cosines: Vector, floor: float, nearest: int) -> tuple[Vector, Places]:
-    """Return the largest cosines of each row, at or above a floor, with their columns; destroy the matrix."""
+    """Return the largest cosines of each row that reach a floor, with their columns; overwrites the matrix."""
     lines = np.arange(len(cosines))
     values = np.full((len(cosines), nearest), -2.0, np.float32)
     places = np.zeros((len(cosines), nearest), np.int64)
@@ -88,7 +88,7 @@ def _find_nearest(cosines: Vector, floor: float, nearest: int) -> tuple[Vector, 
 
 
 def _build_cells(units: Vector, pause: Pause) -> tuple[list[Places], list[Places]]:
-    """Return for each cell the vectors in it, and those that are to be compared with these."""
+    """Return for each cell the vectors in it, and the vectors to compare with them."""
     centres = _find_centres(units, len(units) // _CELL, pause)
     near = np.zeros((len(units), _PROBED), np.int64)
     for start in range(0, len(units), _BLOCK):
@@ -99,7 +99,7 @@ def _build_cells(units: Vector, pause: Pause) -> tuple[list[Places], list[Places
 
 
 def _sort_by(near: Places, count: int) -> list[Places]:
-    """Return for each cell the lines of a matrix that name it."""
+    """Return for each cell the rows of a matrix that contain it."""
     cells = near.ravel()
     order = np.argsort(cells, kind="stable")
     bounds = np.searchsorted(cells[order], np.arange(count + 1))
@@ -107,7 +107,7 @@ def _sort_by(near: Places, count: int) -> list[Places]:
 
 
 def _find_centres(units: Vector, count: int, pause: Pause) -> Vector:
-    """Return the centres of cells: k-means of a sample that is spread evenly, so that it is the same each time."""
+    """Return the centres of cells: k-means of an evenly spread sample, which is deterministic."""
     sample = units[:: max(1, len(units) // (count * 40))].astype(np.float32)
     centres = sample[:: max(1, len(sample) // count)][:count]
     for _ in range(_ROUNDS):
@@ -130,7 +130,7 @@ def _assign(units: Vector, centres: Vector, pause: Pause) -> Places:
 
 
 def scale_to_unit(vectors: Vector) -> Vector:
-    """Return the rows at length 1; a row of zeros stays."""
+    """Return the rows scaled to length 1; rows of zeros stay zero."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     scaled: Vector = vectors / np.maximum(lengths, np.float32(1e-12))
     return scaled
@@ -139,10 +139,10 @@ def scale_to_unit(vectors: Vector) -> Vector:
 def agglomerate(
     units: Vector, sizes: Sequence[int], pairs: Pairs, floor: float, most: int, pause: Pause
 ) -> list[list[int]]:
-    """Return the places of unit vectors in groups, each by rising place.
+    """Return groups of unit vectors, as sorted indexes.
 
-    The closest pair is joined first, then the next: the groups of both become one if their centres, the sums of their
-    vectors times their sizes, have a cosine of at least `floor`, and their sizes together are at most `most`.
+    Pairs are processed by falling cosine: the groups of both are merged if their centres (the sums of vectors times
+    sizes) have a cosine of at least `floor` and their total size is at most `most`.
     """
     group_of = list(range(len(units)))
     count, lengths = list(sizes), [float(size) for size in sizes]
@@ -180,9 +180,9 @@ def agglomerate(
 
 
 def find_communities(edges: Sequence[tuple[int, int, float]]) -> list[list[int]]:
-    """Return the places in each community of two or more (Leiden), by rising first place.
+    """Return the communities of two or more indexes (Leiden), sorted by their first index.
 
-    The outcome depends on the order of the edges, and on nothing else. The library is loaded here.
+    Deterministic for the same edges in the same order. The library is imported here, since it is rarely needed.
     """
     if not edges:
         return []

@@ -1,8 +1,7 @@
-"""Stage: the graph. Members of the best hits' topics, and of topics that were often retrieved together with them.
+"""Stage: add candidates from the graph: members of the best hits' nodes, and of nodes often retrieved with these.
 
-What the graph brings has the score that its own cosine and words give it, and no other score changes: the graph adds
-candidates that neither arm brings, and costs none. (Lifting what had been retrieved together with a hit cost 6 points
-of nDCG@10 after 77 searches and gained none.)
+They get the score of their own cosine and words, and no other score changes. (Raising the scores of memories that had
+been retrieved together with a hit cost 6 points of nDCG@10 after 77 searches, and gained nothing.)
 """
 
 import numpy as np
@@ -15,14 +14,14 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.topics.tables import graph
 
-ANCHORS = 5  # hits whose nodes are looked at
-NEIGHBOURS = 4  # nodes looked at for each of them
+ANCHORS = 5  # hits whose nodes are used
+NEIGHBOURS = 4  # neighbouring nodes of each
 MEMBERS = 2  # of each node
-LEAST_WEIGHT = 2.0  # retrievals in which two nodes met, below which they do not count as related
+LEAST_WEIGHT = 2.0  # searches that returned two nodes together, for them to count as related
 
 
 def expand(retrieval: Retrieval, sources: Sources) -> None:
-    """Add what the graph brings, and rank again."""
+    """Add the candidates, and sort again."""
     generation, vector = retrieval.generation, retrieval.vector
     if not (retrieval.call.options.graph and retrieval.profile.graph) or generation is None:
         return
@@ -49,7 +48,7 @@ def _find_nodes(connection: Connection, anchors: list[int], spaces: frozenset[in
 
 
 def _find_best(retrieval: Retrieval, vector: Vector, rows: list[int]) -> list[int]:
-    """Return the members most similar to the query among those that the filters leave."""
+    """Return the members most similar to the query among those that pass the filters."""
     assert retrieval.generation is not None
     numbers = np.array(rows, np.int64)
     near = retrieval.generation.index.compute_similarities(vector, numbers[retrieval.allowed.select(numbers)])
@@ -57,7 +56,7 @@ def _find_best(retrieval: Retrieval, vector: Vector, rows: list[int]) -> list[in
 
 
 def _add(retrieval: Retrieval, connection: Connection, found: list[int], vector: Vector) -> list[Candidate]:
-    """Make candidates of rows, and return those that are new, each with its own score."""
+    """Add rows as candidates with their scores; return the new ones."""
     assert retrieval.generation is not None
     rows = [row for row in found if row not in retrieval.candidates]
     similarities = cosines(retrieval.generation.read_exact(connection, rows), vector)

@@ -25,7 +25,7 @@ class Labels(Struct):
 
 
 def ask_labels(chat: Chat, groups: Sequence[Sequence[str]]) -> list[str]:
-    """Ask for a label for each group of texts, all in one question; an empty one is rejected."""
+    """Ask for a label for each group of texts, in one request; reject the answer if one is missing."""
     listed = [{"number": number, "notes": _cut_notes(texts)} for number, texts in enumerate(groups, 1)]
     found = [_shorten(label) for label in chat.ask(_LABEL, {"groups": listed}, Labels).labels]
     if len(found) != len(groups) or not all(found):
@@ -34,7 +34,7 @@ def ask_labels(chat: Chat, groups: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _shorten(label: str) -> str:
-    """Return a label as inert text on one line, cut at a word; empty where it says nothing."""
+    """Return a label as inert text on one line, cut at a word; empty if it has no letters or digits."""
     line = " ".join("".join(c for c in _NO_LABEL.sub(" ", label) if c.isprintable()).split()).strip(" .,:;-'’")
     if len(line) > _LABEL_CHARS:
         line = line[:_LABEL_CHARS].rsplit(" ", 1)[0].rstrip(" .,:;-")
@@ -42,7 +42,7 @@ def _shorten(label: str) -> str:
 
 
 def _cut_notes(texts: Sequence[str]) -> list[str]:
-    """Return what is sent of several texts, as long as one."""
+    """Return excerpts of the texts to send, in total no longer than `LONGEST`."""
     sent, rest = [], LONGEST
     for text in texts:
         if rest > 0:

@@ -1,4 +1,4 @@
-"""Reading the graph for people: lists, one node with its surroundings, topics, within a caller's reach."""
+"""The calls that read the graph within a caller's reach: lists of nodes, one node with its neighbours, topics."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from memoryd.daemon.topics.tables import graph
 from memoryd.daemon.topics.tables.graph import ABSTRACTED_FROM, CLUSTER, PREFIX, StoredNode
 
 SIMILAR = 5  # similar nodes that are shown
-_NEAR = 64  # memories around a node whose nodes may be similar
+_NEAR = 64  # memories nearest to a node, whose nodes are compared with it
 _PREVIEW = 200
 
 
@@ -116,7 +116,7 @@ def _describe(node: StoredNode, relation: Any, weight: float) -> calls.Neighbour
 def _find_similar(
     core: Core, connection: Connection, generation: Generation, node: StoredNode, centre: Vector
 ) -> list[calls.Neighbour]:
-    """Return the clusters of the same namespace nearest to a cluster, from what counts as related on."""
+    """Return the related clusters nearest to a cluster in the same namespace."""
     near = generation.index.find_nearest(centre, _NEAR, namespaces=frozenset([node.namespace])).rows.tolist()
     numbers = set(graph.find_nodes(connection, near).values()) - {node.id}
     cosines = {}
@@ -131,7 +131,7 @@ def _find_similar(
 
 
 def _find_centre(connection: Connection, generation: Generation, members: list[int]) -> Vector | None:
-    """Return the centre of some memories, of unit length, None where none has a vector."""
+    """Return the centre of memories as a unit vector, None if none has a vector."""
     found, matrix = vectors.read_exact(connection, generation.model, members)
     return np.ascontiguousarray(scale_to_unit(matrix.sum(axis=0)[None, :])[0]) if found else None
 

@@ -1,10 +1,9 @@
-"""Labels of nodes from the words of their memories, where no language model gives them.
+"""Labels of nodes made from the words of their memories, without a language model.
 
-A label is up to three terms, each of which stands in at least half of the memories, and in two. Of these the terms are
-taken that count most: by the number of memories that hold it, times how rare it is in the namespace, the logarithm of
-one over its share of a sample of it (tf-idf, Spärck Jones 1972). Where no term stands in half of them there is none.
-Other namespaces have no say, so that a label says nothing about them.
-Terms are compared by the stem that full text uses and shown as the whole word that is commonest in the node.
+A label has up to three terms that occur in at least half of the memories, and in at least two; if there are none, the
+label is empty. Terms are ranked by tf-idf (Spärck Jones 1972): the number of memories with the term, times the
+logarithm of one over its share in a sample of the namespace. Other namespaces are not used, so that labels reveal
+nothing about them. Terms are compared by the stems of full text, and shown as the most common word form in the node.
 """
 
 import math
@@ -16,17 +15,17 @@ from memoryd.daemon.store.stopwords import STOP_WORDS
 
 Stemmer = Callable[[str], list[str]]
 
-SAMPLE = 512  # memories of the namespace that stand for all of it
-LONGEST = 2000  # characters of a memory that are looked at
+SAMPLE = 512  # memories that represent the namespace
+LONGEST = 2000  # characters read of a memory
 _TERMS = 3
-_KEPT = 50_000  # words whose stem is kept
+_CACHED = 50_000  # words whose stem is cached
 _WORD = re.compile(r"[^\W\d_][\w.+#'-]*", re.UNICODE)
 _FILLERS = frozenset(
     "i me my mine we us our ours myself user assistant yes yeah okay hello hi thanks thank please sure well really "
     "like would use used using make made need good great help one two may don't i'm it's i've that's here's "
     "way thing things lot etc via per also new time day".split()
 )
-# The commonest words of German, French, Spanish, Italian, Portuguese and Dutch that name nothing in English.
+# The most common words of German, French, Spanish, Italian, Portuguese and Dutch that are no English nouns.
 _FOREIGN = frozenset(
     """
 der die das den dem des ein eine einen einem einer eines und oder aber nicht kein keine ist sind waren wird werden wurde
@@ -78,7 +77,7 @@ class Namer:
     def _stem(self, stemmer: Stemmer, word: str) -> str:
         known = self._stems.get(word)
         if known is None:
-            if len(self._stems) >= _KEPT:
+            if len(self._stems) >= _CACHED:
                 self._stems.clear()
             stems = stemmer(word)
             known = self._stems[word] = stems[0] if len(stems) == 1 else word

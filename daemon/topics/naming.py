@@ -1,10 +1,10 @@
-"""Labels of nodes by a language model, after the rules have labelled them: nothing waits for it.
+"""Replace the labels of nodes by those of a language model, in the background.
 
-A node is asked about once; while its members say the same, it keeps what it got, also when the graph is made anew. A
-model that cannot be reached is asked again later; one that answers what cannot be used is not asked about the same
-members again. In both cases the rules' label stays.
+The model is asked once for each node; the label is kept, also by rebuilds, while the members' texts are unchanged. If
+the model cannot be reached it is asked again later; if its answer is unusable it is not asked again for these members.
+In both cases the label made by rules stays.
 
-Threads: the extraction worker's. Labels are derived, so they are no operations.
+Threads: the extraction worker's. Labels are derived data, so they are not recorded as operations.
 """
 
 import logging
@@ -16,22 +16,22 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.topics.labels import ask_labels
 from memoryd.daemon.topics.tables import graph
 
-BATCH = 8  # nodes of one question
+BATCH = 8  # nodes per request
 _PAUSE_S = 600.0  # after a failure
-_TEXTS, _CHARS = 8, 400  # of each node that are sent
+_TEXTS, _CHARS = 8, 400  # texts per node, and characters of each
 
 log = logging.getLogger(__name__)
 
 
 class Naming:
-    """Names a few nodes at a time."""
+    """Labels nodes in small batches, as idle work of the extraction worker."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._not_before = 0.0
 
     def step(self) -> bool:
-        """Name some nodes; say whether there were any."""
+        """Label one batch of nodes; return whether there was one."""
         core, chat = self._core, self._core.cognition.provider.chat
         if chat is None or self.wait_s():
             return False
@@ -52,17 +52,17 @@ class Naming:
         return True
 
     def wait_s(self) -> float | None:
-        """Return how long to leave the model alone, None where nothing is to be tried again."""
+        """Return how long to wait after a failure, None if there was none."""
         left = self._not_before - self._core.clock()
         return left if 0 < left <= _PAUSE_S else None  # more: the clock was set back
 
     def _ask(self, chat: Chat, groups: Sequence[Sequence[str]]) -> list[str] | None:
-        """Return labels, empty ones where the answer cannot be used; None: there was no answer."""
+        """Return labels, empty ones if the answer is unusable, None if there was no answer."""
         before = self._count_spent()
         try:
             return ask_labels(chat, groups)
         except Exception as error:
-            log.warning("%s could not name nodes, the labels of the rules stay: %s", chat.config.model, error)
+            log.warning("%s could not label nodes; they keep the labels made by rules: %s", chat.config.model, error)
         self._not_before = self._core.clock() + _PAUSE_S
         return [""] * len(groups) if self._count_spent() > before else None
 

@@ -1,13 +1,13 @@
-"""Making the graph of a namespace anew, as a whole: the job `cluster`, each night, and the call `graph_rebuild`.
+"""Rebuild the graph of a namespace: the nightly job `cluster`, and the call `graph_rebuild`.
 
-1. Clusters: memories of L2 are joined by falling cosine, from the model's floor for one topic on, up to 20 in a node.
-2. Clusters that are alike (the model's floor for the same topic) become one, where they fit into one.
-3. Concepts: nodes over three or more clusters that are halfway between related and of one topic.
+1. Clusters: memories of L2 are joined by falling cosine down to the model's floor `join`, up to 20 in a node.
+2. Clusters above the floor `merge` are merged if they fit into one node.
+3. Concepts: nodes above three or more clusters whose cosines are halfway between the floors `related` and `join`.
 4. Edges: how often searches returned memories of two nodes together.
-5. Topics: communities of clusters that are related or were returned together, for people to look at.
+5. Topics: communities of clusters that are related or were returned together, shown to people.
 
-Work that takes long is done on what was read in short snapshots, in portions between which searches go first; then the
-differences to the graph that is there are written, some rows in one transaction. The same memories give the same graph.
+The data is read in short snapshots and processed in portions that give way to searches; then the differences from the
+present graph are written in small transactions. The same memories always give the same graph.
 """
 
 import hashlib
@@ -45,24 +45,24 @@ from memoryd.daemon.topics.clusters import (
 from memoryd.daemon.topics.tables import graph
 from memoryd.daemon.topics.tables.graph import ABSTRACTED_FROM, CLUSTER, CONCEPT, PREFIX, EdgeKey, MemoryKey, NewNode
 
-LEAST = 3  # clusters that a concept represents
-_NEAREST, _NEAREST_NODES = 8, 5  # neighbours of a memory, of a node, that are looked at
-_WORK_S = 0.003  # of the processor's time between two moments at which searches go first
-_READ = 1000  # memories in one snapshot
-_WRITTEN = 100  # nodes in one transaction, some ms
-_LABELLED = 4  # nodes whose texts are read at once
-_TEXTS = 24  # that a concept or a topic is labelled by
+LEAST = 3  # clusters in a concept
+_NEAREST, _NEAREST_NODES = 8, 5  # nearest neighbours considered for a memory, and for a node
+_WORK_S = 0.003  # of CPU time between two pauses for searches
+_READ = 1000  # memories per snapshot
+_WRITTEN = 100  # nodes per transaction, some ms
+_LABELLED = 4  # nodes whose texts are read together
+_TEXTS = 24  # memories that the label of a concept or topic is made from
 
 
 class RebuildLock:
-    """One run at a time."""
+    """Serialises rebuilds."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to make the graph of each namespace anew."""
+    """Plan to rebuild the graph of each namespace."""
     if core.embedding.active is None:
         return
     with core.store.reading() as connection:
@@ -73,7 +73,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 
 def run(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
-    """Make the graph of one namespace anew."""
+    """Rebuild the graph of one namespace."""
     generation = core.embedding.active
     return dict(rebuild(core, generation, step.data, check)) if generation else {}
 
@@ -83,7 +83,7 @@ CLUSTER_WORK = Work(plan, alone=run)
 
 @handles(GraphRebuild)
 def rebuild_reached(core: Core, call: GraphRebuild) -> "Future[Rebuilt]":
-    """Begin to make the graph anew; the lane is free again at once."""
+    """Start to rebuild the graph on another thread."""
     generation = core.embedding.active
     if generation is None:
         raise ModelUnavailable("The graph rests on vectors, and no embedding model is ready yet.")
@@ -105,7 +105,7 @@ def rebuild_reached(core: Core, call: GraphRebuild) -> "Future[Rebuilt]":
 def rebuild(
     core: Core, generation: Generation, namespace: int, check: StopCheck, dry_run: bool = False
 ) -> Counter[str]:
-    """Make the graph of a namespace anew; return how many nodes were added, changed, removed and so on."""
+    """Rebuild the graph of a namespace; return how many nodes were added, changed, removed and so on."""
     rested_at = time.thread_time()
 
     def pause() -> None:
@@ -116,7 +116,7 @@ def rebuild(
             rested_at = time.thread_time()
 
     with core.state(RebuildLock).lock:
-        draft = _draw(core, generation, namespace, pause)
+        draft = _build_draft(core, generation, namespace, pause)
         with core.store.reading() as connection:
             former = graph.read_graph(connection, namespace)
         nodes = {node.name: node for node in _label(core, draft, former, pause)}
@@ -135,14 +135,14 @@ def rebuild(
         return counts
 
 
-# What the graph is to be ----------------------------------------------------------------------------------------------
+# Building ------------------------------------------------------------------------------------------------------------
 
 
 class Draft(NamedTuple):
-    """Memories and their clusters; those of a concept, and of pairs, are places in `clusters`."""
+    """The new graph: memories and their clusters. Concepts and pairs refer to clusters by index."""
 
     keys: list[MemoryKey]
-    clusters: list[list[int]]  # places in `keys`
+    clusters: list[list[int]]  # indexes in `keys`
     names: list[str]  # of clusters
     centres: Vector
     pairs: Pairs  # of related clusters
@@ -151,7 +151,7 @@ class Draft(NamedTuple):
     namer: names.Namer
 
 
-def _draw(core: Core, generation: Generation, namespace: int, pause: Pause) -> Draft:
+def _build_draft(core: Core, generation: Generation, namespace: int, pause: Pause) -> Draft:
     floors = generation.embedder.floors
     keys, units = _read(core, generation, namespace, pause)
     clusters = _find_clusters(units, floors.join, pause)
@@ -163,7 +163,7 @@ def _draw(core: Core, generation: Generation, namespace: int, pause: Pause) -> D
     if len(merged) < len(clusters):
         clusters = [sorted(row for place in group for row in clusters[place]) for group in merged]
         centres = _find_centres(units, clusters, pause)
-        pairs = _rename(pairs, merged)
+        pairs = _translate_pairs(pairs, merged)
     middles = [_find_medoid(units, members, centres[place], pause) for place, members in enumerate(clusters)]
     named = [keys[place].id for place in middles]
     alike = (floors.related + floors.join) / 2
@@ -173,7 +173,7 @@ def _draw(core: Core, generation: Generation, namespace: int, pause: Pause) -> D
 
 
 def _read(core: Core, generation: Generation, namespace: int, pause: Pause) -> tuple[list[MemoryKey], Vector]:
-    """Return the memories of L2 that have a vector, by rising row number, and their unit vectors in half precision."""
+    """Return the memories of L2 that have a vector, by row number, and their unit vectors in half precision."""
     keys, parts, after = list[MemoryKey](), list[Any](), 0
     while True:
         with core.store.reading() as connection:
@@ -192,7 +192,7 @@ def _read(core: Core, generation: Generation, namespace: int, pause: Pause) -> t
 
 
 def _find_clusters(units: Vector, floor: float, pause: Pause) -> list[list[int]]:
-    """Return the places of vectors in clusters. Equal ones go together: all would have the same few neighbours."""
+    """Return clusters of vectors, by index. Equal vectors are grouped first, or they would only be each other's neighbours."""
     equal: dict[bytes, list[int]] = {}
     for place, vector in enumerate(units):
         equal.setdefault(vector.tobytes(), []).append(place)
@@ -204,7 +204,7 @@ def _find_clusters(units: Vector, floor: float, pause: Pause) -> list[list[int]]
 
 
 def _find_centres(units: Vector, groups: Sequence[Sequence[int]], pause: Pause) -> Any:
-    """Return the centre of each group, of unit length."""
+    """Return the centre of each group as a unit vector."""
     centres = np.zeros((len(groups), units.shape[1]), np.float16)
     for start in range(0, len(groups), 256):
         part = groups[start : start + 256]
@@ -215,8 +215,8 @@ def _find_centres(units: Vector, groups: Sequence[Sequence[int]], pause: Pause) 
     return centres
 
 
-def _rename(pairs: Pairs, merged: Sequence[Sequence[int]]) -> Pairs:
-    """Return pairs of places as pairs of the groups that these are in."""
+def _translate_pairs(pairs: Pairs, merged: Sequence[Sequence[int]]) -> Pairs:
+    """Translate pairs of clusters into pairs of merged clusters."""
     group_of = np.zeros(sum(map(len, merged)), np.int64)
     for number, group in enumerate(merged):
         group_of[group] = number
@@ -233,7 +233,7 @@ def _find_medoid(units: Vector, members: Sequence[int], centre: Vector, pause: P
 
 
 def _find_middle(centres: Vector, group: Sequence[int]) -> int:
-    """Return the one of some clusters that is nearest to the middle of their centres."""
+    """Return the cluster of a group that is nearest to the mean of their centres."""
     chosen = centres[group].astype(np.float32)
     return group[int((chosen @ chosen.sum(axis=0)).argmax())]
 
@@ -249,7 +249,7 @@ def _build_namer(core: Core, keys: Sequence[MemoryKey]) -> names.Namer:
 
 
 def _label(core: Core, draft: Draft, former: dict[str, NewNode], pause: Pause) -> Iterator[NewNode]:
-    """Yield all nodes with labels: the former one while the members say the same, else that of the rules."""
+    """Yield all nodes with labels: the former label if the members' texts are unchanged, else one made by rules."""
     made = [_describe(draft, CLUSTER, name, [place]) for place, name in enumerate(draft.names)]
     made += [_describe(draft, CONCEPT, name, group) for name, group in draft.concepts.items()]
     unnamed = []
@@ -268,7 +268,7 @@ def _label(core: Core, draft: Draft, former: dict[str, NewNode], pause: Pause) -
 
 
 def _describe(draft: Draft, kind: str, name: str, places: Sequence[int]) -> tuple[NewNode, Sequence[int]]:
-    """Return the node of a cluster, or of the concept over some, and these clusters."""
+    """Return the node of a cluster, or of a concept, and the clusters in it."""
     keys = [draft.keys[row] for place in places for row in draft.clusters[place]]
     texts = hashlib.sha256(kind.encode() + b"".join(sorted(key.text_hash for key in keys))).digest()
     members: Any = [key.row for key in keys] if kind == CLUSTER else sorted(draft.names[place] for place in places)
@@ -276,7 +276,7 @@ def _describe(draft: Draft, kind: str, name: str, places: Sequence[int]) -> tupl
 
 
 def _label_groups(core: Core, draft: Draft, groups: Sequence[Sequence[int]]) -> list[str]:
-    """Return a label for each group of clusters, from some memories of each."""
+    """Return a label for each group of clusters, made from a sample of its memories."""
     chosen = [_choose_rows(draft, group) for group in groups]
     with core.store.reading() as connection:
         texts = graph.read_texts(connection, [row for rows in chosen for row in rows], names.LONGEST)
@@ -285,7 +285,7 @@ def _label_groups(core: Core, draft: Draft, groups: Sequence[Sequence[int]]) -> 
 
 
 def _choose_rows(draft: Draft, group: Sequence[int]) -> list[int]:
-    """Return rows of the memories of some clusters, spread evenly over them."""
+    """Return a sample of the rows in a group of clusters, spread evenly."""
     rows = [draft.keys[row].row for place in group for row in draft.clusters[place]]
     return rows[:: max(1, -(-len(rows) // _TEXTS))]
 
@@ -310,7 +310,7 @@ def _put_nodes(connection: Connection, namespace: int, nodes: Sequence[NewNode])
 
 
 def _write_edges(core: Core, draft: Draft, namespace: int, pause: Pause) -> dict[tuple[int, int], float]:
-    """Write the edges; return the weights of `co_occurs` edges by places of clusters."""
+    """Write the edges; return the weights of `co_occurs` edges by pairs of clusters."""
     with core.store.reading() as connection:
         numbers = graph.read_numbers(connection, namespace)
         wanted = graph.sum_pairs(connection, namespace)
@@ -333,7 +333,7 @@ def _write_edges(core: Core, draft: Draft, namespace: int, pause: Pause) -> dict
 
 
 def _write_topics(core: Core, draft: Draft, namespace: int, weights: dict[tuple[int, int], float], pause: Pause) -> int:
-    """Find the topics, write what changed of them; return how many there are."""
+    """Find the topics and write the changed ones; return how many there are."""
     groups = find_communities(_weigh(draft.pairs, weights))
     pause()
     with core.store.reading() as connection:
@@ -354,13 +354,13 @@ def _write_topics(core: Core, draft: Draft, namespace: int, weights: dict[tuple[
 
 
 def _weigh(pairs: Pairs, co_occurs: dict[tuple[int, int], float]) -> list[tuple[int, int, float]]:
-    """Return edges between places by rising places: the cosine, and ln(1 + how often searches returned both)."""
+    """Return sorted edges between clusters, weighted by cosine + ln(1 + the number of searches that returned both)."""
     weights: dict[tuple[int, int], float] = {}
     for lower, upper, cosine in zip(pairs.lower.tolist(), pairs.upper.tolist(), pairs.cosines.tolist(), strict=True):
         weights.setdefault((lower, upper), cosine)
     for pair, count in co_occurs.items():
         weights[pair] = weights.get(pair, 0.0) + math.log1p(count)
-    by_first: dict[int, list[tuple[int, float]]] = {}  # no long sort, which would hold the GIL
+    by_first: dict[int, list[tuple[int, float]]] = {}  # one long sort would hold the GIL
     for (lower, upper), weight in weights.items():
         by_first.setdefault(lower, []).append((upper, weight))
     return [(lower, *one) for lower in sorted(by_first) for one in sorted(by_first[lower])]

@@ -1,4 +1,4 @@
-"""What topics bring to the kernel: tables, a job, a stage of searches, calls on the graph."""
+"""The room `topics`: tables, a job, a stage of searches, and calls on the graph."""
 
 from memoryd.daemon.jobs.table import DAY, MIN, JobRow
 from memoryd.daemon.rooms import Room
@@ -8,7 +8,7 @@ from memoryd.daemon.topics.expand import expand
 from memoryd.daemon.topics.naming import Naming
 from memoryd.daemon.topics.tables import graph, graph_schema
 
-_CLUSTER = "Make the graph of L2 anew: nodes, edges, concepts, topics, labels."
+_CLUSTER = "Rebuild the graph of L2: nodes, edges, concepts, topics, labels."
 
 
 def _report_tiers(connection: Connection, visible: str) -> dict[str, int]:

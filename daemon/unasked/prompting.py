@@ -14,7 +14,7 @@ import numpy as np
 
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
 from memoryd.daemon.agreement import claims
-from memoryd.daemon.context.lines import MOST_CHARS, ContextLine, build_saved_line, find_outdated
+from memoryd.daemon.context.lines import MAX_CHARS, ContextLine, build_saved_line, find_outdated
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
@@ -74,7 +74,7 @@ class PromptLines(NamedTuple):
         row = next((row for row in self.rows if row.id in self.left_out), None)
         if row is None:
             return None
-        return UnaskedLine(id=row.id, text=" ".join(row.content[:MOST_CHARS].split()), why=self.left_out[row.id])
+        return UnaskedLine(id=row.id, text=" ".join(row.content[:MAX_CHARS].split()), why=self.left_out[row.id])
 
 
 class _Rated(NamedTuple):

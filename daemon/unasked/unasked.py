@@ -15,7 +15,7 @@ from memoryd.client.credentials.private import WHOLE
 from memoryd.client.protocol import GetUnasked, Unasked, UnaskedLine
 from memoryd.daemon.context import given
 from memoryd.daemon.context.counting import Counter, build_counter
-from memoryd.daemon.context.lines import ContextLine, FittedLines, Had, fit, tell_later
+from memoryd.daemon.context.lines import ContextLine, FittedLines, KnownTexts, append_later, fit
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
@@ -49,7 +49,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
             sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)
         new, most = _select_new(prompt.lines, had), core.config.hooks.prompt_lines
-        fitted = fit(_tell_later(core, call, new[:most]), PROMPT_TOKENS, by)
+        fitted = fit(_append_later(core, call, new[:most]), PROMPT_TOKENS, by)
         prompt.note_given(fitted.lines, new, most)
         degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
         refused = None if call.touch else prompt.name_nearest()
@@ -71,22 +71,22 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     return given.keep(core, call, memories, result)
 
 
-def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> FittedLines:
+def _start(core: Core, call: GetUnasked, had: KnownTexts, by: Counter) -> FittedLines:
     """Return what a session starts with: what was saved, and how the latest session went."""
     max_tokens = core.config.hooks.start_tokens
     saved, latest = starting.choose(core, call) if max_tokens else ([], [])
-    told = _tell_later(core, call, _select_new(saved, had))
+    told = _append_later(core, call, _select_new(saved, had))
     return starting.fit(told, _select_new(latest, had), max_tokens, by)
 
 
-def _tell_later(core: Core, call: GetUnasked, lines: list[ContextLine]) -> list[ContextLine]:
+def _append_later(core: Core, call: GetUnasked, lines: list[ContextLine]) -> list[ContextLine]:
     """Return lines with what was said later that seems to change them."""
     selection = Filter(core.store.namespaces.reach(call.namespace, call.reach))
     with core.store.reading() as connection:
-        return tell_later(connection, lines, selection, core.clock())
+        return append_later(connection, lines, selection, core.clock())
 
 
-def _select_new(lines: Iterable[ContextLine], had: Had) -> list[ContextLine]:
+def _select_new(lines: Iterable[ContextLine], had: KnownTexts) -> list[ContextLine]:
     """Return the lines of which a session has nothing, each sentence once."""
     chosen: list[ContextLine] = []
     for line in lines:
@@ -96,13 +96,13 @@ def _select_new(lines: Iterable[ContextLine], had: Had) -> list[ContextLine]:
     return chosen
 
 
-def _read_had(core: Core, ids: dict[str, bytes]) -> Had:
+def _read_had(core: Core, ids: dict[str, bytes]) -> KnownTexts:
     """Return the texts that a session was given, by memory, without memories that have changed since."""
     with core.store.reading() as connection:
         by_id = rows.read_ids(connection, sorted(ids))
         recent = turns.read_keys(connection, sorted(ids.keys() - by_id.keys()))
     by_id |= {key: turns.to_row(turn) for key, turn in recent.items()}
-    return Had(row.content for id, row in by_id.items() if row.content_hash == ids[id])
+    return KnownTexts(row.content for id, row in by_id.items() if row.content_hash == ids[id])
 
 
 def _mark(core: Core, call: GetUnasked, fitted: FittedLines) -> Mark:

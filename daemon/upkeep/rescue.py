@@ -24,7 +24,7 @@ from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.erasing.tables import erasing, leftovers
 from memoryd.daemon.erasing.tables.erasing import ErasureRecord
-from memoryd.daemon.erasing.tables.mentions import Beside
+from memoryd.daemon.erasing.tables.mentions import OtherTraces
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import fulltext, jobs, known_projects, pauses, turns, vectors
 from memoryd.daemon.store.actor import Actor, act_as
@@ -84,7 +84,7 @@ def _restore(folder: Path, options: argparse.Namespace) -> RescueReport:
     report = msgspec.structs.replace(report, turns=restored.turns, parts=restored.parts, **restored.left_out)
     report.parts -= report.chunks  # which go with their workspaces
     if report.erased:
-        report.copies = list(map(str, leftovers.find_copies(folder, report.erased, Beside())))
+        report.copies = list(map(str, leftovers.find_copies(folder, report.erased, OtherTraces())))
     return _take_up(folder, options, report)
 
 

@@ -1,4 +1,4 @@
-"""Handlers of the calls about workspaces: how these are, and bringing them up to date on threads of their own."""
+"""The calls that add, remove, list and index workspaces. Indexing runs on its own thread."""
 
 import os
 import time
@@ -13,13 +13,13 @@ from memoryd.client.protocol.workspaces import Indexed, WorkspaceList
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.workspaces import chunks, indexing, placing, registry
-from memoryd.daemon.workspaces.committing import Tell
+from memoryd.daemon.workspaces.committing import ReportCounts
 from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _POLL_S = 0.05
-_MOST_DIFFERING = 200
+_MAX_DIFFERING = 200
 
 
 @handles(calls.AddWorkspace)
@@ -30,14 +30,14 @@ def add_workspace(core: Core, call: calls.AddWorkspace) -> calls.Workspace:
 
 @handles(calls.RemoveWorkspace)
 def remove_workspace(core: Core, report: ReportProgress, call: calls.RemoveWorkspace) -> protocol.Done:
-    """Remove a workspace with what is indexed of it."""
-    workspace, chunks = registry.remove(core, call.workspace, _build_teller(report, f"remove {call.workspace}"))
+    """Remove a workspace and its index."""
+    workspace, chunks = registry.remove(core, call.workspace, _build_reporter(report, f"remove {call.workspace}"))
     return protocol.Done(message=f"{workspace.namespace}: {chunks} chunks removed, the files in {workspace.root} stay")
 
 
 @handles(calls.Workspaces)
 def list_workspaces(core: Core, call: calls.Workspaces) -> "Future[WorkspaceList]":
-    """List the workspaces; one that is asked for is compared with its files, for which the lane need not wait."""
+    """List the workspaces; a single one is compared with its files, on another thread."""
     if call.workspace is None:
         done: Future[WorkspaceList] = Future()
         done.set_result(WorkspaceList(workspaces=[describe(core, one) for one in registry.list_all(core)]))
@@ -52,38 +52,39 @@ def list_workspaces(core: Core, call: calls.Workspaces) -> "Future[WorkspaceList
 
 @handles(calls.IndexWorkspace)
 def index_workspace(core: Core, report: ReportProgress, call: calls.IndexWorkspace) -> "Future[Indexed]":
-    """Begin to bring workspaces up to date; the lane is free again at once."""
+    """Start to index workspaces on another thread."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
     file = _find_file(core, chosen[0], call.workspace) if call.workspace and call.workspace.startswith("/") else None
 
     def work() -> Indexed:
         results = [
-            index(core, workspace, file, call.force, _build_teller(report, workspace.namespace)) for workspace in chosen
+            index(core, workspace, file, call.force, _build_reporter(report, workspace.namespace))
+            for workspace in chosen
         ]
         for workspace in chosen if call.wait else ():
-            wait_for_vectors(core, workspace, _build_teller(report, f"embed {workspace.namespace}"))
+            wait_for_vectors(core, workspace, _build_reporter(report, f"embed {workspace.namespace}"))
         return Indexed(workspaces=results)
 
     return core.background.run("index", work)
 
 
 def _find_file(core: Core, workspace: StoredWorkspace, path: str) -> str | None:
-    """Return the path of one file that is to be indexed, relative to the root; None for a folder."""
+    """Return the path of a single file to index, relative to the root; None for a folder."""
     if Path(path).is_dir():
         return None
     within = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     return placing.relative_path(workspace, within, core.clock(), core.config.workspaces.local_dates)
 
 
-def _build_teller(report: ReportProgress, stage: str) -> Tell:
+def _build_reporter(report: ReportProgress, stage: str) -> ReportCounts:
     return lambda done, total: report(Progress(stage=stage, done=done, total=total))
 
 
-# How they are, and bringing them up to date ---------------------------------------------------------------------------
+# Status and indexing -------------------------------------------------------------------------------------------------
 
 
 def describe(core: Core, workspace: StoredWorkspace) -> calls.Workspace:
-    """Return a workspace as clients see it, in short."""
+    """Return the short description of a workspace for clients."""
     live = get_live(core, workspace)
     with core.store.reading() as connection:
         sums = workspaces.count_indexed(connection, workspace)
@@ -108,7 +109,7 @@ def describe(core: Core, workspace: StoredWorkspace) -> calls.Workspace:
 
 
 def examine(core: Core, workspace: StoredWorkspace, files: int = 0, offset: int = 0) -> calls.Workspace:
-    """Return all that there is to say of a workspace, with so many of its files."""
+    """Return the full description of a workspace, with `files` of its files from `offset` on."""
     live, generation, found = get_live(core, workspace), core.embedding.active, describe(core, workspace)
     differing = indexing.find_differences(core, workspace)
     with core.store.reading() as connection:
@@ -120,7 +121,7 @@ def examine(core: Core, workspace: StoredWorkspace, files: int = 0, offset: int 
         counts = workspaces.count_chunks(connection, [chunks.absolute_path(workspace, path) for path in paths])
     found.problems = [calls.FileProblem(path=path, problem=problem) for path, problem in sorted(problems.items())]
     found.left_out = [calls.FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()]
-    found.differing = [calls.FileProblem(path=path, problem=how) for path, how in differing[:_MOST_DIFFERING]]
+    found.differing = [calls.FileProblem(path=path, problem=how) for path, how in differing[:_MAX_DIFFERING]]
     found.listed = [
         calls.IndexedFile(
             path=path,
@@ -135,13 +136,15 @@ def examine(core: Core, workspace: StoredWorkspace, files: int = 0, offset: int 
     return found
 
 
-def index(core: Core, workspace: StoredWorkspace, file: str | None, force: bool, tell: Tell) -> calls.IndexedWorkspace:
-    """Bring a workspace, or one file of it, up to date; where that cannot be done the result says why."""
+def index(
+    core: Core, workspace: StoredWorkspace, file: str | None, force: bool, report: ReportCounts
+) -> calls.IndexedWorkspace:
+    """Index a workspace, or one file of it; if that fails the result says why."""
     began = time.perf_counter()
     result = calls.IndexedWorkspace(namespace=workspace.namespace)
     try:
         if file is None:
-            result = indexing.index(core, workspace, force, tell)
+            result = indexing.index(core, workspace, force, report)
         else:
             result = indexing.reindex(core, workspace, [file], force)
     except Unavailable:
@@ -152,12 +155,12 @@ def index(core: Core, workspace: StoredWorkspace, file: str | None, force: bool,
     return result
 
 
-def wait_for_vectors(core: Core, workspace: StoredWorkspace, tell: Tell) -> None:
-    """Return when each chunk of a workspace has a vector; raise `ModelUnavailable` where none can be made."""
+def wait_for_vectors(core: Core, workspace: StoredWorkspace, report: ReportCounts) -> None:
+    """Wait until each chunk of a workspace has a vector; raise `ModelUnavailable` if none can be made."""
     most = 0
     while left := _count_pending(core, workspace):
         most = max(most, left)
-        tell(most - left, most)
+        report(most - left, most)
         core.background.check_open()
         core.background.stopping.wait(_POLL_S)
 

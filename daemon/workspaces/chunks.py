@@ -1,8 +1,8 @@
-"""What the index holds of one file: its chunks as rows of `memories`, put in place of those that are there.
+"""The chunks of one file as rows of `memories`, and the replacement of its former rows by them.
 
-A row that is the same as a chunk stays, with its id and its vector, and gets new lines; so an edit embeds only what it
-changed. Everything about a row comes from its file, so an index rebuilt is the same, ids included; but chunks of a file
-that was moved have the ids that they had at its former place.
+A row with the same text as a chunk keeps its id and vector and gets new line numbers, so an edit embeds only what it
+changed. Everything in a row is derived from the file, so rebuilding the index gives the same rows and ids, except that
+chunks of a moved file keep the ids of its former path.
 """
 
 import hashlib
@@ -26,20 +26,20 @@ from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 SOURCE = "file"
 _HEADING, _TAGS = "heading", "tags"
 _MEMORY = "memory"  # the folder whose sub-folders are namespaces
-_FOLLOWS = ("start_line", "end_line", "expires_at", "pinned", "created_at", "updated_at")  # a row that stays gets these
+_UPDATED = ("start_line", "end_line", "expires_at", "pinned", "created_at", "updated_at")  # in rows that are kept
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d(?!\d)|\d{8}(?=(?:\d{4}|\d{6})?(?!\d)))")  # 2026-03-15, 20260315, 202603151230
 _Key = tuple[Any, ...]
 
 
 class WantedChunk(NamedTuple):
-    """A chunk as the row that it is to be, and the names that it refers to."""
+    """The row of a chunk, and the names that it links to."""
 
     row: Row
     links: frozenset[str]
 
 
 class File(NamedTuple):
-    """What is to be in the index of one file."""
+    """The chunks that the index shall have for one file."""
 
     path: str  # absolute
     namespace: str
@@ -47,7 +47,7 @@ class File(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What putting a file into the index did: rows that are new or deleted, and how many stayed."""
+    """The rows that were added and deleted for a file, and how many were kept."""
 
     new: list[int]
     gone: list[int]
@@ -67,7 +67,7 @@ def namespace_of(workspace: StoredWorkspace, relative: str) -> str:
 
 
 def find_date(relative: str) -> float | None:
-    """Return the day that a file's name begins with, in UTC seconds; None where it begins with none."""
+    """Return the date at the beginning of a file's name in UTC seconds, None if there is none."""
     begins = _DATED.match(relative.rpartition("/")[2])
     try:
         return datetime.fromisoformat(begins[1]).replace(tzinfo=UTC).timestamp() if begins else None
@@ -76,12 +76,12 @@ def find_date(relative: str) -> float | None:
 
 
 def absolute_path(workspace: StoredWorkspace, relative: str) -> str:
-    """Return the path of a file as the rows of its chunks have it."""
+    """Return the absolute path of a file, as in the rows of its chunks."""
     return f"{str(workspace.root).rstrip('/')}/{relative}"
 
 
 def build_file(workspace: StoredWorkspace, relative: str, document: Document) -> File:
-    """Return what is to be in the index of a file that was read; raise `Invalid` for what cannot be in it."""
+    """Return the chunks of a file that was read; raise `Invalid` if they cannot be indexed."""
     path = absolute_path(workspace, relative)
     namespace = namespaces.check(namespace_of(workspace, relative))
     front, host = document.front, hosts.find_host(workspace)
@@ -97,7 +97,7 @@ def build_file(workspace: StoredWorkspace, relative: str, document: Document) ->
         row = Row(
             row=0,
             id=_id(path, text_hash, taken[text_hash]),
-            namespace=0,  # its number is known to the writer
+            namespace=0,  # set by `put`, in the transaction
             type=kind,
             source=host or SOURCE,
             origin="file",
@@ -120,7 +120,7 @@ def build_file(workspace: StoredWorkspace, relative: str, document: Document) ->
 
 
 def _id(path: str, text_hash: bytes, number: int) -> str:
-    """Return an id that the same text of the same file has again in an index rebuilt."""
+    """Return an id that depends only on the path, the text and its count in the file."""
     return hashlib.sha256(b"%s\0%s\0%d" % (path.encode("utf-8", "surrogateescape"), text_hash, number)).hexdigest()[:32]
 
 
@@ -140,7 +140,7 @@ def _key(row: Row) -> _Key:
 
 
 def put(core: Core, transaction: Transaction, file: File) -> Difference:
-    """Put the chunks of a file in place of those that the index holds, within the writer's transaction."""
+    """Replace the rows of a file by its present chunks, within the writer's transaction."""
     connection = transaction.connection
     number = core.store.namespaces.ensure(transaction, file.namespace) if file.wanted else 0
     there: dict[_Key, list[Row]] = {}
@@ -158,19 +158,19 @@ def put(core: Core, transaction: Transaction, file: File) -> Difference:
             new.append(wanted)
     gone = [row.row for rest in there.values() for row in rest]
     rows.delete(connection, gone)
-    _follow(connection, kept)
+    _update(connection, kept)
     added = _add(connection, new, {row.id for row, _ in kept})
     return Difference(added, gone, len(kept))
 
 
-def _follow(connection: Connection, kept: Sequence[tuple[Row, WantedChunk]]) -> None:
-    """Bring the rows that stay up to date: where they are now, and what else may have changed around them."""
+def _update(connection: Connection, kept: Sequence[tuple[Row, WantedChunk]]) -> None:
+    """Update the rows that are kept: line numbers, times and links."""
     changed = [
-        (*(getattr(wanted.row, name) for name in _FOLLOWS), row.row)
+        (*(getattr(wanted.row, name) for name in _UPDATED), row.row)
         for row, wanted in kept
-        if any(getattr(row, name) != getattr(wanted.row, name) for name in _FOLLOWS)
+        if any(getattr(row, name) != getattr(wanted.row, name) for name in _UPDATED)
     ]
-    rows.change_many(connection, _FOLLOWS, changed)
+    rows.change_many(connection, _UPDATED, changed)
     known = workspaces.read_mentioned(connection, (row.row for row, _ in kept))
     for row, wanted in kept:
         if known.get(row.row, set()) != wanted.links:
@@ -183,7 +183,7 @@ def _add(connection: Connection, new: Iterable[WantedChunk], taken: set[str]) ->
     for wanted in new:
         row, again = wanted.row, 0
         while row.id in taken or rows.read_ids(connection, [row.id]):
-            again += 1  # equal parts of one file that came and went, or an id that an import chose
+            again += 1  # the id is in use by a former equal chunk, or by an import
             row.id = _id(row.id, row.text_hash, again)
         taken.add(row.id)
         number = rows.insert(connection, row)

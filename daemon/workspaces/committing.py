@@ -1,7 +1,7 @@
-"""Writing what files hold: in slices that hold the writer for a few milliseconds, each file whole within one.
+"""Write the chunks of files to the database in slices of a few milliseconds; a file is never split.
 
-A change carries what the index knew of its file when it was read. Where that is not so any more, somebody else has read
-the file since, and the change is not written: what is read later wins, whoever writes first.
+Each change carries the stat that the index had when the file was read. If that differs now, another thread has indexed
+the file since, and the change is discarded, so that the latest reading wins.
 """
 
 import time
@@ -21,53 +21,53 @@ from memoryd.daemon.workspaces.live import FIRST_SLICE, get_live
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import Stat, StoredWorkspace
 
-_LARGEST_SLICE = 256  # chunks that are written together
+_LARGEST_SLICE = 256  # chunks
 
 T = TypeVar("T")
-Tell = Callable[[int, int], None]
+ReportCounts = Callable[[int, int], None]
 _COUNTS = ("scanned", "read", "indexed", "unchanged", "removed", "chunks_new", "chunks_kept")
 
 
 class FileCommit(NamedTuple):
-    """What is to be written of one file: its deletion (no `stat`), its stat alone (no `file`), or what it holds."""
+    """A change of one file: its deletion (no `stat`), a new stat only (no `file`), or new chunks."""
 
     relative: str
-    known: Stat | None  # what the index knew of it when it was read
+    known: Stat | None  # the stat in the index when the file was read
     stat: Stat | None
     file: File | None = None
-    former: tuple[str, Stat | None] | None = None  # where its file was before, and what was known of it there
+    former: tuple[str, Stat | None] | None = None  # of a moved file: its former path and stat
 
     def is_larger(self) -> bool:
-        """Return whether the index will take more room: the file is new there, or longer than it was."""
+        """Return whether the index will grow: the file is new or has become longer."""
         if self.file is None or self.stat is None:
             return False
         return self.known is None or self.stat.size > self.known.size
 
     def weight(self) -> int:
-        """Return about how many rows are touched."""
+        """Return about how many rows the change touches."""
         return 1 + (len(self.file.wanted) if self.file else 0)
 
 
 def write(core: Core, workspace: StoredWorkspace, changes: Iterable[FileCommit], counts: Counts) -> list[str]:
-    """Write changes as they come; return the files whose change is overtaken, so that they are to be read again."""
+    """Write changes as they come; return the files whose changes are outdated, and which must be read again."""
     live = get_live(core, workspace)
-    overtaken, part, weight = list[str](), list[FileCommit](), 0
+    outdated, part, weight = list[str](), list[FileCommit](), 0
     began = time.perf_counter()
     for change in changes:
         if part and weight + change.weight() > live.slice:
-            overtaken += _write_slice(core, workspace, part, counts, began)
+            outdated += _write_slice(core, workspace, part, counts, began)
             part, weight, began = [], 0, time.perf_counter()
         part.append(change)
         weight += change.weight()
     if part:
-        overtaken += _write_slice(core, workspace, part, counts, began)
-    return overtaken
+        outdated += _write_slice(core, workspace, part, counts, began)
+    return outdated
 
 
 def _write_slice(
     core: Core, workspace: StoredWorkspace, part: Sequence[FileCommit], counts: Counts, began: float
 ) -> list[str]:
-    """Write some changes in one transaction and rest; return the files whose change is overtaken."""
+    """Write changes in one transaction and rest; return the files whose changes are outdated."""
     live, weight = get_live(core, workspace), sum(change.weight() for change in part)
     if any(change.is_larger() for change in part):
         core.store.check_room()
@@ -78,27 +78,27 @@ def _write_slice(
         connection = transaction.connection
         if workspaces.read_workspace(connection, workspace.id) is None:
             raise NotFound(f"The workspace {workspace.namespace} was removed.")
-        done, concerned, overtaken = Counts(namespace=workspace.namespace), list[int](), list[str]()
+        done, changed, outdated = Counts(namespace=workspace.namespace), list[int](), list[str]()
         for change in part:
             if workspaces.read_stat(connection, workspace.id, change.relative) == change.known:
-                concerned += _apply(core, transaction, workspace, change, done)
+                changed += _apply(core, transaction, workspace, change, done)
             else:
-                overtaken.append(change.relative)
-        if concerned:
-            transaction.after_commit(partial(core.embedding.refresh, concerned))
-        return done, overtaken, time.perf_counter() - began
+                outdated.append(change.relative)
+        if changed:
+            transaction.after_commit(partial(core.embedding.refresh, changed))
+        return done, outdated, time.perf_counter() - began
 
-    done, overtaken, took_s = write_patiently(core, write, alone=weight > _LARGEST_SLICE)
+    done, outdated, took_s = write_patiently(core, write, alone=weight > _LARGEST_SLICE)
     add_counts(counts, done)
     live.slice = _resize(weight, live.slice, took_s)
     core.rest(prepared_s + took_s)
-    return overtaken
+    return outdated
 
 
 def _apply(
     core: Core, transaction: Transaction, workspace: StoredWorkspace, change: FileCommit, done: Counts
 ) -> list[int]:
-    """Write one change; return the rows whose vectors are to be looked up, or that no longer exist."""
+    """Write one change; return the rows that are new, changed or deleted, for the embedder."""
     connection = transaction.connection
     path = chunks.absolute_path(workspace, change.relative)
     if change.stat is None:
@@ -122,7 +122,7 @@ def _apply(
 
 
 def _move(core: Core, transaction: Transaction, workspace: StoredWorkspace, change: FileCommit, path: str) -> list[int]:
-    """Give a file the chunks of the one that it was before; return their rows, none where that was read since."""
+    """Move the rows of a file's former path to it; return them, none if that path was indexed again since."""
     connection, (former, known) = transaction.connection, change.former or ("", None)
     if change.file is None or known is None or workspaces.read_stat(connection, workspace.id, former) != known:
         return []
@@ -134,18 +134,18 @@ def _move(core: Core, transaction: Transaction, workspace: StoredWorkspace, chan
 
 
 def add_counts(counts: Counts, other: Counts) -> None:
-    """Count what another update did."""
+    """Add the counts of another update."""
     for name in _COUNTS:
         setattr(counts, name, getattr(counts, name) + getattr(other, name))
 
 
 def write_patiently(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
-    """Write, however long the queue of the writer is. Also at the limit of size: who adds has looked at that."""
+    """Write, waiting while the writer's queue is full. Ignores the size limit, which `_write_slice` has checked."""
     return wait_patiently(lambda: core.store.write(job, alone, over_limit=True), core.background.check_open)
 
 
-def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
-    """Delete the chunks whose file belongs to no workspace any more; return how many there were."""
+def sweep(core: Core, report: ReportCounts = lambda done, total: None) -> int:
+    """Delete the chunks of files that belong to no workspace; return how many there were."""
     with core.store.reading() as connection:
         waiting = workspaces.find_orphans(connection)
     gone, size, total = 0, FIRST_SLICE, len(waiting)
@@ -155,20 +155,20 @@ def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
         removed, took_s = write_patiently(core, partial(_sweep, core, part))
         gone += removed
         size = _resize(len(part), size, took_s)
-        tell(total - len(waiting), total)
+        report(total - len(waiting), total)
         core.rest(took_s)
     return gone
 
 
 def _sweep(core: Core, part: Sequence[int], transaction: Transaction) -> tuple[int, float]:
     began = time.perf_counter()
-    gone = workspaces.find_orphans(transaction.connection, part)  # its workspace may have been added again since
+    gone = workspaces.find_orphans(transaction.connection, part)  # again: the workspace may have been added since
     rows.delete(transaction.connection, gone)
     transaction.after_commit(partial(core.embedding.refresh, gone))
     return len(gone), time.perf_counter() - began
 
 
 def _resize(weight: int, size: int, took_s: float) -> int:
-    """Return the size of the next slice after one of `weight` rows took `took_s`: at most doubled."""
+    """Return the size of the next slice, at most doubled, after one of `weight` rows took `took_s`."""
     fitting = int(weight * SLICE_S / max(took_s, 1e-6))
     return max(1, min(fitting, 2 * size, _LARGEST_SLICE))

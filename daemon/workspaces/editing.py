@@ -1,7 +1,7 @@
-"""Changing the text of a Markdown file: a note is added in the style that the file has, or lines are taken out.
+"""Edit the text of a Markdown file: append a note in the style of the file, or remove lines.
 
-Pure functions from text to text. Every other character of the file stays as it is: line ends, a byte order mark, blank
-lines at the end, a missing last line end. A note is never put inside a code block, a comment or front matter.
+Pure functions. All other characters of the file are preserved: line endings, a byte order mark, trailing blank lines, a
+missing final newline. A note is never inserted into a code block, a comment or front matter.
 """
 
 import re
@@ -15,12 +15,12 @@ from memoryd.client.patterns import compile_late
 from memoryd.daemon.workspaces.documents.outline import Block, list_blocks
 
 _ITEM = compile_late(r"[ \t]*(?:[-*+]|\d{1,9}[.)])")
-_BLANKS = compile_late(r"[ \t]{1,4}(?=\S)")  # after a marker; more of them begin code
+_BLANKS = compile_late(r"[ \t]{1,4}(?=\S)")  # after a marker; more of them start a code block
 _LISTS = frozenset({"bullet_list", "ordered_list"})
 
 
 class Edit(NamedTuple):
-    """A text after a change, and the lines concerned (1-based, inclusive): added, or taken out."""
+    """A text after a change, and the lines that were added or removed (1-based, inclusive)."""
 
     text: str
     start_line: int
@@ -28,7 +28,7 @@ class Edit(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A top-level block, of lists each item: `kind` is item, paragraph, other."""
+    """A top-level block or an item of a top-level list; `kind` is item, paragraph or other."""
 
     kind: str
     end: int  # index after its last line
@@ -37,14 +37,14 @@ class _Block(NamedTuple):
 
 
 def decode(data: bytes, file: str = "The file") -> str:
-    """Return a file as text that gives the same bytes again; raise `Invalid` for one that is not written."""
+    """Decode a file so that encoding restores the same bytes; raise `Invalid` for UTF-16."""
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         raise Invalid(f"{file} is UTF-16; only UTF-8 is written.")
     return data.decode("utf-8", "surrogateescape")
 
 
 def split(text: str) -> list[str]:
-    """Return the lines of a text with their ends; only LF ends a line."""
+    """Return the lines of a text with their endings; only LF ends a line."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -58,19 +58,19 @@ def _is_blank(line: str) -> bool:
 
 
 def append(text: str, note: str) -> Edit:
-    """Add a note at the end of a text: as a list item or a paragraph, whichever the text has; else as an item."""
+    """Append a note to a text, as a list item or a paragraph depending on the text's style, by default as an item."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     lines = split(text[len(mark) :])
     crlf = sum(line.endswith("\r\n") for line in lines)
     ending = "\r\n" if 2 * crlf > sum(line.endswith("\n") for line in lines) else "\n"
     body = _front_lines(lines)
-    at, blocks, is_end = _place(lines, body)
-    told = note.replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip().split("\n")
-    kind = next((block.kind for block in list_blocks(told)), "")
-    added = _apply_style(told, blocks) if kind == "paragraph" else told
+    at, blocks, is_end = _find_insertion(lines, body)
+    note_lines = note.replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip().split("\n")
+    kind = next((block.kind for block in list_blocks(note_lines)), "")
+    added = _apply_style(note_lines, blocks) if kind == "paragraph" else note_lines
     before = [""] if _is_blank_needed(lines[body:at], body > 0, blocks, kind) else []
     after = [] if is_end or _is_blank(lines[at]) else [""]
-    # A last line without an end gets one when a note follows; then the note has none.
+    # If the last line has no newline it gets one, and the note has none instead.
     unended = at == len(lines) and at > 0 and not lines[-1].endswith("\n")
     new = [line + ending for line in (*before, *added, *after)]
     if unended:
@@ -81,15 +81,15 @@ def append(text: str, note: str) -> Edit:
 
 
 def _front_lines(lines: Sequence[str]) -> int:
-    """Return how many lines front matter takes."""
+    """Return the number of lines of the front matter."""
     ends = {"---": ("---", "..."), "+++": ("+++",)}.get(lines[0].rstrip() if lines else "", ())
     return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ends), 0)
 
 
-def _place(lines: Sequence[str], body: int) -> tuple[int, list[_Block], bool]:
-    """Return where a note is put, the blocks before it, and whether nothing but blank lines follows.
+def _find_insertion(lines: Sequence[str], body: int) -> tuple[int, list[_Block], bool]:
+    """Return the line to insert a note at, the blocks before it, and whether only blank lines follow.
 
-    That is the end, unless code or HTML that nothing ends would take the note in: then before that.
+    This is the end of the text, or the start of an unclosed code or HTML block at the end.
     """
     bare = [line.rstrip("\r\n") for line in lines]
     *found, last = list_blocks([*bare, "", "note"], body)
@@ -99,7 +99,7 @@ def _place(lines: Sequence[str], body: int) -> tuple[int, list[_Block], bool]:
         end -= 1
     blocks = [part for block in found for part in _describe(bare, block)]
     if blocks and any(not _is_blank(line) for line in lines[blocks[-1].end : end]):
-        blocks.append(_Block("other", end, False))  # what is no block: definitions of links
+        blocks.append(_Block("other", end, False))  # link definitions, which are no blocks
     return end, blocks, is_end
 
 
@@ -121,7 +121,7 @@ def _read_marker(line: str) -> str:
 
 
 def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], kind: str) -> bool:
-    """Return whether a blank line is to stand between these lines and a note: unless it continues with a tight list."""
+    """Return whether a blank line is needed between these lines and a note: unless it continues a tight list."""
     if not lines:
         return is_headed
     last = blocks[-1] if blocks else None
@@ -134,7 +134,7 @@ def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Bl
 
 
 def _apply_style(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
-    """Return the lines of a plain note in the style of the last block, or else of most blocks."""
+    """Return the lines of a plain note in the style of the last block, else of most blocks."""
     if _style(blocks) == "paragraph":
         return lines
     marker = _build_next_marker(blocks)
@@ -164,9 +164,9 @@ def _build_next_marker(blocks: Sequence[_Block]) -> str:
 
 
 def cut(text: str, start_line: int, end_line: int) -> tuple[Edit, str]:
-    """Take lines out of a text, with a blank line beside them where two would meet or one would end the file.
+    """Remove lines from a text, and an adjacent blank line if otherwise two would meet or one would end the file.
 
-    Return the text with the lines that went, and what stood in these.
+    Return the edit and the removed text.
     """
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     lines = split(text[len(mark) :])
@@ -183,7 +183,7 @@ def cut(text: str, start_line: int, end_line: int) -> tuple[Edit, str]:
 
 
 def find_item(text: str, line: int) -> tuple[int, int]:
-    """Return the lines of the list item that a line begins, or else that line alone (1-based, inclusive)."""
+    """Return the lines of the list item that starts at a line, else that line alone (1-based, inclusive)."""
     lines = split(text)
     waiting = list_blocks([one.rstrip("\r\n") for one in lines], _front_lines(lines))
     while waiting:

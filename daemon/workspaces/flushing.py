@@ -1,6 +1,6 @@
-"""`flush`: what is worth keeping of a conversation becomes list items of a note in a workspace, by default today's.
+"""`flush`: append the important points of a conversation to a note in a workspace, by default today's, as list items.
 
-A language model gives facts; without one, or where it fails, the sentences of a summary are kept.
+The points are facts from a language model or, without one or if it fails, the sentences of a summary.
 """
 
 import logging
@@ -25,15 +25,15 @@ log = logging.getLogger(__name__)
 
 @handles(Flush)
 def begin(core: Core, call: Flush, caller: Caller = USER) -> "Future[Flushed]":
-    """Begin to flush a conversation; the lane is free again at once, since a language model may be asked."""
-    known = _read_note(core, call, caller)  # a place that is wrong is refused before anybody thinks
+    """Start to flush a conversation on another thread, since a language model may be asked."""
+    known = _read_note(core, call, caller)  # first, so that a wrong file is refused before the model is asked
     return core.background.run("flush", lambda: flush(core, call, caller, known))
 
 
 def flush(core: Core, call: Flush, caller: Caller, known: str) -> Flushed:
-    """Write what is worth keeping of turns, apart from what the note says already."""
+    """Append the points of turns that the note does not have yet."""
     said = [(turn.role, turn.content[:KEPT_CHARS]) for turn in call.turns]
-    by, found = ask(log, core.cognition.provider, "draw out facts", lambda provider: _find_points(core, provider, said))
+    by, found = ask(log, core.cognition.provider, "extract facts", lambda provider: _find_points(core, provider, said))
     new = [point for point in dict.fromkeys(found) if point not in known]
     if not new:
         return Flushed(text="", by=by, note=None)
@@ -43,14 +43,14 @@ def flush(core: Core, call: Flush, caller: Caller, known: str) -> Flushed:
 
 
 def _find_points(core: Core, provider: Provider, said: Sequence[Spoken]) -> list[str]:
-    """Return what is worth keeping of turns, each thing on one line."""
+    """Return the points of turns, each on one line."""
     if provider is RULES:
         return provider.digest(said, "", TOKENS).splitlines()
     return [" ".join(fact.text.split()) for fact in provider.extract(said) if is_worth_keeping(core, fact)]
 
 
 def _read_note(core: Core, call: Flush, caller: Caller) -> str:
-    """Return the text of the note that is written to, with single spaces; empty where there is none yet."""
+    """Return the text of the note with single spaces, empty if there is none yet."""
     workspace = writing.find_workspace(core, call.workspace, caller)
     path = relative_path(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
     try:

@@ -1,8 +1,8 @@
-"""The notes that coding agents keep themselves: workspaces that memoryd reads and never writes.
+"""Workspaces with the notes that coding agents keep themselves, which memoryd reads and never writes.
 
-The end of such a workspace's namespace and the name of its folder say whose it is: `shop/claude-code` with a folder
-`memory`, `codex` with a folder `memories`. Its files are in the namespace above, which is the project's or the root.
-What their front matter calls feedback or about the user has a type here that a session may start with.
+They are recognised by the last part of the namespace and the folder's name: `shop/claude-code` with a folder `memory`,
+`codex` with a folder `memories`. Their files belong to the enclosing namespace: the project's, or the root. The types
+`feedback` and `user` of their front matter are mapped to types that are shown at the start of sessions.
 """
 
 from memoryd.client.errors import Conflict
@@ -15,7 +15,7 @@ _TYPES = {"feedback": "rule", "user": "preference", "project": "note", "referenc
 
 
 def find_host(workspace: StoredWorkspace) -> str:
-    """Return the agent whose notes a workspace has, empty for those of a person."""
+    """Return the agent whose notes a workspace has, empty for a person's."""
     host = workspace.namespace.rpartition("/")[2]
     return host if _FOLDERS.get(host) == workspace.root.name else ""
 
@@ -28,7 +28,7 @@ def find_type(front: Front) -> str:
 
 
 def check_writable(workspace: StoredWorkspace) -> StoredWorkspace:
-    """Return a workspace; raise `Conflict` for an agent's notes."""
+    """Return the workspace; raise `Conflict` if it has an agent's own notes."""
     if host := find_host(workspace):
-        raise Conflict(f"{workspace.root} has the notes of {host} itself, which memoryd only reads.")
+        raise Conflict(f"{workspace.root} has the notes that {host} keeps itself; memoryd only reads them.")
     return workspace

@@ -1,4 +1,4 @@
-"""Which file of a workspace a note is written to: a name or `today` to a path that its patterns name."""
+"""Resolve the name of a note, or `today`, to the path of a file that a workspace indexes."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 TODAY = "today"
 _DAILY = ".obsidian/daily-notes.json"
-# Of the format of a daily note's name (that of moment.js): what is literal, and what a date fills in.
+# The tokens of moment.js formats, which Obsidian uses for the names of daily notes.
 _TOKENS = {
     "YYYY": "%Y",
     "YY": "%y",
@@ -35,14 +35,14 @@ _FOLDER = "memory/"
 
 
 class _DailyNotes(msgspec.Struct):
-    """What Obsidian keeps about daily notes."""
+    """Obsidian's settings for daily notes."""
 
     folder: str = ""
     format: str = ""
 
 
 def relative_path(workspace: StoredWorkspace, file: str, now: float, is_local: bool) -> str:
-    """Return the path of a file, relative to the root; raise `Invalid` for one that the workspace would not index."""
+    """Return the path of a file relative to the root; raise `Invalid` if the workspace would not index it."""
     moment = datetime.fromtimestamp(now) if is_local else datetime.fromtimestamp(now, UTC)
     daily = _find_daily_note(workspace, moment) if file.strip() == TODAY else ""
     given = _check_within(workspace, daily or file.strip())
@@ -52,22 +52,22 @@ def relative_path(workspace: StoredWorkspace, file: str, now: float, is_local: b
         name = f"{moment:%Y-%m-%d}"
     if is_short and name:
         given = f"{folder}{slash}{name}.md"
-    possible = (given, f"{_FOLDER}{given}") if is_short else (given,)  # one with .md represents itself
+    possible = (given, f"{_FOLDER}{given}") if is_short else (given,)  # a name with .md is used as given
     globs = Globs(workspace.globs)
     named = [path for path in possible if globs.match(path)]
     if not named:
         patterns = ", ".join(workspace.globs)
         raise Invalid(
-            f"{file[:200]!r} is no file that {workspace.namespace} indexes ({patterns}); name one with `file`."
+            f"{file[:200]!r} is not a file that {workspace.namespace} indexes ({patterns}); name one with `file`."
         )
     chosen = next((path for path in named if os.path.lexists(workspace.root / path)), named[0])
-    if _is_left_out(workspace, chosen):
+    if _is_ignored(workspace, chosen):
         raise Invalid(f"{workspace.root}/{chosen} is ignored by git, so it would not be found.")
     return chosen
 
 
 def _find_daily_note(workspace: StoredWorkspace, moment: datetime) -> str:
-    """Return the path of the day's note where a vault of Obsidian has its daily notes, empty where it says nothing."""
+    """Return the path of the day's note by the settings of an Obsidian vault, empty if there are none."""
     try:
         found = msgspec.json.decode((workspace.root / _DAILY).read_bytes(), type=_DailyNotes)
     except (OSError, msgspec.DecodeError):
@@ -95,8 +95,8 @@ def _check_within(workspace: StoredWorkspace, file: str) -> str:
     return file
 
 
-def _is_left_out(workspace: StoredWorkspace, path: str) -> bool:
-    """Return whether git ignores a file, or a folder that it is in."""
+def _is_ignored(workspace: StoredWorkspace, path: str) -> bool:
+    """Return whether git ignores a file, or one of its folders."""
     chain = ignore.read_enclosing(workspace.root)
     below = ""
     for part in path.split("/"):

@@ -1,4 +1,4 @@
-"""Which workspaces there are: adding, removing, finding one by its namespace or by a path inside it."""
+"""Add, remove and find workspaces."""
 
 import os
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import committing, hosts
-from memoryd.daemon.workspaces.committing import Tell
+from memoryd.daemon.workspaces.committing import ReportCounts
 from memoryd.daemon.workspaces.documents.globs import Globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
 from memoryd.daemon.workspaces.live import get_lives
@@ -18,7 +18,7 @@ from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _SHOWN = 10
-_ALLOWED, _YES = "dreams write ", "yes"  # of a setting, followed by the folder
+_SETTING_PREFIX, _YES = "dreams write ", "yes"  # of a setting, followed by the folder
 
 
 def list_all(core: Core) -> list[StoredWorkspace]:
@@ -28,15 +28,15 @@ def list_all(core: Core) -> list[StoredWorkspace]:
 
 
 def find(core: Core, name_or_path: str) -> StoredWorkspace:
-    """Return the workspace of a namespace, or the one that an absolute path is in; raise `NotFound`."""
+    """Return the workspace with a namespace, or the one that contains an absolute path; raise `NotFound`."""
     known = list_all(core)
     if name_or_path.startswith("/"):
         found = _find_by_path(known, name_or_path)
     else:
         found = next((one for one in known if one.namespace == name_or_path.strip("/")), None)
     if found is None:
-        there = ", ".join(workspace.namespace for workspace in known[:_SHOWN])
-        advice = f"There are: {there}." if there else "There are none yet; `memctl workspace add PATH` adds one."
+        names = ", ".join(workspace.namespace for workspace in known[:_SHOWN])
+        advice = f"There are: {names}." if names else "There are none yet; `memctl workspace add PATH` adds one."
         raise NotFound(f"There is no workspace {name_or_path[:200]!r}. {advice}", {"workspace": name_or_path[:200]})
     return found
 
@@ -49,14 +49,14 @@ def _find_by_path(known: Sequence[StoredWorkspace], path: str) -> StoredWorkspac
 
 
 def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> StoredWorkspace:
-    """Make a folder a workspace, or give one that exists other globs.
+    """Add a folder as a workspace, or change the patterns of an existing one.
 
-    Raise `Invalid` for a path that cannot be one, `Conflict` for one that is taken.
+    Raise `Invalid` if the path cannot be a workspace, `Conflict` if it overlaps with another one.
     """
     root, device = _folder(path)
     name = _namespace(root, namespace)
     patterns = tuple(globs) or choose_globs(root)
-    Globs(patterns)  # raises where one names nothing
+    Globs(patterns)  # raises if one is invalid
 
     def write(transaction: Transaction) -> StoredWorkspace:
         connection = transaction.connection
@@ -64,7 +64,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> S
             if globs and root == other.root and namespace in (None, other.namespace):
                 workspaces.set_globs(connection, other.id, patterns)
                 return other._replace(globs=patterns)
-            _check_apart(root, name, other)
+            _check_no_overlap(root, name, other)
         number = workspaces.insert(connection, name, root, patterns, device, core.clock())
         core.store.namespaces.ensure(transaction, name)
         return StoredWorkspace(number, name, root, patterns)
@@ -75,9 +75,9 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> S
 
 
 def choose_globs(root: Path) -> tuple[str, ...]:
-    """Return the patterns of a folder that nobody chose: all of a vault or of a folder of notes, else memory files.
+    """Return the default patterns of a folder: all files of an Obsidian vault or a folder of notes, else memory files.
 
-    A folder `memory` is one of notes, whatever is in it.
+    A folder named `memory` is a folder of notes, whatever is in it.
     """
     if (root / ".obsidian").is_dir() or root.name == "memory":
         return WHOLE
@@ -102,14 +102,14 @@ def _folder(path: str) -> tuple[Path, int]:
     except NotADirectoryError:
         raise Invalid(f"{path} is not a folder.") from None
     except OSError as error:
-        raise Invalid(f"{path} cannot be looked into: {error.strerror}.") from None
+        raise Invalid(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def _namespace(root: Path, given: str | None) -> str:
     if given is not None:
         name = namespaces.check(given.strip("/"))
         if not name:
-            raise Invalid("A workspace needs a namespace of its own, not the root.")
+            raise Invalid("A workspace needs its own namespace, not the root.")
         return name
     try:
         if not root.name:
@@ -120,7 +120,7 @@ def _namespace(root: Path, given: str | None) -> str:
         raise Invalid(f"The name of {root!s:.200} cannot be a namespace; give one with --namespace.") from None
 
 
-def _check_apart(root: Path, name: str, other: StoredWorkspace) -> None:
+def _check_no_overlap(root: Path, name: str, other: StoredWorkspace) -> None:
     about = {"namespace": other.namespace, "root": str(other.root)}
     if root == other.root:
         raise Conflict(f"{root} is a workspace already: {other.namespace}. --glob gives it other patterns.", about)
@@ -136,22 +136,24 @@ def _check_apart(root: Path, name: str, other: StoredWorkspace) -> None:
         )
 
 
-def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None) -> tuple[StoredWorkspace, int]:
-    """Forget a workspace and delete what is indexed of it; return it and how many chunks it had."""
+def remove(
+    core: Core, name_or_path: str, report: ReportCounts = lambda done, total: None
+) -> tuple[StoredWorkspace, int]:
+    """Remove a workspace and delete its chunks; return it and how many chunks it had."""
     workspace = find(core, name_or_path)
     core.store.write(
         lambda transaction: workspaces.delete(transaction.connection, workspace.id), over_limit=True
     ).result()
-    get_lives(core).forget(workspace.id)  # before its watcher ends, which looks whether it was removed
+    get_lives(core).forget(workspace.id)  # before its watcher ends, which checks whether it was removed
     get_lives(core).changed()
-    return workspace, committing.sweep(core, tell)
+    return workspace, committing.sweep(core, report)
 
 
 def is_write_allowed(core: Core, workspace: StoredWorkspace) -> bool:
-    """Return whether dreams may write MEMORY.md of a workspace, a person's file: once somebody has allowed it there."""
-    return not hosts.find_host(workspace) and core.store.read_setting(f"{_ALLOWED}{workspace.root}") == _YES
+    """Return whether a person has allowed dreams to write MEMORY.md in this workspace."""
+    return not hosts.find_host(workspace) and core.store.read_setting(f"{_SETTING_PREFIX}{workspace.root}") == _YES
 
 
 def allow_writing(core: Core, workspace: StoredWorkspace, may_write: bool) -> None:
-    """Keep whether dreams may write MEMORY.md of a workspace from now on."""
-    core.store.set_setting(f"{_ALLOWED}{workspace.root}", _YES if may_write else "no").result()
+    """Store whether dreams may write MEMORY.md in a workspace."""
+    core.store.set_setting(f"{_SETTING_PREFIX}{workspace.root}", _YES if may_write else "no").result()

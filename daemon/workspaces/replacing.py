@@ -1,13 +1,13 @@
-"""Writing a file as a whole, so that a reader finds the old or the new one, whenever the daemon dies.
+"""Replace a file atomically, so that readers find the old or the new content, even after a crash.
 
-The new content is written into a hidden file beside the old one and synced; then the old one is compared with what was
-read, and the new one is renamed over it. Where another program saved meanwhile, the change is made again on what it
-saved. A file that was changed a moment ago is left alone for that moment, since the program may not have finished. A
-save that falls between the comparison and the rename, which are a fraction of a millisecond apart, is lost; so is what
-a program writes later into the former file, which it still has open.
+The new content is written to a hidden file in the same folder and synced; then the old file is compared with what was
+read, and the new one is renamed over it. If another program has saved meanwhile, the change is applied again to its
+version. If the file was changed just before, the rename is delayed, since that program may not have finished. A save
+between the comparison and the rename, a fraction of a millisecond, is lost, and so is what a program writes later to
+its open descriptor of the old file.
 
-Folders are walked without following symbolic links. Those who write through here wait for each other (flock on the
-folder), whichever process they are in.
+Symbolic links to folders are not followed. Writers in all processes that use this module exclude each other with flock
+on the folder.
 """
 
 import errno
@@ -26,10 +26,10 @@ from memoryd.client.transport.lock import take
 MAX_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 20
 _LOCK_LIMIT_S = 10.0
-_SETTLED_S = 0.02  # after a change; a program that writes a file takes much less
-_EMPTIED_S = 1.0  # after a file was emptied: a program that saves in place does that first, and may be held up then
-_STALE_S = 86400.0  # a draft that a crash left is deleted after a day
-_PREFIX = ".memoryd-"  # of drafts; hidden, so no scan takes them for notes
+_SETTLED_S = 0.02  # after a change; writing a file takes much less
+_EMPTIED_S = 1.0  # after a file was truncated: a program that saves in place starts with that, and may then stall
+_STALE_S = 86400.0  # a draft left by a crash is deleted after a day
+_PREFIX = ".memoryd-"  # of drafts; hidden, so that scans ignore them
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -45,10 +45,10 @@ class _ReadFile(NamedTuple):
 
 
 def change_file(root: Path, relative: str, change: Rewrite, *, create: bool = False) -> bytes:
-    """Replace a file below `root` by what `change` makes of it, and return that; with `create` it may be a new file.
+    """Replace the content of a file below `root` by the result of `change`, and return it; `create` allows a new file.
 
-    `change` may be called more than once, and what it raises ends it. Raise a sentence for whatever is in the way; the
-    file is whole then, and nothing else is left behind.
+    `change` may be called more than once; its exceptions propagate. On any error the file is unchanged and no draft is
+    left behind.
     """
     with _folder(root, relative, create) as (folder, name, shown), _lock(folder, shown):
         _sweep(folder)
@@ -74,7 +74,7 @@ def change_file(root: Path, relative: str, change: Rewrite, *, create: bool = Fa
 
 
 def remove_file(root: Path, relative: str, check: Rewrite) -> None:
-    """Delete a file below `root` if `check`, which is given what is in it, raises nothing."""
+    """Delete a file below `root` unless `check`, which is given its content, raises."""
     with _folder(root, relative) as (folder, name, shown), _lock(folder, shown):
         old = _read(folder, name, shown)
         check(old.data if old else None)
@@ -83,7 +83,7 @@ def remove_file(root: Path, relative: str, check: Rewrite) -> None:
 
 
 def read_file(root: Path, relative: str) -> bytes:
-    """Return the bytes of a file below `root`; raise a sentence for whatever is in the way."""
+    """Return the content of a file below `root`; raise an error of memoryd if it cannot be read."""
     with _folder(root, relative) as (folder, name, shown):
         found = _read(folder, name, shown)
     if found is None:
@@ -92,7 +92,7 @@ def read_file(root: Path, relative: str) -> bytes:
 
 
 def _let_settle(old: _ReadFile | None) -> None:
-    """Wait until a file that was changed just before it was read was left alone for a moment."""
+    """If a file was changed just before it was read, wait until some time has passed since."""
     if old is None:
         return
     needed_s = _SETTLED_S if old.data else _EMPTIED_S
@@ -103,9 +103,9 @@ def _let_settle(old: _ReadFile | None) -> None:
 
 @contextmanager
 def _folder(root: Path, relative: str, create: bool = False) -> Iterator[tuple[int, str, str]]:
-    """Open the folder that a file is in, from the root down; with `create` make what is missing.
+    """Open the folder of a file, from the root down; with `create` make missing folders.
 
-    Yield it, the file's name in it, and its path as people see it. What the system refuses is raised as a sentence.
+    Yield its descriptor, the file's name in it, and the path for messages. Errors of the system are translated.
     """
     *folders, file = relative.split("/")
     shown = f"{root}/{relative}"
@@ -124,12 +124,12 @@ def _folder(root: Path, relative: str, create: bool = False) -> Iterator[tuple[i
         finally:
             os.close(current)
     except OSError as error:
-        raise _sentence(shown, error) from None
+        raise _translate(shown, error) from None
 
 
 @contextmanager
 def _lock(folder: int, shown: str) -> Iterator[None]:
-    """Hold the lock of a folder; without one where the file system has none."""
+    """Hold the lock of a folder, if the file system supports locks."""
     try:
         take(folder, _LOCK_LIMIT_S)
     except BlockingIOError:
@@ -137,7 +137,7 @@ def _lock(folder: int, shown: str) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
             raise
-    yield  # closing the folder ends it
+    yield  # closing the folder releases the lock
 
 
 def _read(folder: int, name: str, shown: str) -> _ReadFile | None:
@@ -167,7 +167,7 @@ def _read_bytes(descriptor: int) -> bytes:
 
 
 def _write_draft(folder: int, data: bytes, like: os.stat_result | None) -> str:
-    """Write a hidden file with the mode and owner of another one, synced, and return its name."""
+    """Write and sync a hidden file with the mode and owner of another one, and return its name."""
     name = f"{_PREFIX}{secrets.token_hex(8)}.tmp"
     descriptor = os.open(name, _WRITE, 0o666 if like is None else 0o600, dir_fd=folder)
     try:
@@ -194,7 +194,7 @@ def _drop(folder: int, name: str) -> None:
 
 
 def _sweep(folder: int) -> None:
-    """Delete drafts that crashes left long ago. The lock is held, so nobody is at work on one."""
+    """Delete old drafts left by crashes. The lock is held, so none is in use."""
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(_PREFIX) and entry.name.endswith(".tmp")]
     for name in names:
@@ -203,8 +203,8 @@ def _sweep(folder: int) -> None:
                 os.unlink(name, dir_fd=folder)
 
 
-def _sentence(shown: str, error: OSError) -> Exception:
-    """Return what a failure of the system means, in a sentence."""
+def _translate(shown: str, error: OSError) -> Exception:
+    """Translate an error of the system into one of memoryd."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
         return Invalid(
             f"{shown} is behind a symbolic link, or what should be a folder is none; links are not followed."

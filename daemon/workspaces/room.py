@@ -1,4 +1,4 @@
-"""What workspaces bring to the kernel: tables, a job, threads that watch files, calls on files and folders."""
+"""The room `workspaces`: tables, a job, watching threads, and calls on files and folders."""
 
 from memoryd.daemon.jobs.table import MIN, JobRow
 from memoryd.daemon.rooms import Room
@@ -6,7 +6,7 @@ from memoryd.daemon.workspaces import calls, flushing, linking, scanning, writin
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.watching import Watchers
 
-_SCAN = "Look at all files of the workspaces, as a safety net."
+_SCAN = "Compare all files of the workspaces with the index, in case watching has missed a change."
 
 ROOM = Room(
     handlers=(calls, flushing, writing),

@@ -1,4 +1,4 @@
-"""The job that looks at all files of the workspaces: a safety net under the watching, which may miss something."""
+"""The job that runs a pass over each workspace, in case watching has missed a change."""
 
 import logging
 from collections.abc import Iterator
@@ -13,15 +13,15 @@ log = logging.getLogger(__name__)
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to look at each workspace."""
+    """Plan a pass over each workspace."""
     for workspace in registry.list_all(core):
-        yield Step("scan", workspace.namespace, f"the files in {workspace.root} may have changed unheard", workspace)
+        yield Step("scan", workspace.namespace, f"changes in {workspace.root} may have been missed", workspace)
 
 
 def scan(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
-    """Bring the index of one workspace up to date; one that fails does not keep the others from it."""
+    """Run a pass over one workspace; an error does not stop the others."""
     try:
-        done = indexing.index(core, step.data, tell=lambda done, total: check())
+        done = indexing.index(core, step.data, report=lambda done, total: check())
     except Gone:
         return {"gone": 1}
     except NotFound:
@@ -34,4 +34,4 @@ def scan(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     return {"indexed": done.indexed, "removed": done.removed, "unchanged": done.unchanged}
 
 
-SCAN = Work(plan, alone=scan, at_limit=True)  # it looks itself at what each file adds
+SCAN = Work(plan, alone=scan, at_limit=True)  # it checks the size limit itself, for each slice

@@ -1,11 +1,11 @@
-"""Watching workspaces: one low-priority thread each, so that one that fails or hangs holds up no other.
+"""Watch workspaces for changes, with one low-priority thread each, so that a failing one does not affect the others.
 
-Each folder that a pass looks into is watched by itself (inotify, through watchfiles), not whatever is below it: what
-the patterns do not name costs no watch. Names of known files lead to reading just these; anything else that may matter
-(a new file, a folder, a .gitignore, more than `_MANY` names) leads to a pass, which reads what differs.
+Each folder that a pass enters is watched individually (inotify, through watchfiles), not recursively, so that excluded
+folders cost no watches. Changes of indexed files lead to reading these files; any other relevant change (a new file, a
+folder, a .gitignore, more than `_MANY` names) leads to a pass.
 
-Where the system gives no (more) watches, the thread makes a pass every few seconds and says so. While the folder is not
-there, nothing is touched; the thread looks for it and makes a pass once it is back.
+If the system has no watches left, the thread runs a pass every few seconds, and `status` says so. While the folder is
+missing nothing is changed; the thread waits for it and runs a pass once it is back.
 """
 
 import logging
@@ -27,14 +27,14 @@ from memoryd.daemon.workspaces.live import get_live, get_lives
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
-SCAN_EVERY_S = 5.0  # a folder whose changes the system does not report
-_DEBOUNCE_MS = 1000  # a burst is taken in parts of so long
-_STEP_MS = 50  # changes that come within so long of each other are one
-_LOOK_MS = 2000  # how often the folder itself is looked at: who watches it does not hear that it was replaced
-_MANY = 200  # names, from which a pass costs less
-_AGAIN_S = 60.0  # until watches are asked for again where there were none
-_SCAN_SHARE = 20  # a folder is scanned for at most one part in so many of the time
-_CLOSE_LIMIT_S = 2.0  # for all
+SCAN_EVERY_S = 5.0  # for a folder that cannot be watched
+_DEBOUNCE_MS = 1000  # a longer burst of changes is handled in parts
+_STEP_MS = 50  # changes within this time are handled together
+_LOOK_MS = 2000  # how often the folder itself is checked, since inotify does not report that it was replaced
+_MANY = 200  # names; for more a pass is cheaper
+_AGAIN_S = 60.0  # until watches are requested again after there were none
+_SCAN_SHARE = 20  # scanning takes at most 1 / _SCAN_SHARE of the time
+_CLOSE_LIMIT_S = 2.0  # for all threads together
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +50,11 @@ class Notify(Protocol):
 
 
 def open_inotify(folders: Sequence[str]) -> Notify:
-    """Watch folders, not what is below them; raise `OSError` when the system gives no watch."""
+    """Watch folders, not recursively; raise `OSError` if the system refuses."""
     from watchfiles._rust_notify import RustNotify  # most daemons have no workspace, and start without it
 
     try:
-        # The last argument stays False: watchfiles takes a used up limit for a lack of permission, and would be silent.
+        # The last argument must be False: otherwise watchfiles hides a used up limit as a lack of permission.
         return RustNotify(list(folders), False, False, 0, False, False)
     except FileNotFoundError:
         raise
@@ -63,7 +63,7 @@ def open_inotify(folders: Sequence[str]) -> Notify:
 
 
 def _advice(error: str) -> str:
-    """Return a sentence for what the system said."""
+    """Return a message for an error of the system, with advice."""
     if "limit reached" in error:
         return "The watches of inotify are used up; raise fs.inotify.max_user_watches."
     if "os error 24" in error:
@@ -72,7 +72,7 @@ def _advice(error: str) -> str:
 
 
 class Watchers:
-    """The threads of all workspaces. `notify` makes the source of changes."""
+    """The threads of all workspaces. `notify` opens the source of changes."""
 
     def __init__(self, core: Core, notify: Callable[[Sequence[str]], Notify] = open_inotify) -> None:
         self._core, self._notify = core, notify
@@ -83,7 +83,7 @@ class Watchers:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Begin to watch, and to bring the index up to date with what happened while nobody did."""
+        """Start watching; the first pass of each thread finds changes made while the daemon was not running."""
         get_lives(self._core).changed = self._follow_changes
         stopping = self._core.background.stopping
         self._thread = self._core.supervisor.start("workspaces", self._work, stopping, self._wake, nice=True)
@@ -102,22 +102,22 @@ class Watchers:
         self._swept = True
 
     def _follow_changes(self) -> None:
-        """Follow a workspace that was added or removed; where that fails just now, the thread does."""
+        """Start or stop watching a workspace that was added or removed; if that fails the thread tries again."""
         try:
             self.follow()
         except Exception:
             self._wake.set()
 
     def follow(self) -> None:
-        """Watch the workspaces that there are, and no other."""
+        """Start watching new workspaces, and stop watching removed ones."""
         with self._lock:
             if self._core.background.stopping.is_set():
                 return
             known = {workspace.id: workspace for workspace in registry.list_all(self._core)}
             for number, watcher in list(self._watchers.items()):
-                if known.get(number) != watcher.workspace:  # removed, or its patterns are others
+                if known.get(number) != watcher.workspace:  # removed, or its patterns were changed
                     self._watchers.pop(number).close()
-                    if number not in known:  # its thread may have ended before it knew that
+                    if number not in known:  # its thread may have ended before the removal
                         self._core.supervisor.forget(f"workspace-{number}")
             for number in known.keys() - self._watchers.keys():
                 watcher = _Watcher(self._core, known[number], self._notify)
@@ -157,32 +157,32 @@ class _Watcher:
         self._wake.set()
 
     def _work(self) -> float:
-        """Watch until that fails; return how long to wait."""
+        """Watch until an error; return how long to wait before the next attempt."""
         try:
-            if not self._note_end():
+            if not self._is_ending():
                 self._watch()
         except Gone as error:
-            self._say("gone", error.message)
+            self._set_status("gone", error.message)
             return _LOOK_MS / 1000
         except (NotFound, Unavailable):
             return 0.1  # removed meanwhile, or stopping
         except BaseException as error:
-            self._say("scanning", f"It failed and is tried again: {error}")
+            self._set_status("scanning", f"Watching failed and is tried again: {error}")
             raise
         finally:
-            if self._note_end():
+            if self._is_ending():
                 self.stop.set()
                 if self.live.removed:
                     self.core.supervisor.forget(f"workspace-{self.workspace.id}")
                 else:
-                    self._say("off", "")
+                    self._set_status("off", "")
         return 0.0
 
-    def _note_end(self) -> bool:
+    def _is_ending(self) -> bool:
         return self.stop.is_set() or self.core.background.stopping.is_set() or self.live.removed
 
-    def _say(self, watching: Watching, reason: str, watches: int = 0) -> None:
-        """Keep for `status`, and log, how the workspace is watched."""
+    def _set_status(self, watching: Watching, reason: str, watches: int = 0) -> None:
+        """Record and log how the workspace is watched, for `status`."""
         live = self.live
         if (live.watching, live.reason) != (watching, reason):
             live.since = self.core.clock()
@@ -193,27 +193,27 @@ class _Watcher:
     # With inotify ----------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Watch until the folders are others, or the folder no longer exists."""
+        """Watch until the set of folders changes, or the folder itself is replaced or removed."""
         identity = _read_identity(self.workspace.root)
         folders = frozenset(indexing.scan(self.core, self.workspace).folders)
         try:
             notify = self._notify([os.path.join(self.workspace.root, folder) for folder in sorted(folders)])
         except FileNotFoundError:
-            return  # a folder went at this moment
+            return  # a folder was removed at this moment
         except OSError as error:
             self._scan_for_a_while(str(error))
             return
         try:
-            self._say("inotify", "", len(folders))
-            self._make_pass()
+            self._set_status("inotify", "", len(folders))
+            self._run_pass()
             while (
-                not self._note_end()
+                not self._is_ending()
                 and self.live.folders <= folders
                 and _read_identity(self.workspace.root) == identity
             ):
-                heard = notify.watch(_DEBOUNCE_MS, _STEP_MS, _LOOK_MS, self.stop)
-                if isinstance(heard, set):
-                    self._note_paths({path for _, path in heard}, folders)
+                changes = notify.watch(_DEBOUNCE_MS, _STEP_MS, _LOOK_MS, self.stop)
+                if isinstance(changes, set):
+                    self._note_paths({path for _, path in changes}, folders)
         finally:
             notify.close()
 
@@ -226,10 +226,10 @@ class _Watcher:
         if len(names) <= _MANY and self._is_known(names):
             indexing.reindex(self.core, self.workspace, sorted(names))
         else:
-            self._make_pass()
+            self._run_pass()
 
     def _is_relevant(self, name: str, folders: frozenset[str]) -> bool:
-        """Return whether a name may be one of a file to index, a folder to look into or what decides about these."""
+        """Return whether a name may be a file to index, a folder to enter, or a .gitignore."""
         last = name.rsplit("/", 1)[-1]
         if last.startswith("."):
             return last == ".gitignore"
@@ -238,11 +238,11 @@ class _Watcher:
         return os.path.isdir(os.path.join(self.workspace.root, name))
 
     def _is_known(self, names: Sequence[str]) -> bool:
-        """Return whether all names are those of files in the index, so that nothing else has to be asked about them."""
+        """Return whether all names are files in the index, so that no pass is needed."""
         with self.core.store.reading() as connection:
             return all(workspaces.read_stat(connection, self.workspace.id, name) is not None for name in names)
 
-    def _make_pass(self) -> None:
+    def _run_pass(self) -> None:
         done = indexing.index(self.core, self.workspace)
         if done.indexed or done.removed:
             log.info(
@@ -257,12 +257,12 @@ class _Watcher:
     # Without ---------------------------------------------------------------------------------------------------------
 
     def _scan_for_a_while(self, reason: str) -> None:
-        """Make passes, until it is time to ask for watches again."""
-        self._say("scanning", reason)
+        """Run passes until it is time to request watches again."""
+        self._set_status("scanning", reason)
         until = time.monotonic() + _AGAIN_S
-        while not self._note_end() and time.monotonic() < until:
+        while not self._is_ending() and time.monotonic() < until:
             began = time.monotonic()
-            self._make_pass()
+            self._run_pass()
             took_s = time.monotonic() - began
             self.stop.wait(max(SCAN_EVERY_S, _SCAN_SHARE * took_s))
 

@@ -1,4 +1,4 @@
-"""Writing into files of workspaces: `remember` adds a note, `forget` takes lines out. The index follows at once."""
+"""Write to files of workspaces: `remember` appends a note, `forget` removes lines. Both update the index at once."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -36,7 +36,7 @@ _MARK = "\ufeff"
 
 @handles(Remember)
 def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
-    """Write a note into a file; return its place and the memory that holds it."""
+    """Append a note to a file; return its place and the memory that contains it."""
     checks.check_content(call.text)
     workspace = hosts.check_writable(find_workspace(core, call.workspace, caller))
     relative = relative_path(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
@@ -65,7 +65,7 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
 
 
 def find_workspace(core: Core, name: str, caller: Caller) -> StoredWorkspace:
-    """Return the workspace that is meant; a bound caller sees only those whose memories it sees."""
+    """Return a workspace by name or path; a caller with a token finds only those whose memories it can see."""
     if not caller.bound:
         return registry.find(core, name)
     for workspace in registry.list_all(core):
@@ -75,13 +75,13 @@ def find_workspace(core: Core, name: str, caller: Caller) -> StoredWorkspace:
 
 
 def _read_chunks(connection: Connection, path: str) -> list[Row]:
-    """Return the chunks of a file by line."""
+    """Return the chunks of a file in the order of lines."""
     found = rows.read_rows(connection, workspaces.find_rows(connection, path))
     return sorted(found.values(), key=lambda row: (row.start_line or 0, row.end_line or 0, row.row))
 
 
 def _find_holder(found: Sequence[Row], lines: tuple[int, int], note: str) -> Row | None:
-    """Return the chunk that holds a note: where it was written, or wherever it is by now."""
+    """Return the chunk that contains a note: at its lines, or elsewhere if the file was changed meanwhile."""
     words = note.split()[0]
     for row in found:
         if (row.start_line or 0) <= lines[0] <= (row.end_line or 0) and words in row.content:
@@ -94,8 +94,8 @@ def _find_holder(found: Sequence[Row], lines: tuple[int, int], note: str) -> Row
 
 
 class _Target(NamedTuple):
-    """A chunk to be forgotten. `repeated` are its first lines, which belong to the chunk before it; `kept` those
-    after them that are headings of more than this chunk."""
+    """A chunk to remove. Its first `repeated` lines also belong to the chunk before it; the `kept` lines after them
+    are headings of further chunks as well."""
 
     row: Row
     repeated: int
@@ -104,64 +104,64 @@ class _Target(NamedTuple):
 
 @handles(Forget)
 def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
-    """Take the lines of chunks out of their files, and delete memories that are of no file."""
+    """Remove the lines of chunks from their files, and delete memories that belong to no file."""
     _check(call)
     with core.store.reading() as connection:
         condition = changing.visible_condition(core, call)
         found = {row.id: row for row in (resolve_row(connection, prefix, condition) for prefix in call.ids)}
         paths = dict.fromkeys(str(row.path) for row in found.values() if row.tier == DOCUMENTS)
-        files = {path: _read_chunks(connection, path) for path in paths}  # as they were when the ids were found
+        files = {path: _read_chunks(connection, path) for path in paths}  # in the same snapshot as the ids
         for row in found.values():
             history.check_change(connection, caller, row.id, core.store.namespaces.name(row.namespace))
     others = [row.id for row in found.values() if row.tier != DOCUMENTS]
     if others and (call.text is not None or call.start_line is not None):
-        raise Invalid(f"Memory {others[0][:8]} is of no file; `text` and lines are for those of files.")
-    forgetting = [_Forgetting(core, call, path, everyone, set(found)) for path, everyone in files.items()]
-    removed = [part for one in forgetting for part in one.plan()]  # all of it, before anything is changed
+        raise Invalid(f"Memory {others[0][:8]} belongs to no file; `text` and lines are for memories of files.")
+    removals = [_Removal(core, call, path, chunks_of_file, set(found)) for path, chunks_of_file in files.items()]
+    removed = [part for one in removals for part in one.plan()]  # for all files, before any is changed
     if call.dry_run:
         return Forgotten(removed=removed, deleted=others, dry_run=True)
     operation = None
     if others:
-        gone = changing.delete(core, Delete(ids=others, namespace=call.namespace, reach=call.reach), caller).result()
-        operation = gone.operation
-    removed = [part for one in forgetting for part in one.apply()]
+        deleted = changing.delete(core, Delete(ids=others, namespace=call.namespace, reach=call.reach), caller).result()
+        operation = deleted.operation
+    removed = [part for one in removals for part in one.apply()]
     return Forgotten(removed=removed, deleted=others, operation=operation)
 
 
 def _check(call: Forget) -> None:
     if not call.ids:
-        raise Invalid("No ids are given to forget.")
+        raise Invalid("Give the ids of the memories to forget.")
     if call.end_line is not None and (call.start_line is None or call.end_line < call.start_line):
         raise Invalid(f"Line {call.end_line} cannot be the last: the first is {call.start_line or 'not given'}.")
     if call.text is not None and (not call.text.strip() or call.start_line is not None):
-        raise Invalid("Give either a text or lines, and a text that is not empty.")
+        raise Invalid("Give either lines or a text that is not empty.")
     if (call.text is not None or call.start_line is not None) and len(call.ids) != 1:
-        raise Invalid("A text or lines need one id: that of the memory that holds them.")
+        raise Invalid("With a text or lines give exactly one id: that of the memory that contains them.")
 
 
-class _Forgetting:
-    """What is to be taken out of one file."""
+class _Removal:
+    """The removal of chunks from one file."""
 
-    def __init__(self, core: Core, call: Forget, path: str, everyone: Sequence[Row], ids: set[str]) -> None:
+    def __init__(self, core: Core, call: Forget, path: str, chunks: Sequence[Row], ids: set[str]) -> None:
         self.core, self.call, self.path = core, call, path
         self.workspace = hosts.check_writable(registry.find(core, path))
         self.relative = path[len(str(self.workspace.root).rstrip("/")) + 1 :]
-        self.targets = [_find_target(everyone, at) for at, row in enumerate(everyone) if row.id in ids]
+        self.targets = [_find_target(chunks, at) for at, row in enumerate(chunks) if row.id in ids]
         self.removed: list[RemovedLines] = []
 
     def plan(self) -> list[RemovedLines]:
-        """Return what would be taken out."""
-        self._guard(lambda: self._change(read_file(self.workspace.root, self.relative)))
+        """Return the lines that would be removed."""
+        self._with_reindex(lambda: self._change(read_file(self.workspace.root, self.relative)))
         return self.removed
 
     def apply(self) -> list[RemovedLines]:
-        """Take it out, and bring the index up to date."""
-        self._guard(lambda: change_file(self.workspace.root, self.relative, self._change))
+        """Remove the lines, and update the index."""
+        self._with_reindex(lambda: change_file(self.workspace.root, self.relative, self._change))
         indexing.reindex(self.core, self.workspace, [self.relative])
         return self.removed
 
-    def _guard(self, work: Callable[[], object]) -> None:
-        """Do something with the file; where it is not as the index has it, bring that up to date for the next try."""
+    def _with_reindex(self, work: Callable[[], object]) -> None:
+        """Run `work`; if the file differs from the index, update the index for the next attempt."""
         indexing.check_not_gone(self.core, self.workspace)
         try:
             work()
@@ -182,17 +182,17 @@ class _Forgetting:
         return text.encode("utf-8", "surrogateescape")
 
 
-def _find_target(everyone: Sequence[Row], at: int) -> _Target:
-    row = everyone[at]
+def _find_target(chunks: Sequence[Row], at: int) -> _Target:
+    row = chunks[at]
     start = row.start_line or 1
-    before = [other.end_line or 0 for other in everyone[:at]]
+    before = [other.end_line or 0 for other in chunks[:at]]
     repeated = max([0, *(last - start + 1 for last in before)])
-    after = everyone[at + 1] if at + 1 < len(everyone) else None
+    after = chunks[at + 1] if at + 1 < len(chunks) else None
     heading = _heading_of(row)
-    goes_on = after is not None and heading and f"{_heading_of(after)} > ".startswith(f"{heading} > ")
+    continues = after is not None and heading and f"{_heading_of(after)} > ".startswith(f"{heading} > ")
     lines = row.content.split("\n")
     kept = 0
-    if goes_on:
+    if continues:
         while repeated + kept < len(lines) and _is_heading(lines, repeated + kept):
             kept += 1
     return _Target(row, repeated, kept)
@@ -210,9 +210,9 @@ def _is_heading(lines: Sequence[str], at: int) -> bool:
 
 
 def _find_range(call: Forget, target: _Target, text: str, redacted: str) -> tuple[int, int]:
-    """Return the lines of a file to be taken out: the file is looked at as it is, wherever the chunk is by now.
+    """Return the lines to remove from the present text of a file, in which the chunk may have moved.
 
-    `redacted` is the text as the index would have it, line by line.
+    `redacted` is the text with credentials redacted, as in the index, with the same lines.
     """
     moved, is_whole = _measure_move(target.row, redacted)
     start, end = (target.row.start_line or 1) + moved, (target.row.end_line or 1) + moved
@@ -226,17 +226,17 @@ def _find_range(call: Forget, target: _Target, text: str, redacted: str) -> tupl
     first = start + target.repeated + target.kept
     if not is_whole or first > end:
         raise Conflict(
-            f"Memory {target.row.id[:8]} is a part of line {end - moved} of {target.row.path}, or all that it holds"
-            " belongs to others as well; give the lines to take out, or a text in them.",
+            f"Memory {target.row.id[:8]} is a part of line {end - moved} of {target.row.path}, or all its lines"
+            " belong to other memories as well; give the lines to remove, or a text in them.",
             {"id": target.row.id},
         )
     return first, end
 
 
 def _measure_move(row: Row, text: str) -> tuple[int, bool]:
-    """Return by how many lines a chunk has moved in its file, and whether it is whole lines of it.
+    """Return by how many lines a chunk has moved in its file, and whether it consists of whole lines.
 
-    Raise `Conflict` when it is not there any more, or not only once.
+    Raise `Conflict` if the file does not contain it any more, or more than once.
     """
     lines = [_normalise(line.rstrip("\r\n")) for line in split(text.removeprefix(_MARK))]
     wanted = row.content.split("\n")
@@ -249,7 +249,7 @@ def _measure_move(row: Row, text: str) -> tuple[int, bool]:
     places = [place for place in range(len(lines) - len(wanted) + 1) if lines[place : place + len(wanted)] == wanted]
     if len(places) != 1:
         raise Conflict(
-            f"{row.path} was changed; lines {row.start_line} to {row.end_line} are not memory {row.id[:8]} any more."
+            f"{row.path} was changed; memory {row.id[:8]} is not at lines {row.start_line} to {row.end_line} any more."
             " Search again.",
             {"id": row.id, "path": row.path},
         )
@@ -257,7 +257,7 @@ def _measure_move(row: Row, text: str) -> tuple[int, bool]:
 
 
 def _find_line(wanted: str, target: _Target, text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the list item or line of a chunk that holds a text."""
+    """Return the list item or line of a chunk that contains a text."""
     lines = split(text)
     first_words = wanted.strip().splitlines()[0].strip()
     found = [number for number in range(start, end + 1) if first_words in lines[number - 1]]
@@ -271,7 +271,7 @@ def _find_line(wanted: str, target: _Target, text: str, start: int, end: int) ->
 
 
 def _normalise(text: str) -> str:
-    """Return text as chunks have it: bytes that are not UTF-8, and NUL, are U+FFFD."""
+    """Replace bytes that are not UTF-8, and NUL, by U+FFFD, as in chunks."""
     if text.isascii() and "\0" not in text:
         return text
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", REPLACEMENT)

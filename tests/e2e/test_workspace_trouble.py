@@ -69,7 +69,7 @@ def test_a_folder_without_permission_is_refused(start: Callable[[list[str]], Any
     with start(NOBODY).client() as client:
         root.chmod(0)
         try:
-            with pytest.raises(Invalid, match="cannot be looked into: Permission denied"):
+            with pytest.raises(Invalid, match="cannot be read: Permission denied"):
                 client.add_workspace(root)
         finally:
             root.chmod(0o700)

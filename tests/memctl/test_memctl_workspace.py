@@ -96,8 +96,8 @@ def test_status_lists_files_and_says_which_the_index_has_not_followed(daemon: An
     head, *differing, table, memory, birds = out.splitlines()[-7:]
     assert head.strip() == "3 files not followed yet:"
     assert [line.strip() for line in differing] == [
-        "MEMORY.md: It no longer exists, or is left out now.",
-        "memory/birds.md: It was changed since it was read.",
+        "MEMORY.md: It no longer exists, or is excluded now.",
+        "memory/birds.md: It has changed since it was read.",
         "memory/fish.md: It is not in the index yet.",
     ]
     assert table.split() == ["FILE", "CHUNKS", "CHANGED", "PROBLEM"]
@@ -155,7 +155,7 @@ def test_a_folder_that_is_gone_is_told_and_the_others_are_indexed(daemon: Any, m
     assert failed.code == 1
     assert failed.err == "memctl: not indexed: notes\n"
     problems = {one["namespace"]: one["problem"] for one in json.loads(failed.out)}
-    assert "cannot be looked into" in problems["notes"]
+    assert "cannot be read" in problems["notes"]
     assert problems["other"] == ""
 
 

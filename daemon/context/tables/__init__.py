@@ -1,1 +1,1 @@
-"""SQL of contexts."""
+"""The SQL of contexts."""

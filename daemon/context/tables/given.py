@@ -1,4 +1,4 @@
-"""What each session was given, so that it is not given again while the text is the same."""
+"""The memories that each session was given, so that it does not get them again while their text is unchanged."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,15 +17,15 @@ def read_given(connection: apsw.Connection, session: str) -> dict[str, bytes]:
 
 
 def list_given(connection: apsw.Connection, since: float) -> Iterator[tuple[str, str, float]]:
-    """Yield what was given since a time, the latest first: namespace and session, id of the memory, when."""
+    """Yield (namespace and session, id of the memory, time) of what was given since a time, the latest first."""
     yield from connection.execute(_GIVEN, (since,))
 
 
 def keep_given(connection: apsw.Connection, session: str, memories: Iterable[tuple[str, bytes]], now: float) -> None:
-    """Note what a session is given."""
+    """Record what a session is given."""
     connection.executemany(_KEEP, [(session, id, key, now) for id, key in memories])
 
 
 def forget_given(connection: apsw.Connection, session: str) -> None:
-    """Forget what a session was given: it no longer has it."""
+    """Delete the record of what a session was given."""
     connection.execute("DELETE FROM given WHERE session = ?", (session,))

@@ -1,1 +1,1 @@
-"""What an erase finds and deletes: rows, history, what was said around them, copies."""
+"""The SQL of erasing: rows, history, texts of neighbours, copies of the database."""

@@ -1,8 +1,8 @@
-"""Erasing memories and turns for good: their rows, former versions and what was made of them, on one connection.
+"""Erase memories and turns from one database: their rows, former versions and everything derived from them.
 
-They work within the writer's transaction, or within one of a copy of the database. Freed space is overwritten with
-zeros; erased words leave the full-text index when `merge` is done. `find_derived` finds what is to be erased together
-with memories.
+The functions run in the writer's transaction, or in one on a copy of the database. Freed space is overwritten with
+zeros; erased words leave the full-text index once `merge` is done. `find_derived` returns the memories that must be
+erased together with others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +20,11 @@ from memoryd.daemon.store.queries import SUMMARY
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import KEPT_CHARS, StoredTurn
 
-_MERGED_PAGES = 100  # of one transaction, which others wait for
+_MERGED_PAGES = 100  # per transaction, since other writes wait for it
 
 
 class ErasedRows(NamedTuple):
-    """What was erased: row numbers, namespaces whose L0 changed, and rows that lost a neighbour's text."""
+    """The rows that were erased, the namespaces whose L0 changed, and the rows whose neighbour texts changed."""
 
     rows: list[int]
     rings: set[int]
@@ -49,7 +49,7 @@ class Past(NamedTuple):
 
     @property
     def created_at(self) -> float:
-        """When it was made or said."""
+        """Its time."""
         return self.held.created_at if self.held else 0.0
 
     @property
@@ -59,12 +59,12 @@ class Past(NamedTuple):
 
     @property
     def session(self) -> tuple[int, str, float] | None:
-        """The namespace and session that it was said in, and when."""
+        """The namespace, session and time of a turn, None for other memories."""
         return _session_of(self.held)
 
 
 def find_past(connection: apsw.Connection, ids: Iterable[str] | None = None) -> Iterator[Past]:
-    """Yield the former states that the history holds, of some memories and turns or (None) of all."""
+    """Yield the former states in the history of the given memories and turns, or (None) of all."""
     sql, values = "SELECT memory, before FROM history WHERE before IS NOT NULL", list(ids or ())
     if ids is not None:
         sql += f" AND memory IN ({', '.join('?' * len(values))})"
@@ -73,7 +73,7 @@ def find_past(connection: apsw.Connection, ids: Iterable[str] | None = None) -> 
 
 
 def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
-    """Return what was made of memories and turns: facts, summaries of their sessions, copies; deleted ones too."""
+    """Return the facts, session summaries and copies derived from memories and turns, deleted ones included."""
     every, previous = set(ids), set[str]()
     sessions: dict[tuple[int, str], float] = {}
     while every != previous:
@@ -139,7 +139,7 @@ def _is_made_of(row: Row, ids: set[str], sessions: dict[tuple[int, str], float])
 
 
 def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[str, ErasedRows]:
-    """Erase memories and turns, those that are in the history alone too; return the operation and what was erased."""
+    """Erase memories and turns, also those only in the history; return the operation and what was erased."""
     connection.pragma("secure_delete", True)
     every = set(ids)
     by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
@@ -160,7 +160,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
     for table, column in (("extraction", "turn"), ("given", "memory"), ("later", "memory"), ("later", "later")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
-    changed = neighbours.cut(connection, neighbours.leave_out(texts))
+    changed = neighbours.cut(connection, neighbours.build_remover(texts))
     connection.executemany("DELETE FROM skipped WHERE id = ?", ((number,) for number in skipped))
     rings = {turn.namespace for turn in active.values()}
     return operation, ErasedRows([row.row for row in by_id.values()], rings | changed.rings, changed.rows)
@@ -169,14 +169,14 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
 def _gather(
     connection: apsw.Connection, every: set[str], records: Sequence[Row], active: Sequence[StoredTurn]
 ) -> list[str]:
-    """Return the texts of memories and turns, former ones too."""
+    """Return the present and former texts of memories and turns."""
     texts = {text for one in find_past(connection, every) for text in one.texts} | {turn.content for turn in active}
     texts |= {text for row in records for text in (row.content, row.summary)}
     return sorted(texts - {""})
 
 
 def read_texts(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
-    """Return the texts of memories and turns, former ones too."""
+    """Return the present and former texts of memories and turns."""
     return [text for part in split_evenly(list(ids), _PART) for text in _gather_by_id(connection, part)]
 
 
@@ -186,7 +186,7 @@ def _gather_by_id(connection: apsw.Connection, ids: Sequence[str]) -> list[str]:
 
 
 def find_skipped(connection: apsw.Connection, ids: Iterable[str]) -> set[int]:
-    """Return the numbers of the skipped turns that go with memories and turns: they say the same, or repeat these."""
+    """Return the numbers of skipped turns that have the text of one of the memories, or were skipped as its repeat."""
     numbers = set[int]()
     for part in split_evenly(list(ids), _PART) if connection.execute("SELECT 1 FROM skipped").get else ():
         numbers |= _find_skipped(connection, set(part), _gather_by_id(connection, part)).keys()
@@ -194,13 +194,13 @@ def find_skipped(connection: apsw.Connection, ids: Iterable[str]) -> set[int]:
 
 
 def _find_skipped(connection: apsw.Connection, ids: set[str], texts: Iterable[str]) -> dict[int, str]:
-    """Return the skipped turns that go with memories of some ids and texts: their sessions by their numbers."""
+    """Return by number the sessions of skipped turns that repeat memories with the given ids and texts."""
     kept, origins = {text[:KEPT_CHARS] for text in texts}, {f"({id[:8]})" for id in ids}
     found: Any = connection.execute("SELECT id, session, content, reason FROM skipped")
     return {
         number: session
         for number, session, content, reason in found
-        if content in kept or reason.rpartition(" ")[2] in origins  # as `observing` names what a turn repeats
+        if content in kept or reason.rpartition(" ")[2] in origins  # `observing` appends the id of the repeated memory
     }
 
 
@@ -210,30 +210,30 @@ def _note_sessions_of(connection: apsw.Connection, ids: set[str], records: Itera
 
 
 class ErasureRecord(NamedTuple):
-    """What a database knows of all that was erased from it: digests of the sessions, and ids."""
+    """The digests of the sessions and the ids of everything that was erased from a database."""
 
     sessions: list[str]
     ids: list[str]
 
 
 def read_record(connection: apsw.Connection) -> ErasureRecord:
-    """Return what is known of all that was erased and has not come back."""
+    """Return the record of everything that was erased from a database and not added again."""
     return ErasureRecord(erasures.read_noted(connection), erasures.find_all_erased(connection))
 
 
 def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -> list[str]:
-    """Note in another database what was erased, and erase of it what is there; return the ids of that.
+    """Merge a record into another database, and erase what it still has; return the ids of that.
 
-    What was said around the turns of a session of which something was erased goes too.
+    Neighbour texts of turns in the record's sessions are cleared too.
     """
     connection.pragma("secure_delete", True)
     erasures.note_digests(connection, record.sessions)
-    there = {*rows.read_ids(connection, record.ids), *turns.read_keys(connection, record.ids)}
-    there |= {str(id) for (id,) in connection.execute(_DELETED)}.intersection(record.ids)
-    every = [*sorted(there), *find_derived(connection, there)] if there else []
+    present = {*rows.read_ids(connection, record.ids), *turns.read_keys(connection, record.ids)}
+    present |= {str(id) for (id,) in connection.execute(_DELETED)}.intersection(record.ids)
+    every = [*sorted(present), *find_derived(connection, present)] if present else []
     for part in split_evenly(every, _PART):
         erase(connection, part, now)
-    if sessions := set(record.sessions):  # others may hold what is not there by itself any more
+    if sessions := set(record.sessions):  # neighbours may hold texts of turns that no longer exist
         neighbours.cut(connection, lambda one: "" if erasures.digest(one.session) in sessions else one.text)
     known = set(erasures.find_all_erased(connection))
     if new := [id for id in record.ids if id not in known]:
@@ -244,11 +244,11 @@ def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -
 
 
 _DELETED = "SELECT memory FROM history WHERE before IS NOT NULL"
-_PART = 500  # memories that are erased by one statement
+_PART = 500  # memories per statement
 
 
 def erase_from_file(connection: apsw.Connection) -> None:
-    """Take what was erased out of full text, vectors and free pages of a database that nobody else uses."""
+    """Remove erased content from full text, vectors and free pages of a database that is not in use."""
     trimming.forget_all_unused(connection)
     is_first = True
     while merge(connection, is_first):
@@ -259,28 +259,28 @@ def erase_from_file(connection: apsw.Connection) -> None:
 def _record(
     connection: apsw.Connection, operation: str, ids: Iterable[str], records: Iterable[Row | StoredTurn]
 ) -> None:
-    """Note in the log that memories or turns were erased, without any of their words."""
+    """Record in the log that memories or turns were erased, without their content."""
     places = {one.id if isinstance(one, Row) else one.key: one.namespace for one in records}
     for id in ids:
         name: Any = connection.execute("SELECT name FROM namespaces WHERE id = ?", (places.get(id),)).get
         last: Any = connection.execute(
             "SELECT namespace FROM history WHERE memory = ? ORDER BY id DESC LIMIT 1", (id,)
         ).get
-        if name is not None or last is not None:  # else it was erased before
+        if name is not None or last is not None:  # otherwise it was erased before
             history.record(connection, operation, id, str(last if name is None else name), None)
 
 
-# What is left in the file --------------------------------------------------------------------------------------------
+# Cleaning the file ---------------------------------------------------------------------------------------------------
 
 
 def merge(connection: apsw.Connection, is_first: bool) -> bool:
-    """Merge full text further into one segment, without anything that was erased; return whether there is more."""
+    """Merge full-text segments one step further, which drops erased words; return whether there is more to do."""
     connection.pragma("secure_delete", True)
     return fulltext.merge_all(connection, _MERGED_PAGES, is_first)
 
 
 def rewrite_file(connection: apsw.Connection) -> None:
-    """Write the file again without what it does not use, within a transaction of the writer."""
+    """Vacuum the file from within a transaction of the writer, which is ended and begun again."""
     connection.execute("COMMIT")
     try:
         connection.execute("VACUUM")

@@ -1,10 +1,9 @@
-"""What copies of the database hold of erased texts.
+"""Find and erase content in copies of the database: backups, and former databases (`before-*`).
 
-Copies are in the folder of backups and in the folders of former databases (`before-*`). One whose rows hold what was
-erased is named; when that is asked for, all are rewritten, as FTS5 keeps words of rows that are gone until it merges
-its segments, and SQLite until it uses a free page again. It is erased from a file beside the copy, which gets its name
-once it was checked. A copy with a log beside it (of a daemon that was killed, or a former database too damaged to fold
-it in) is named as well: the log may hold anything. It is folded in first.
+An erase reports the copies that still hold erased rows; on request all copies are rewritten, since FTS5 keeps words of
+deleted rows until it merges its segments, and SQLite until it reuses a page. Rows are erased from a new file, which
+replaces the copy after a check. A copy with a write-ahead log (from a daemon that was killed, or a damaged former
+database) is also reported, since the log may hold anything; rewriting folds the log in first.
 """
 
 import os
@@ -18,28 +17,28 @@ import apsw
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.conversations.tables import session_names
 from memoryd.daemon.erasing.tables import erasing
-from memoryd.daemon.erasing.tables.mentions import Beside
+from memoryd.daemon.erasing.tables.mentions import OtherTraces
 from memoryd.daemon.store import copies, upkeep
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.system.process import sync
 
-_PART = 500  # memories that are erased from a copy by one statement
+_PART = 500  # memories per statement
 
 
 def list_copies(folder: Path) -> list[Path]:
-    """Return the copies of the database, and former databases, that are in the data directory."""
+    """Return the copies of the database, and the former databases, in the data directory."""
     return copies.list_copies(folder / copies.FOLDER) + copies.list_former(folder)
 
 
-def find_copies(folder: Path, ids: Iterable[str], beside: Beside) -> list[Path]:
-    """Return those that hold any of what is erased; one that cannot be read, or has a log beside it, may."""
+def find_copies(folder: Path, ids: Iterable[str], traces: OtherTraces) -> list[Path]:
+    """Return the copies that hold erased content, or may: those that cannot be read or have a log."""
     id_set = set(ids)
-    return [path for path in list_copies(folder) if _is_held(path, id_set, beside) is not False]
+    return [path for path in list_copies(folder) if _is_held(path, id_set, traces) is not False]
 
 
-def _is_held(path: Path, ids: set[str], beside: Beside) -> bool | None:
-    """Return whether a copy holds any of what is erased; None if it cannot be read, or not all of it."""
+def _is_held(path: Path, ids: set[str], traces: OtherTraces) -> bool | None:
+    """Return whether a copy holds erased content; None if it cannot be read as a whole."""
     if _has_log(path):
         return None
     query = (
@@ -48,24 +47,24 @@ def _is_held(path: Path, ids: set[str], beside: Beside) -> bool | None:
     )
     return upkeep.read_copy(
         path,
-        lambda connection: any(str(id) in ids for (id,) in connection.execute(query)) or beside.is_in(connection),
+        lambda connection: any(str(id) in ids for (id,) in connection.execute(query)) or traces.is_in(connection),
     )
 
 
 def list_sessions(folder: Path) -> list[str]:
-    """Return the names of the sessions of which the copies that can be read have anything."""
+    """Return the names of the sessions in all readable copies."""
     found = [upkeep.read_copy(path, session_names.list_sessions) or [] for path in list_copies(folder)]
     return sorted({name for names in found for name in names})
 
 
-def rewrite(path: Path, ids: Sequence[str], beside: Beside, now: float) -> None:
-    """Erase memories and what is beside them from a copy; raise `StorageFailed` if it cannot be rewritten."""
+def rewrite(path: Path, ids: Sequence[str], traces: OtherTraces, now: float) -> None:
+    """Erase memories and other traces from a copy; raise `StorageFailed` if it cannot be rewritten."""
     part = path.with_suffix(".part")
     try:
         if _has_log(path):
             _fold_log(path, part)
         _copy(path, part)
-        _erase_from(part, ids, beside, now)
+        _erase_from(part, ids, traces, now)
         _replace(path, part)
     except (OSError, apsw.Error) as error:
         raise StorageFailed(f"The copy {path} cannot be rewritten: {error}.") from None
@@ -74,7 +73,7 @@ def rewrite(path: Path, ids: Sequence[str], beside: Beside, now: float) -> None:
 
 
 def _has_log(path: Path) -> bool:
-    """Return whether there is anything in the logs beside a file; `-shm` holds their locks, and no text."""
+    """Return whether a file has a log with content; `-shm` holds only locks."""
     return any(log.stat().st_size for log in _list_logs(path) if log.exists() and not log.name.endswith("-shm"))
 
 
@@ -83,7 +82,7 @@ def _list_logs(path: Path) -> list[Path]:
 
 
 def _fold_log(path: Path, part: Path) -> None:
-    """Fold the log of a copy into it; the file may be linked elsewhere, where the log is not that file's."""
+    """Fold the log of a copy into it, after detaching the copy from other hard links, which have no log."""
     if path.stat().st_nlink > 1:
         _copy(path, part)
         _replace(path, part)
@@ -93,13 +92,13 @@ def _fold_log(path: Path, part: Path) -> None:
 
 
 def _copy(path: Path, part: Path) -> None:
-    _remove(part)  # of a daemon that was killed: its log would be taken for this one's
+    _remove(part)  # left by a daemon that was killed; its log must not be used for the new file
     shutil.copyfile(path, part)
     part.chmod(0o600)
 
 
 def _replace(path: Path, part: Path) -> None:
-    """Put a file, once it is on disk, in the place of a copy, and give it the copy's time."""
+    """Sync a file, give it the copy's time, and replace the copy by it."""
     sync(part)
     facts = path.stat()
     os.utime(part, ns=(facts.st_atime_ns, facts.st_mtime_ns))
@@ -112,17 +111,17 @@ def _remove(part: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def _erase_from(part: Path, ids: Sequence[str], beside: Beside, now: float) -> None:
+def _erase_from(part: Path, ids: Sequence[str], traces: OtherTraces, now: float) -> None:
     with closing(open_writer(part)) as connection:
         migrate(connection)
         with connection:
-            meant = list(dict.fromkeys([*ids, *beside.find_ids(connection)]))
+            meant = list(dict.fromkeys([*ids, *traces.find_ids(connection)]))
             every = [*meant, *erasing.find_derived(connection, meant)]
             for start in range(0, len(every), _PART):
                 erasing.erase(connection, every[start : start + _PART], now)
-            beside.erase(connection)
-            beside.forget_around(connection)
+            traces.erase(connection)
+            traces.clear_neighbour_texts(connection)
         erasing.erase_from_file(connection)
         connection.pragma("journal_mode", "delete")
         if faults := copies.find_faults(connection):
-            raise StorageFailed(f"The copy {part.stem} is damaged: {faults[0]}. It was left as it is.")
+            raise StorageFailed(f"The copy {part.stem} is damaged: {faults[0]}. It was left unchanged.")

@@ -1,8 +1,8 @@
-"""What an erase is about beside ids: a text that is mentioned, and a session.
+"""Find everything that contains a text or belongs to a session, for an erase by text or session.
 
-Beside memories and turns a session has turns that were skipped, rows of the extraction queue, and its name in the
-operation log. `Beside` finds and erases these, in the database and in copies of it. Names of all else, such as
-namespaces, tokens and folders, stay: they are not what somebody said.
+Apart from memories and turns these are skipped turns, rows of the extraction queue and the session's name in the
+operation log (`OtherTraces`), in the database and in copies of it. Names of namespaces, tokens and folders are kept,
+since they are no content.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ import msgspec
 from memoryd.client.protocol import Mentioned
 from memoryd.client.text_match import Wording
 from memoryd.daemon.erasing.tables import erasing, neighbours
-from memoryd.daemon.erasing.tables.neighbours import Around, ChangedAround
+from memoryd.daemon.erasing.tables.neighbours import ChangedNeighbours, NeighbourTexts
 from memoryd.daemon.store import erasures, feedback, rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -22,34 +22,34 @@ from memoryd.daemon.store.turns import StoredTurn
 
 _AROUND = 60  # characters shown before and after a mention
 
-_GONE = "erased"  # is in the place of the session that made an operation
-_BESIDE = ("extraction", "skipped")
+_ERASED_SESSION = "erased"  # replaces the name of a session in the operation log
+_TABLES = ("extraction", "skipped")
 
 
 class Mention:
-    """Words that are looked for in memories and turns."""
+    """A text that is searched for in memories and turns."""
 
     def __init__(self, words: str) -> None:
         self.text = words
         self._words, self._quoted = Wording(words), Wording(words, is_json=True)
 
     def is_in(self, record: Row | StoredTurn | None) -> bool:
-        """Return whether a memory or turn mentions them."""
+        """Return whether a memory or turn contains the text."""
         return self.find(record) is not None
 
     def is_in_text(self, text: str) -> bool:
-        """Return whether a text holds them."""
+        """Return whether a string contains the text."""
         return self._words.is_in(text)
 
     def find(self, record: Row | StoredTurn | None) -> tuple[str, str] | None:
-        """Return in which part of a memory or turn they are first, and the text around them there."""
+        """Return the first part of a memory or turn that contains the text, and an excerpt of it."""
         for place, text in _list_texts(record):
             if found := (self._quoted if place == "metadata" else self._words).find(text):
                 return place, _cut(text, *found)
         return None
 
-    def describe_around(self, one: Around) -> Mentioned:
-        """Return where what was said around a memory mentions them."""
+    def describe_around(self, one: NeighbourTexts) -> Mentioned:
+        """Return where the neighbours of a memory contain the text."""
         text = _cut(one.text, *(self._words.find(one.text) or (0, 0)))
         return Mentioned(id=one.id, place="neighbours", text=text, is_former=one.table == "history")
 
@@ -71,7 +71,7 @@ def _cut(text: str, begin: int, end: int) -> str:
 
 
 def describe(id: str, mention: Mention, present: Row | StoredTurn | None, former: Row | StoredTurn | None) -> Mentioned:
-    """Return where a memory, as it is (None: it was deleted) or as it was, mentions a text."""
+    """Return where a memory contains a text: in its present state (None: it was deleted), else in its former one."""
     found = mention.find(present)
     place, text = found or mention.find(former) or ("text", "")
     return Mentioned(id=id, place=place, text=text, is_former=found is None, is_deleted=present is None)
@@ -80,7 +80,7 @@ def describe(id: str, mention: Mention, present: Row | StoredTurn | None, former
 def find_mentions(
     connection: apsw.Connection, mention: Mention, condition: str, values: Sequence[Any]
 ) -> tuple[list[str], list[str]]:
-    """Return the ids of the memories that meet a condition and mention a text, and the paths of the files that do."""
+    """Return the ids of the memories within a condition that contain a text, and the paths of such files."""
     ids: list[str] = []
     files: dict[str, None] = {}
     for row in rows.iterate(connection, f"{condition} ORDER BY m.row", values):
@@ -91,13 +91,14 @@ def find_mentions(
     return ids, list(files)
 
 
-# What is beside memories and turns -----------------------------------------------------------------------------------
+# Other traces --------------------------------------------------------------------------------------------------------
 
 
-class Beside(NamedTuple):
-    """What an erase takes beside memories and turns: of a session, of what mentions a text, or of both at once.
+class OtherTraces(NamedTuple):
+    """The traces, apart from memories and turns, of a session, of a text, or of a text within a session.
 
-    `reached` are the numbers of namespaces (None: all), `after` and `before` bounds of the time. All left out: nothing.
+    `reached` are the numbers of namespaces (None: all), `after` and `before` limit the time. Without arguments it
+    matches nothing.
     """
 
     session: str | None = None
@@ -107,98 +108,104 @@ class Beside(NamedTuple):
     before: float | None = None
 
     def sum_up(self, connection: apsw.Connection, ids: Iterable[str]) -> tuple[int, int]:
-        """Return how many turns that were skipped, and how many conversations that wait for extraction.
+        """Return the numbers of skipped turns and of conversations waiting for extraction.
 
-        Skipped turns that go with memories of some ids are among them.
+        The skipped turns include those that repeat the memories `ids`.
         """
         skipped, waiting = self._find(connection, "skipped"), self._find(connection, "extraction", "namespace, session")
         numbers = {number for (number,) in skipped} | erasing.find_skipped(connection, ids)
         return len(numbers), len(set(waiting))
 
     def is_in(self, connection: apsw.Connection) -> bool:
-        """Return whether a database holds any of it."""
+        """Return whether a database contains any of these traces."""
         return bool(
-            any(self._find(connection, table) for table in _BESIDE)
+            any(self._find(connection, table) for table in _TABLES)
             or self._find_makers(connection)
-            or self.find_around(connection, (), ())
+            or self.find_neighbour_texts(connection, (), ())
             or self.find_ids(connection)
         )
 
     def find_ids(self, connection: apsw.Connection) -> list[str]:
-        """Return the ids of what a copy of the database has of it, former texts and parts of files included.
+        """Return the ids of matching memories and turns in a copy of the database, former states and files included.
 
-        Nothing where it is bounded by place or time: then a copy loses what the database does.
+        Empty if limited by namespace or time: then only the memories erased from the database are erased from copies.
         """
-        if self == Beside() or self != Beside(self.session, self.mention):
+        if self == OtherTraces() or self != OtherTraces(self.session, self.mention):
             return []
 
-        def is_meant(record: Row | StoredTurn | None) -> bool:
+        def matches(record: Row | StoredTurn | None) -> bool:
             is_said_there = self.session is None or _read_session(record) == self.session
             return is_said_there and (self.mention is None or self.mention.is_in(record))
 
         return [
-            *(row.id for row in rows.iterate(connection, "TRUE", ()) if is_meant(row)),
-            *(turn.key for turn in turns.read_all(connection) if is_meant(turn)),
-            *(one.id for one in erasing.find_past(connection) if is_meant(one.held)),
+            *(row.id for row in rows.iterate(connection, "TRUE", ()) if matches(row)),
+            *(turn.key for turn in turns.read_all(connection) if matches(turn)),
+            *(one.id for one in erasing.find_past(connection) if matches(one.held)),
         ]
 
     def erase(self, connection: apsw.Connection) -> None:
-        """Erase it, but for memories and turns."""
+        """Erase the traces, but no memories and turns."""
         connection.pragma("secure_delete", True)
         erasures.note_sessions(connection, self._find_sessions(connection))
-        for table in _BESIDE:
+        for table in _TABLES:
             connection.executemany(f"DELETE FROM {table} WHERE id = ?", self._find(connection, table))
-        makers = [(_GONE, name) for name in self._find_makers(connection)]
+        makers = [(_ERASED_SESSION, name) for name in self._find_makers(connection)]
         connection.executemany("UPDATE operations SET session = ? WHERE session = ?", makers)
         given = connection.execute("SELECT id, session FROM given").fetchall()
         about = [(id,) for id, key in given if self._is_session(str(key).partition("\n")[2])]
         connection.executemany("DELETE FROM given WHERE id = ?", about)
 
-    def find_around(self, connection: apsw.Connection, ids: Collection[str], texts: Sequence[str]) -> dict[str, Around]:
-        """Return by id around which memories and turns it was said, but those of some ids, without some texts."""
+    def find_neighbour_texts(
+        self, connection: apsw.Connection, ids: Collection[str], texts: Sequence[str]
+    ) -> dict[str, NeighbourTexts]:
+        """Return by id the matching neighbour texts of memories and turns, except those of `ids`, without `texts`."""
         if self.mention is None:
             return {}
-        keep, found, erased = neighbours.leave_out(texts), dict[str, Around](), set(ids)
+        keep, found, erased = neighbours.build_remover(texts), dict[str, NeighbourTexts](), set(ids)
         for one in neighbours.find(connection):
-            if one.id not in erased and one.id not in found and self._is_around(rest := one._replace(text=keep(one))):
+            if (
+                one.id not in erased
+                and one.id not in found
+                and self._matches_neighbours(rest := one._replace(text=keep(one)))
+            ):
                 found[one.id] = rest
         return found
 
-    def forget_around(self, connection: apsw.Connection) -> ChangedAround:
-        """Empty what was said around memories and turns where it is in that."""
+    def clear_neighbour_texts(self, connection: apsw.Connection) -> ChangedNeighbours:
+        """Clear the neighbour texts of memories and turns that match."""
         if self.mention is None:
-            return ChangedAround([], set(), set())
-        changed = neighbours.cut(connection, lambda one: "" if self._is_around(one) else one.text)
+            return ChangedNeighbours([], set(), set())
+        changed = neighbours.cut(connection, lambda one: "" if self._matches_neighbours(one) else one.text)
         erasures.note_sessions(connection, changed.sessions)
         return changed
 
-    def _is_around(self, one: Around) -> bool:
-        is_said = self.mention is not None and self.mention.is_in_text(one.text)
-        return is_said and self._is_about(one.namespace, one.session, one.text, one.created_at)
+    def _matches_neighbours(self, one: NeighbourTexts) -> bool:
+        is_mentioned = self.mention is not None and self.mention.is_in_text(one.text)
+        return is_mentioned and self._matches(one.namespace, one.session, one.text, one.created_at)
 
     def _find_sessions(self, connection: apsw.Connection) -> list[str]:
-        """Return the sessions of which it is."""
-        said = [session for table in _BESIDE for (session,) in self._find(connection, table, "session")]
-        return [*said, *([self.session] if self.session and self == Beside(self.session) else [])]
+        """Return the sessions that the traces belong to."""
+        said = [session for table in _TABLES for (session,) in self._find(connection, table, "session")]
+        return [*said, *([self.session] if self.session and self == OtherTraces(self.session) else [])]
 
     def _find(self, connection: apsw.Connection, table: str, columns: str = "id") -> list[tuple[Any, ...]]:
-        """Return columns of the rows of a table that are meant."""
+        """Return columns of the matching rows of a table."""
         text, at = ("content", "at") if table == "skipped" else ("''", "queued_at")
         found: Iterable[Any] = connection.execute(
             f"SELECT namespace, session, {text}, {at}, {columns} FROM {table} WHERE namespace IS NOT NULL"
         )
-        return [
-            tuple(keys) for place, session, said, when, *keys in found if self._is_about(place, session, said, when)
-        ]
+        return [tuple(keys) for place, session, said, when, *keys in found if self._matches(place, session, said, when)]
 
     def _find_makers(self, connection: apsw.Connection) -> list[str]:
-        """Return the sessions that made operations and are meant as a whole."""
-        names = connection.execute("SELECT DISTINCT session FROM operations WHERE session NOT IN ('', ?)", (_GONE,))
+        """Return the sessions in the operation log that are to be erased as a whole."""
+        names = connection.execute(
+            "SELECT DISTINCT session FROM operations WHERE session NOT IN ('', ?)", (_ERASED_SESSION,)
+        )
         return [str(name) for (name,) in names if self._is_session(str(name))]
 
-    def _is_about(self, namespace: int, session: str, text: str, at: float) -> bool:
+    def _matches(self, namespace: int, session: str, text: str, at: float) -> bool:
         return (
-            self != Beside()
+            self != OtherTraces()
             and (self.session is None or session == self.session)
             and (self.mention is None or self.mention.is_in_text(session) or self.mention.is_in_text(text))
             and (self.reached is None or namespace in self.reached)
@@ -207,10 +214,10 @@ class Beside(NamedTuple):
         )
 
     def _is_session(self, name: str) -> bool:
-        """Return whether a session is meant as a whole."""
-        if self == Beside(self.session):
+        """Return whether a session is to be erased as a whole."""
+        if self == OtherTraces(self.session):
             return name == self.session
-        return self == Beside(None, self.mention) and self.mention is not None and self.mention.is_in_text(name)
+        return self == OtherTraces(None, self.mention) and self.mention is not None and self.mention.is_in_text(name)
 
 
 def _read_session(record: Row | StoredTurn | None) -> str | None:

@@ -1,5 +1,7 @@
-"""What was said around a memory or turn: texts of others that it holds to be found by them, here, in contexts and in
-the history."""
+"""Texts of neighbouring turns that are stored with a memory or turn so that searches find it by them.
+
+They are in `memories`, `turns`, `contexts`, and in former states in the history.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -32,8 +34,8 @@ _CHANGES = {
 }
 
 
-class Around(NamedTuple):
-    """What was said around a memory or turn, which is of a session or (empty) of none; `table` is where that is."""
+class NeighbourTexts(NamedTuple):
+    """The neighbour texts of a memory or turn, and the table that has them; `session` may be empty."""
 
     table: str
     number: int
@@ -44,32 +46,32 @@ class Around(NamedTuple):
     text: str
 
 
-class ChangedAround(NamedTuple):
-    """The rows that lost a text, the namespaces of turns of L0 that did, and the sessions of all these."""
+class ChangedNeighbours(NamedTuple):
+    """The memories whose neighbour texts were changed, the namespaces of changed turns in L0, and the sessions."""
 
     rows: list[int]
     rings: set[int]
     sessions: set[str]
 
 
-def find(connection: apsw.Connection) -> Iterator[Around]:
-    """Yield what was said around each memory and turn, as it is and as it was."""
+def find(connection: apsw.Connection) -> Iterator[NeighbourTexts]:
+    """Yield the neighbour texts of all memories and turns, present and former."""
     for table, sql in _SOURCES.items():
         found: list[Any] = connection.execute(sql).fetchall()
         for number, id, namespace, session, at, text, *own in found:
             beside = text.removeprefix(f"{own[0]}\n") if own else text  # a context begins with the memory's own text
-            yield Around(table, number, id, namespace, str(session), at, beside)
+            yield NeighbourTexts(table, number, id, namespace, str(session), at, beside)
     past: list[Any] = connection.execute(_PAST).fetchall()
     for number, id, before in past:
         held = history.decode_image(before)
         if one := held.row or held.turn:
             text = one.neighbours if isinstance(one, Row) else one.previous
-            yield Around("history", number, id, one.namespace, turns.read_session(one), one.created_at, text)
+            yield NeighbourTexts("history", number, id, one.namespace, turns.read_session(one), one.created_at, text)
 
 
-def cut(connection: apsw.Connection, keep: Callable[[Around], str]) -> ChangedAround:
-    """Keep of what was said around each memory and turn what a function returns; a context that holds more goes."""
-    changed = ChangedAround([], set(), set())
+def cut(connection: apsw.Connection, keep: Callable[[NeighbourTexts], str]) -> ChangedNeighbours:
+    """Replace the neighbour texts of each memory and turn by the result of `keep`; delete contexts that change."""
+    changed = ChangedNeighbours([], set(), set())
     for one in find(connection):
         if (rest := keep(one)) == one.text:
             continue
@@ -97,11 +99,11 @@ def _cut_past(connection: apsw.Connection, number: int, rest: str) -> None:
     connection.execute("UPDATE history SET before = ? WHERE id = ?", (msgspec.json.encode(image).decode(), number))
 
 
-def leave_out(texts: Sequence[str]) -> Callable[[Around], str]:
-    """Return a function that says what is left of what was said around a memory without some texts."""
+def build_remover(texts: Sequence[str]) -> Callable[[NeighbourTexts], str]:
+    """Return a function that returns neighbour texts without the given texts."""
     firsts = {text.split("\n", 1)[0] for text in texts}
 
-    def keep(around: Around) -> str:
+    def keep(around: NeighbourTexts) -> str:
         joined = around.text
         if not any(line in firsts for line in joined.split("\n")):
             return joined

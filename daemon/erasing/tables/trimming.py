@@ -1,4 +1,4 @@
-"""What the database may forget: old runs, skipped turns and operations, and what nothing uses any more."""
+"""Find and delete what the database no longer needs: old runs, skipped turns, operations, unused vectors."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,7 +7,7 @@ import apsw
 
 from memoryd.daemon.store import vectors
 
-# What is beyond a limit, by table: of runs and skipped turns the latest of each job and namespace stay.
+# Rows beyond a limit, by table; of runs and skipped turns the latest of each job and namespace stay.
 _OLD = {
     "runs": (
         "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY job ORDER BY id DESC) AS age FROM runs"
@@ -17,7 +17,7 @@ _OLD = {
         "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY namespace ORDER BY id DESC) AS age FROM skipped)"
         " WHERE age > ? ORDER BY id"
     ),
-    # From the oldest on without a gap: an operation must not outlive the one that undid it.
+    # A contiguous range from the oldest one: an operation must not outlive the one that undid it.
     "operations": (
         "SELECT number FROM operations"
         " WHERE number < coalesce((SELECT min(number) FROM operations WHERE at >= ?1), 9e999)"
@@ -31,7 +31,7 @@ _UNUSED = (
     " AND NOT EXISTS (SELECT 1 FROM contexts c WHERE c.search_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.text_hash = e.text_hash)"
 )
-# Nothing is superseded through them any more, and their deletion cannot be undone.
+# No memory is superseded through them any more, and their deletion cannot be undone.
 _UNUSED_SUCCESSORS = (
     "SELECT d.row FROM deleted_successors d WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.memory = d.id)"
     " AND (d.superseded_by IS NULL OR NOT EXISTS (SELECT 1 FROM memories m WHERE m.superseded_by = d.id"
@@ -45,24 +45,24 @@ def find_old(connection: apsw.Connection, table: str, *limits: float) -> list[in
 
 
 def find_unused(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:
-    """Return the vectors of texts that nothing holds any more, of all or `among` some."""
+    """Return the vectors whose text no row has any more, of all vectors or of those in `among`."""
     chosen = "TRUE" if among is None else f"e.id IN ({_text(among)})"
     sql = f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {chosen} AND {_UNUSED}"
     return _drop_turns(connection, connection.execute(sql))
 
 
 def forget_unused(connection: apsw.Connection, ids: Iterable[int]) -> int:
-    """Delete vectors at once, except those that are in use again."""
+    """Delete vectors, except those that are in use again; return how many there were."""
     return forget(connection, "vec_embeddings", find_unused(connection, ids))
 
 
 def forget_all_unused(connection: apsw.Connection) -> None:
-    """Delete all unused vectors of a database that nobody else uses."""
+    """Delete all unused vectors of a database that is not in use."""
     connection.executemany("DELETE FROM vec_embeddings WHERE id = ?", ((id,) for id in find_unused(connection)))
 
 
 def select_unused_successors(connection: apsw.Connection) -> list[int]:
-    """Return the row numbers of deleted memories through which nothing is superseded any more."""
+    """Return the row numbers of deleted memories through which no memory is superseded any more."""
     return [row for (row,) in connection.execute(f"{_UNUSED_SUCCESSORS} ORDER BY d.row")]
 
 

@@ -1,9 +1,9 @@
-"""The graph of L2 on disk: pairs of memories, nodes, their members, the edges between them, topics.
+"""The SQL of the graph: pairs of memories, nodes, members, edges, topics.
 
-`co_occurs` edges have no direction and are stored with origin < target; `abstracted_from` leads from a concept to its
-clusters. A memory that left L2 or its namespace since the graph was made is still in `members`: what is shown to people
-leaves it out here, a search by its filters. Conditions of reach are SQL on `n` (nodes). Reads may be given thousands of
-numbers; results hold only what exists.
+`co_occurs` edges have no direction and are stored with origin < target; `abstracted_from` edges lead from a concept to
+its clusters. A memory that has left L2 or its namespace since the last rebuild is still in `members`: the queries for
+people exclude it here, searches by their mask. Conditions of reach are SQL on `n` (nodes). Reads accept thousands of
+numbers and return only what exists.
 """
 
 import re
@@ -19,15 +19,15 @@ from memoryd.daemon.store.tiers import L2
 CLUSTER, CONCEPT = "cluster", "concept"
 PREFIX = "concept-"  # of the names of concepts
 CO_OCCURS, ABSTRACTED_FROM = "co_occurs", "abstracted_from"
-_MOST_MET = 5  # memories of one search that count as returned together
-_ABOUT = 400  # characters of a memory that are read to show what a node is about
+_MAX_PAIRED = 5  # best memories of one search that count as returned together
+_ABOUT = 400  # characters of the medoid that show what a node is about
 _WORD = re.compile(r"\w+")
 
 EdgeKey = tuple[int, int, str]  # origin, target, kind
 
 
 class MemoryKey(NamedTuple):
-    """A memory of L2: its row number, its id, the hash of its text."""
+    """A memory of L2: row number, id, and hash of its text."""
 
     row: int
     id: str
@@ -35,7 +35,7 @@ class MemoryKey(NamedTuple):
 
 
 class NewNode(NamedTuple):
-    """A node as it is to be; `members` are rows of memories, of a concept names of clusters."""
+    """A node to write; `members` are rows of memories, or for a concept names of clusters."""
 
     name: str
     kind: str
@@ -47,7 +47,7 @@ class NewNode(NamedTuple):
 
 
 class StoredNode(NamedTuple):
-    """A node as readers see it; `about` is the beginning of its medoid's text, `topic` the name of its topic."""
+    """A node as read; `about` is the beginning of its medoid's text, `topic` the name of its topic."""
 
     id: int
     name: str
@@ -67,13 +67,13 @@ _NODE = (
     f" coalesce(substr(m.content, 1, {_ABOUT}), '') FROM nodes n LEFT JOIN topics t ON t.id = n.topic"
     f" LEFT JOIN memories m ON {_MEDOID.format('n')}"
 )
-# Members that are still where the graph found them.
+# Members that are still in L2 and the namespace.
 _MEMBERS = (
     "members p JOIN nodes n ON n.id = p.node JOIN memories m ON m.row = p.memory"
     f" AND m.namespace = n.namespace AND m.tier = {L2!r}"
 )
 _PRESENT = f"(n.kind = {CONCEPT!r} OR EXISTS (SELECT 1 FROM members WHERE node = n.id))"
-# Strongest first; among equals the older node. The window bounds the list of each node.
+# Strongest first; with equal weights the older node. The window limits the list of each node.
 _NEIGHBOURS = (
     "SELECT here, there, weight FROM (SELECT here, there, weight,"
     " row_number() OVER (PARTITION BY here ORDER BY weight DESC, there) AS place FROM ("
@@ -84,7 +84,7 @@ _NEIGHBOURS = (
 )
 _COUNT_PAIR = (
     "INSERT INTO pairs SELECT ?1, ?2, ?3"
-    # One may be deleted since the search; chunks of files are never in L2.
+    # One of them may have been deleted since the search; chunks of files are never in L2.
     " WHERE (SELECT count(*) FROM memories WHERE row IN (?1, ?2) AND tier IN ('L1', 'L2')) = 2"
     " ON CONFLICT DO UPDATE SET searches = searches + excluded.searches"
 )
@@ -101,14 +101,14 @@ def join(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-# What searches ask ---------------------------------------------------------------------------------------------------
+# For searches --------------------------------------------------------------------------------------------------------
 
 
 def note_searches(connection: apsw.Connection, searches: Sequence[Iterable[int]]) -> None:
-    """Count the pairs of rows that one search returned together, each search's best few."""
+    """Count the pairs among the best rows that each search returned."""
     met: Counter[tuple[int, int]] = Counter()
     for rows in searches:
-        met.update(combinations(sorted(list(dict.fromkeys(rows))[:_MOST_MET]), 2))
+        met.update(combinations(sorted(list(dict.fromkeys(rows))[:_MAX_PAIRED]), 2))
     connection.executemany(_COUNT_PAIR, [(*pair, count) for pair, count in met.items()])
 
 
@@ -131,7 +131,7 @@ def neighbours(
 ) -> dict[int, list[tuple[int, float]]]:
     """Return the nodes that co-occurred with each node and how often, strongest first, at most `limit` each."""
     found: dict[int, list[tuple[int, float]]] = {}
-    # Looked up for each neighbour: `there IN (SELECT …)` walks all nodes of the namespaces.
+    # A lookup for each neighbour, since `there IN (SELECT …)` would scan all nodes of the namespaces.
     among = (
         "" if namespaces is None else f"WHERE (SELECT namespace FROM nodes WHERE id = there) IN ({join(namespaces)})"
     )
@@ -140,15 +140,15 @@ def neighbours(
     return found
 
 
-# What people see ------------------------------------------------------------------------------------------------------
+# For people ----------------------------------------------------------------------------------------------------------
 
 
 def list_nodes(
     connection: apsw.Connection, within: str, query: str, topic: str | None, window: tuple[int, int]
 ) -> tuple[list[StoredNode], int]:
-    """Return one window (limit, offset) of nodes, the largest first, and how many there are.
+    """Return one page (limit, offset) of nodes, the largest first, and the total.
 
-    `query`: the label, or one member, has all of its words; `topic`: the name of a topic begins so.
+    `query`: words that must all be in the label or in one member; `topic`: a prefix of the topic's name.
     """
     conditions, values = [within, _PRESENT], list[Any]()
     if topic is not None:
@@ -167,24 +167,24 @@ def list_nodes(
 
 
 def find_named(connection: apsw.Connection, prefix: str, within: str, limit: int) -> list[StoredNode]:
-    """Return nodes within reach whose name begins so."""
+    """Return nodes within reach whose name begins with a prefix."""
     sql = f"{_NODE} WHERE n.name GLOB ? || '*' AND {within} ORDER BY n.name LIMIT ?"
     return [StoredNode(*line) for line in connection.execute(sql, (prefix, limit))]
 
 
 def read_nodes(connection: apsw.Connection, numbers: Iterable[int]) -> list[StoredNode]:
-    """Return those nodes that exist, by rising number."""
+    """Return the nodes that exist among `numbers`, by number."""
     return [StoredNode(*line) for line in connection.execute(f"{_NODE} WHERE n.id IN ({join(numbers)}) ORDER BY n.id")]
 
 
 def read_present_members(connection: apsw.Connection, node: int) -> list[tuple[int, str, str, float]]:
-    """Return row, id, the beginning of the text and the date of the members of a node."""
+    """Return row, id, beginning of the text and date of a node's members."""
     sql = f"SELECT m.row, m.id, substr(m.content, 1, {_ABOUT}), m.created_at FROM {_MEMBERS} WHERE p.node = ?"
     return list(connection.execute(sql, (node,)))
 
 
 def edges_of(connection: apsw.Connection, node: int, within: str) -> list[tuple[Any, int, float, bool]]:
-    """Return kind, other node, weight, and whether the edge leads out of the node; the heaviest first."""
+    """Return kind, other node, weight, and whether the edge is outgoing, the heaviest first."""
     sql = (
         "SELECT e.kind, n.id, e.weight, TRUE FROM edges e JOIN nodes n ON n.id = e.target"
         f" WHERE e.origin = ?1 AND {within} UNION ALL "
@@ -195,7 +195,7 @@ def edges_of(connection: apsw.Connection, node: int, within: str) -> list[tuple[
 
 
 def list_topics(connection: apsw.Connection, within: str) -> list[tuple[str, int, str, str, int, int]]:
-    """Return name, namespace, label, the beginning of the medoid's text, nodes and memories of each, largest first."""
+    """Return name, namespace, label, beginning of the medoid's text, and counts of nodes and memories; largest first."""
     sql = (
         f"SELECT t.name, t.namespace, t.label, coalesce(substr(m.content, 1, {_ABOUT}), ''), count(*), sum(n.size)"
         " FROM topics t JOIN nodes n ON n.topic = t.id AND n.namespace = t.namespace"
@@ -215,11 +215,11 @@ def count_nodes(connection: apsw.Connection, visible: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM nodes m WHERE {visible}").get)
 
 
-# What making it anew asks and writes ----------------------------------------------------------------------------------
+# For rebuilding ------------------------------------------------------------------------------------------------------
 
 
 def list_namespaces(connection: apsw.Connection) -> dict[int, int]:
-    """Return how many memories of L2 each namespace has; those with none left in which a graph was made come along."""
+    """Return how many memories of L2 each namespace has, including namespaces with only an outdated graph."""
     sql = (
         f"SELECT namespace, count(*) FROM memories WHERE tier = {L2!r} GROUP BY 1"
         " UNION ALL SELECT DISTINCT namespace, 0 FROM nodes"
@@ -231,7 +231,7 @@ def list_namespaces(connection: apsw.Connection) -> dict[int, int]:
 
 
 def read_memories(connection: apsw.Connection, namespace: int, after: int, limit: int) -> list[MemoryKey]:
-    """Return the next memories of L2 of a namespace after a row, by rising row number."""
+    """Return the memories of L2 in a namespace after a row, by row number."""
     where = f"namespace = ? AND tier = {L2!r} AND row > ?"
     sql = f"SELECT row, id, text_hash FROM memories WHERE {where} ORDER BY row LIMIT ?"
     return [MemoryKey(*line) for line in connection.execute(sql, (namespace, after, limit))]
@@ -244,7 +244,7 @@ def read_texts(connection: apsw.Connection, rows: Iterable[int], chars: int) -> 
 
 
 def read_graph(connection: apsw.Connection, namespace: int) -> dict[str, NewNode]:
-    """Return the nodes that a namespace has now, by name."""
+    """Return the present nodes of a namespace by name."""
     members: dict[int, list[Any]] = {}
     sql = "SELECT p.node, p.memory FROM members p JOIN nodes n ON n.id = p.node WHERE n.namespace = ? ORDER BY 2"
     for node, memory in connection.execute(sql, (namespace,)):
@@ -262,12 +262,12 @@ def read_graph(connection: apsw.Connection, namespace: int) -> dict[str, NewNode
 
 
 def delete_nodes(connection: apsw.Connection, names: Sequence[str]) -> None:
-    """Delete nodes with their edges; their members belong to none."""
+    """Delete nodes with their edges; their members then belong to no node."""
     connection.executemany("DELETE FROM nodes WHERE name = ?", [(name,) for name in names])
 
 
 def put_node(connection: apsw.Connection, namespace: int, node: NewNode) -> None:
-    """Insert a node, or change the one of its name; members that changed their place meanwhile are left out."""
+    """Insert or update a node by name; members that have left L2 or the namespace meanwhile are skipped."""
     number: Any = connection.execute(
         "INSERT INTO nodes (name, namespace, kind, size, label, named_by, asked, texts)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO UPDATE SET"
@@ -296,7 +296,7 @@ def read_edges(connection: apsw.Connection, namespace: int) -> dict[EdgeKey, flo
 
 
 def sum_pairs(connection: apsw.Connection, namespace: int) -> dict[EdgeKey, float]:
-    """Return the `co_occurs` edges from or to nodes of a namespace that the pairs of their members make."""
+    """Return the `co_occurs` edges from or to nodes of a namespace, computed from `pairs`."""
     found = connection.execute(_CO_OCCURRENCES, (namespace,))
     return {(one, other, CO_OCCURS): float(searches) for one, other, searches in found}
 
@@ -307,7 +307,7 @@ def delete_edges(connection: apsw.Connection, keys: Sequence[EdgeKey]) -> None:
 
 
 def put_edges(connection: apsw.Connection, edges: Sequence[tuple[EdgeKey, float]]) -> None:
-    """Insert or replace edges, unless a node was deleted meanwhile."""
+    """Insert or replace edges, except those of nodes deleted meanwhile."""
     connection.executemany(
         "INSERT OR REPLACE INTO edges SELECT ?1, ?2, ?3, ?4"
         " WHERE (SELECT count(*) FROM nodes WHERE id IN (?1, ?2)) = 2",
@@ -326,7 +326,7 @@ def read_topics(connection: apsw.Connection, namespace: int) -> dict[str, tuple[
 
 
 def put_topics(connection: apsw.Connection, namespace: int, topics: Iterable[tuple[str, str, Iterable[int]]]) -> None:
-    """Insert topics (name, label, nodes), or change those of their names."""
+    """Insert or update topics (name, label, nodes) by name."""
     for name, label, nodes in topics:
         number: Any = connection.execute(
             "INSERT INTO topics (name, namespace, label) VALUES (?1, ?2, ?3)"
@@ -338,7 +338,7 @@ def put_topics(connection: apsw.Connection, namespace: int, topics: Iterable[tup
 
 
 def delete_topics(connection: apsw.Connection, names: Sequence[str]) -> None:
-    """Delete topics; their nodes belong to none."""
+    """Delete topics; their nodes then belong to none."""
     connection.executemany("DELETE FROM topics WHERE name = ?", [(name,) for name in names])
 
 
@@ -346,7 +346,7 @@ def delete_topics(connection: apsw.Connection, names: Sequence[str]) -> None:
 
 
 def read_unnamed(connection: apsw.Connection, limit: int) -> list[StoredNode]:
-    """Return nodes of several members that no language model was asked about."""
+    """Return nodes with several members for which no language model was asked yet."""
     return [
         StoredNode(*line)
         for line in connection.execute(f"{_NODE} WHERE n.asked = 0 AND n.size > 1 ORDER BY n.id LIMIT ?", (limit,))
@@ -354,14 +354,14 @@ def read_unnamed(connection: apsw.Connection, limit: int) -> list[StoredNode]:
 
 
 def read_member_texts(connection: apsw.Connection, node: StoredNode, chars: int) -> list[str]:
-    """Return the beginnings of the texts of a node's members, of a concept those of its clusters, by hash."""
+    """Return the beginnings of the texts of a node's members (for a concept, of its clusters' members) by hash."""
     chosen = "= ?1" if node.kind == CLUSTER else "IN (SELECT target FROM edges WHERE origin = ?1)"
     sql = f"SELECT substr(m.content, 1, {chars}) FROM {_MEMBERS} WHERE p.node {chosen} ORDER BY m.text_hash, m.row"
     return [str(text) for (text,) in connection.execute(sql, (node.id,))]
 
 
 def label_node(connection: apsw.Connection, node: StoredNode, label: str, model: str) -> None:
-    """Note the label that a model gave to a node, unless its members changed since; an empty one changes nothing."""
+    """Store the label that a model gave to a node unless its members have changed; an empty one is not stored."""
     connection.execute(
         "UPDATE nodes SET asked = 1, label = CASE ?3 WHEN '' THEN label ELSE ?3 END,"
         " named_by = CASE ?3 WHEN '' THEN named_by ELSE ?4 END WHERE id = ?1 AND texts = ?2",
@@ -373,7 +373,7 @@ def label_node(connection: apsw.Connection, node: StoredNode, label: str, model:
 
 
 def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
-    """Delete the nodes of some memories with concepts and topics above them, whose labels may have their words."""
+    """Delete the nodes of erased memories with their concepts and topics, whose labels may contain their words."""
     found: Mapping[int, int | None] = dict(
         connection.execute(
             "SELECT n.id, n.topic FROM nodes n JOIN members p ON p.node = n.id"
@@ -389,14 +389,14 @@ def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Delete the graph; the next run of the job makes it anew."""
+    """Delete the graph; the next run of the job rebuilds it."""
     for table in ("edges", "members", "nodes", "topics"):
         connection.execute(f"DELETE FROM {table}")
 
 
 def find_problems(connection: apsw.Connection) -> list[str]:
-    """Return how many rows of the graph lead nowhere."""
+    """Return a message if rows of the graph have dangling references."""
     count: Any = connection.execute(
         "SELECT count(*) FROM pragma_foreign_key_check WHERE \"table\" IN ('edges', 'members', 'nodes', 'topics')"
     ).get
-    return [f"graph: {count} nodes, members, edges or topics lead nowhere"] if count else []
+    return [f"graph: {count} nodes, members, edges or topics refer to missing rows"] if count else []

@@ -27,7 +27,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.erasing.tables import erasing as records
 from memoryd.daemon.erasing.tables import leftovers, trimming
-from memoryd.daemon.erasing.tables.mentions import Beside
+from memoryd.daemon.erasing.tables.mentions import OtherTraces
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import contexts, copies, erasures, upkeep
@@ -502,7 +502,7 @@ def test_more_is_erased_from_a_copy_than_one_statement_takes(core: Core) -> None
     target = core.folder / copies.FOLDER / copies.name_at(0.0)
     target.parent.mkdir()
     copies.copy(core.store, target, lambda: None)
-    leftovers.rewrite(target, ids, Beside(), 0.0)
+    leftovers.rewrite(target, ids, OtherTraces(), 0.0)
     assert holding(target.parent, WORDS) == []
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from conversing import observe, settle
 from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Trace, Unasked
-from memoryd.daemon.context.lines import MOST_CHARS, choose_sentences
+from memoryd.daemon.context.lines import MAX_CHARS, choose_sentences
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.unasked import prompting, sureness, unasked
 from workbench import LIMIT_S, Clock, add_many, ask
@@ -214,5 +214,5 @@ def test_of_a_long_answer_comes_what_the_prompt_is_about_in_whatever_form_its_wo
     ]
     text = choose_sentences(points, prompt="What if a retry fails?")
     assert points[3] in text
-    assert len(text) <= MOST_CHARS
+    assert len(text) <= MAX_CHARS
     assert f"{points[0]}; " in text

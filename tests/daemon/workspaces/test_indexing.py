@@ -220,7 +220,7 @@ def test_a_folder_that_is_not_there_keeps_its_index(core: Core, root: Path) -> N
     write(root, "memory/a.md", "one\n")
     workspace = added(core, root)
     root.rename(root.with_name("elsewhere"))
-    with pytest.raises(indexing.Gone, match="cannot be looked into"):
+    with pytest.raises(indexing.Gone, match="cannot be read"):
         indexing.index(core, workspace)
     with pytest.raises(indexing.Gone):
         indexing.reindex(core, workspace, ["memory/a.md"])

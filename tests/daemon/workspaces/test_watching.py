@@ -213,7 +213,7 @@ def test_a_folder_that_disappears_keeps_its_index_and_is_read_when_it_is_back(wa
     away = root.with_name("away")
     root.rename(away)
     wait_until(lambda: watched.status(workspace).watching == "gone")
-    assert "cannot be looked into" in watched.status(workspace).reason
+    assert "cannot be read" in watched.status(workspace).reason
     assert watched.finds("walrus", "walrus")
     (away / "memory/a.md").write_text("An okapi.\n")
     away.rename(root)

@@ -167,7 +167,7 @@ def test_a_workspace_that_is_not_there_is_refused_and_not_made(watched: Watched,
         with pytest.raises(NotFound, match="no workspace"):
             remember(watched.core, "a", path)
     os.rmdir(root)
-    with pytest.raises(Conflict, match="cannot be looked into"):
+    with pytest.raises(Conflict, match="cannot be read"):
         remember(watched.core, "a")
     assert not root.exists()
 
@@ -356,7 +356,7 @@ def test_all_or_none_is_checked_before_anything_changes(watched: Watched, root: 
     plain = add(watched.core, "An ordinary memory").id
     with pytest.raises(NotFound):
         forget(watched.core, holder(watched.core, "one").id, plain, "dead")
-    with pytest.raises(Invalid, match="is of no file"):
+    with pytest.raises(Invalid, match="belongs to no file"):
         forget(watched.core, plain, text="ordinary")
     with pytest.raises(Invalid, match="need one id"):
         forget(watched.core, plain, holder(watched.core, "one").id, text="x")
@@ -450,8 +450,8 @@ def test_what_the_index_has_not_followed_is_told_and_left(core: Core, root: Path
     write(root, "memory/d.md", "- d\n")
     for _ in range(2):
         assert indexing.find_differences(core, workspace) == [
-            ("memory/a.md", "It no longer exists, or is left out now."),
-            ("memory/b.md", "It was changed since it was read."),
+            ("memory/a.md", "It no longer exists, or is excluded now."),
+            ("memory/b.md", "It has changed since it was read."),
             ("memory/d.md", "It is not in the index yet."),
         ]
     os.rename(root, root.with_name("away"))
