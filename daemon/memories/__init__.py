@@ -1,9 +1,8 @@
-"""Memories: adding, duplicates, changing, reading, sharing, feedback, export and import.
+"""Memories: add, change, read, share, rate, export and import them.
 
-An add is embedded on its worker; the writer's transaction decides whether it is new, a duplicate or a contradiction.
-Statements that contradict each other are linked, turns of talk are not; an edit is judged again, and what is superseded
-disagrees with nothing. `settling` says what holds of a memory that something later changes.
-Feedback is one vote of each caller; `arrays/columns.py` keeps the factor of the few memories that have any, and the
-stage *rank* multiplies by it. An export is in the order of ids, in batches, a record being a memory with its links; an
-import writes records as they are, as one operation over several calls.
+An add is embedded on its worker thread; the writer's transaction decides whether the memory is new, a duplicate or
+contradicts another one (`adding`, `duplicates`). Contradicting statements are linked, turns are not, and superseded
+memories contradict nothing. `settling` stores whether a memory or a later statement is valid. Each caller has one vote
+on a memory; `arrays/columns.py` keeps the resulting factors in RAM, and the search stage `rank` multiplies by them.
+Exports are in batches in the order of ids; an import writes records unchanged, as one operation over several calls.
 """

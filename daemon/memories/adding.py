@@ -1,8 +1,8 @@
-"""Adding memories: check, embed, look for duplicates, then decide in the writer's transaction what each is.
+"""Add memories: check, embed, search for duplicates, then decide in the writer's transaction.
 
-The decision is made where writes are serial, so two clients that add the same at once get one memory. It compares with
-the memories of the same namespace and type: equal normalised text is merged; above the threshold of similarity the
-texts are merged when they say the same; what contradicts each other is kept and linked (`duplicates`).
+Since writes are serial, two clients that add the same text at once get one memory. A memory is compared with those of
+the same namespace and type: equal normalised texts are merged; similar texts are merged if they say the same; texts
+that contradict each other are kept and linked (`duplicates`).
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ from memoryd.daemon.store.writer import Transaction
 
 @handles(Add)
 def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
-    """Add one memory; the future is done when it is on disk, here or in the shared root that it goes to."""
+    """Add one memory; the future is done when it is on disk, here or in the shared root that it belongs to."""
     remotes: Remotes = core.state(Remotes)
     remote = remotes.find_taking(call)
     if remote is None:
@@ -57,7 +57,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
 def add_here(
     core: Core, call: Add, caller: Caller, tier: str = L1, also: Callable[[Transaction, Added], None] | None = None
 ) -> "Future[Added]":
-    """Add one memory to the database of this machine; `also` is done in the same transaction."""
+    """Add one memory to the local database; `also` runs in the same transaction."""
     namespaces.check(call.namespace)
     check_memory(call.memory)
     memory = origins.credit(core, call.namespace, call.memory, caller)
@@ -75,7 +75,7 @@ def add_here(
 
     def write_new(transaction: Transaction) -> Added:
         operation = history.begin(transaction.connection, "add", caller.log_place(call.namespace), core.clock())
-        place = place_of(core, transaction, call, caller)._replace(tier=tier)
+        place = build_target(core, transaction, call, caller)._replace(tier=tier)
         repeated = _find_repeated(core, transaction, place, memory)
         if repeated is not None:
             _note_claim(core, transaction, repeated, add_lifetime(core, memory), operation)
@@ -87,7 +87,7 @@ def add_here(
                 namespace=core.store.namespaces.name(repeated.namespace),
             )
         [added] = write(core, transaction, place, batch, operation)
-        if added.outcome == "created":  # what it changes is looked for afterwards
+        if added.outcome == "created":  # the worker finds the memories that it changes
             extraction.queue(transaction.connection, [added.id], extraction.COMPARE)
             transaction.after_commit(core.cognition.wake.set)
         if also:
@@ -98,7 +98,7 @@ def add_here(
 
 
 def _find_repeated(core: Core, transaction: Transaction, place: AddTarget, memory: NewMemory) -> Row | None:
-    """Return the memory that an add merely repeats after a search returned it to a session; it is evidence, not new."""
+    """Return the memory that an add only repeats because a search returned it before, and count that as evidence."""
     if not place.dedup or memory.id or memory.supersedes:
         return None
     connection = transaction.connection
@@ -112,20 +112,19 @@ def _find_repeated(core: Core, transaction: Transaction, place: AddTarget, memor
 
 
 def check_id(memory: NewMemory, caller: Caller) -> None:
-    """Raise `Forbidden` where a token may not choose ids."""
-    # Whether an id is taken would reveal memories that the caller cannot see.
+    """Raise `Forbidden` if the caller may not choose ids: a conflict would reveal memories that it cannot see."""
     if memory.id is not None and caller.bound:
         raise Forbidden("Only the machine's user may choose the id of a memory; leave it out.")
 
 
-def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> AddTarget:
-    """Return where a call adds, a namespace that is made if it is new."""
+def build_target(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> AddTarget:
+    """Return the target of a call, and create its namespace if it is new."""
     number = core.store.namespaces.ensure(transaction, call.namespace)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
     return AddTarget(
         name=call.namespace,
         number=number,
-        # A new namespace can be reached by others after the commit, by its own memories now.
+        # A namespace that this transaction creates is not within reach before the commit.
         visible=namespaces.condition(reached if reached is None else reached | {number}),
         dedup=call.dedup,
         threshold=call.dedup_threshold,
@@ -134,13 +133,13 @@ def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: 
 
 
 def write(core: Core, transaction: Transaction, place: AddTarget, batch: Batch, operation: str) -> list[Added]:
-    """Add memories within one transaction, each compared with those before it as well."""
+    """Add memories within one transaction; each is also compared with those before it."""
     results: list[Added] = []
     became: list[Row] = []
     fresh: list[tuple[Row, Embedded]] = []  # new and not in the index yet
     for new, verdict in duplicates.judge_each(core, transaction.connection, place, batch, became):
         new = new._replace(memory=add_lifetime(core, new.memory))
-        if verdict.same is not None:  # it may get another text and vector
+        if verdict.same is not None:  # the merge may change the text and vector of a row in `fresh`
             _index(core, transaction, fresh)
             fresh = []
         added, row = _add_one(core, transaction, place, new, verdict, operation)
@@ -180,7 +179,7 @@ def _add_one(
 
 
 def add_lifetime(core: Core, memory: NewMemory) -> NewMemory:
-    """Return a memory that expires as its source says, unless it says so itself or is pinned."""
+    """Set the expiry configured for the memory's source, unless it has its own or is pinned."""
     if memory.expires_at is not None or memory.pinned:
         return memory
     created_at = core.clock() if memory.created_at is None else memory.created_at
@@ -213,7 +212,7 @@ def _insert_row(
 
 
 def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:
-    """Return a memory as a row that is not inserted yet."""
+    """Build the row of a memory without inserting it."""
     created_at = core.clock() if memory.created_at is None else memory.created_at
     return Row(
         row=0,
@@ -241,17 +240,16 @@ def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:
 
 
 def _short_neighbours(memory: NewMemory) -> str:
-    """Return the neighbours' text; long ones would drown the memory's own words, and a long memory needs none."""
+    """Return the short neighbour texts; long ones would outweigh the memory's words, and a long memory needs none."""
     if len(memory.content) > SHORT_CHARS:
         return ""
     return "\n".join(text for text in memory.neighbours if len(text) <= SHORT_CHARS)
 
 
 def merge(core: Core, transaction: Transaction, place: AddTarget, new: New, verdict: Verdict, operation: str) -> Added:
-    """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept.
+    """Merge a new memory into the old one that says the same: replace the text, merge metadata, keep id and accesses.
 
-    One that is not the caller's to change, or the person's and repeated by somebody else, keeps its text: it says the
-    same already.
+    The text is kept if the caller may not change the old memory, or if that is the person's and the new one is not.
     """
     old, memory, is_embedded = verdict.same, new.memory, new.embedded is not None
     assert old is not None
@@ -273,8 +271,8 @@ def merge(core: Core, transaction: Transaction, place: AddTarget, new: New, verd
 
 
 def _note_claim(core: Core, transaction: Transaction, old: Row, memory: NewMemory, operation: str) -> None:
-    """Note that a caller added what is there already: neither an undo of the first add nor its expiry takes it away."""
-    if old.tier == DOCUMENTS:  # a part of a file lives as long as the file says it
+    """Record that a memory was added again, so that neither an undo of the first add nor its expiry removes it."""
+    if old.tier == DOCUMENTS:  # the lifetime of chunks depends only on their files
         return
     history.record(transaction.connection, operation, old.id, core.store.namespaces.name(old.namespace), old)
     if (expires_at := _choose_expiry(old, memory)) != old.expires_at:
@@ -282,7 +280,7 @@ def _note_claim(core: Core, transaction: Transaction, old: Row, memory: NewMemor
 
 
 def _choose_expiry(old: Row, memory: NewMemory) -> float | None:
-    """Return the later end of two lives: what was said to last must not end with its duplicate."""
+    """Return the later of two expiries, None if one of the memories does not expire."""
     if memory.pinned:
         return None
     return max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None
@@ -315,14 +313,14 @@ def _refresh(core: Core, transaction: Transaction, place: AddTarget, old: Row, n
 def _supersede(
     core: Core, transaction: Transaction, place: AddTarget, prefix: str, successor: Row, operation: str
 ) -> None:
-    """Replace a memory, or, where it is the person's and the successor is not, note that it seems to be replaced.
+    """Supersede a memory; if it is the person's and the successor is not, only record a possible change.
 
-    Else a page that makes an agent save something could take away what the person said; they settle it.
+    Otherwise a web page that makes an agent save something could replace what the person said. They settle it.
     """
     connection = transaction.connection
     old = rows.resolve(connection, prefix, place.visible)
     if old.id == successor.id:
-        return  # merged into the very memory that it was to replace
+        return  # it was merged into the memory that it should replace
     namespace = core.store.namespaces.name(old.namespace)
     check_replaceable(connection, old, namespace, place.caller)
     if old.is_persons and not successor.is_persons:
@@ -333,14 +331,14 @@ def _supersede(
 
 
 def check_replaceable(connection: Connection, old: Row, namespace: str, caller: Caller) -> None:
-    """Raise what keeps a caller from superseding a memory."""
+    """Raise if the caller may not supersede a memory, or if it is part of a file."""
     history.check_change(connection, caller, old.id, namespace)
     if old.tier == DOCUMENTS:
         raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
 
 
 def keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embedded) -> None:
-    """Write the vector and put it into the index at once: the next add of the transaction is compared with it."""
+    """Write the vector and index it at once, so that the next add of the transaction is compared with it."""
     _store_vector(transaction, row, embedded)
     _index(core, transaction, [(row, embedded)])
 
@@ -352,7 +350,7 @@ def _store_vector(transaction: Transaction, row: Row, embedded: Embedded) -> Non
 
 
 def _index(core: Core, transaction: Transaction, memories: Sequence[tuple[Row, Embedded]]) -> None:
-    """Put vectors into the index. A search may see them before the commit; it finds no row for them and drops them."""
+    """Index vectors before the commit; a search that finds them meanwhile has no row for them and skips them."""
     if not memories:
         return
     keys, embedded = [(row.row, row.namespace, row.type) for row, _ in memories], [one for _, one in memories]

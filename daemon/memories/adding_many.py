@@ -1,4 +1,4 @@
-"""Adding many memories as one operation, in parts, so that nobody else's write waits for more than one of them.
+"""Add many memories as one operation, in parts, so that other writes wait for at most one part.
 
 All memories are checked before the first part is written. Each part is embedded and compared on the caller's thread,
 then written in one transaction: a crash, or a client that leaves, makes an end between two parts, and `undo` takes back
@@ -24,7 +24,7 @@ from memoryd.daemon.store.writer import Transaction, wait_patiently
 def add_many(
     core: Core, call: AddMany, report: ReportProgress = lambda event: None, caller: Caller = USER
 ) -> "Parts[AddedMany]":
-    """Check all memories, then embed, compare and write them part by part."""
+    """Check all memories, then embed, compare and write them in parts."""
     check(core, call, caller)
     memories = [origins.limit(memory, caller) for memory in call.memories]
     outcome = AddedMany(results=[], created=0, merged=0, operations=[])
@@ -46,7 +46,7 @@ def add_many(
 
 
 def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[str], caller: Caller) -> list[Added]:
-    """Write a part, within the operation that the first one began."""
+    """Write a part, within the operation that the first part began."""
     core.store.check_room()
 
     def write(transaction: Transaction) -> list[Added]:
@@ -56,7 +56,7 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[str], c
             _check_in_effect(connection, operation)
         else:
             operation = history.begin(connection, "add_many", caller.log_place(call.namespace), core.clock())
-        return adding.write(core, transaction, adding.place_of(core, transaction, call, caller), batch, operation)
+        return adding.write(core, transaction, adding.build_target(core, transaction, call, caller), batch, operation)
 
     return wait_patiently(lambda: core.store.write(write), core.check_going_on)
 
@@ -71,11 +71,11 @@ def _check_in_effect(connection: Connection, operation: str) -> None:
         )
 
 
-# What can be known before anything is written ------------------------------------------------------------------------
+# Checks before the first part ----------------------------------------------------------------------------------------
 
 
 def check(core: Core, call: AddMany, caller: Caller) -> None:
-    """Raise what is wrong with any of the memories; nothing is stored then."""
+    """Raise if any of the memories is invalid, before anything is stored."""
     namespaces.check(call.namespace)
     if not call.memories:
         raise Invalid("No memories are given to add.")
@@ -88,7 +88,7 @@ def check(core: Core, call: AddMany, caller: Caller) -> None:
 
 
 def _check_others(core: Core, connection: Connection, call: AddMany, caller: Caller) -> None:
-    """Check the memories that others refer to: those of a given id, those to be superseded."""
+    """Check the memories that are referred to: those with a given id, and those to supersede."""
     visible = namespaces.condition(core.store.namespaces.reach(call.namespace, call.reach))
     number = core.store.namespaces.find_number(call.namespace)
     digests: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""The parts of a call that stores many things: each is one transaction, so that no other write waits long for it."""
+"""Split calls that store many memories into parts of one transaction each, so that other writes do not wait long."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -17,12 +17,12 @@ M = TypeVar("M", NewMemory, Record)
 
 
 def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
-    """Yield memories in lists of at most `most` that are written together."""
+    """Yield lists of at most `most` memories, which are written together."""
     return split_batches(memories, most, lambda one: len(one.content.encode()) + len(one.summary.encode()), PART_BYTES)
 
 
 def cut_short(error: Exception, number: int, total: int, operations: Sequence[str], what: str = "stored") -> Exception:
-    """Return the error of a call of which a part is done already: it says how much, and is not to be tried again."""
+    """Return the error of a call that was partly done: it says how much, and that the call must not be repeated."""
     if not number or (isinstance(error, MemorydError) and what in error.data):  # which says that nothing is left
         return error
     if not isinstance(error, MemorydError):

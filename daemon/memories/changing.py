@@ -1,4 +1,4 @@
-"""Changing, deleting and undoing: each is one operation of the log. Dismissing a link between two memories is not."""
+"""Change, delete and undo, each as one operation of the log. Dismissing a link is not an operation."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -46,7 +46,7 @@ def visible_condition(core: Core, call: Scoped[Any]) -> str:
 
 
 def show(core: Core, connection: Connection, rows_to_show: Iterable[Row], condition: str) -> list[protocol.Memory]:
-    """Return rows as the memories that a caller sees who reaches the namespaces of a condition."""
+    """Convert rows to memories as shown to a caller that reaches the namespaces of a condition."""
     return conversion.build_memories(connection, core.store.namespaces, rows_to_show, condition, core.clock())
 
 
@@ -96,7 +96,7 @@ def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
 def confirm(core: Core, call: Confirm, caller: Caller = USER) -> "Future[Confirmed]":
     """Mark memories as confirmed by the person: all or none."""
     if not call.ids:
-        raise Invalid("No ids are given to confirm.")
+        raise Invalid("Give the ids of the memories to confirm.")
     condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Confirmed:
@@ -113,7 +113,7 @@ def confirm(core: Core, call: Confirm, caller: Caller = USER) -> "Future[Confirm
 
 
 def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]":
-    """Delete memories by ids and keys, and turns that are still in L0, with what was made of turns: all or none."""
+    """Delete memories by ids and keys, and turns in L0, with everything derived from turns: all or none."""
     condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Deleted:
@@ -138,7 +138,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
 def delete_found(
     core: Core, transaction: Transaction, rows_to_delete: Sequence[Row], operation: str, caller: Caller = USER
 ) -> None:
-    """Delete memories and turns in L0 within an operation; refuse all for one that the caller may not change."""
+    """Delete memories and turns in L0 within an operation; raise if the caller may not change one of them."""
     connection = transaction.connection
     for row in rows_to_delete:
         namespace = core.store.namespaces.name(row.namespace)
@@ -154,7 +154,7 @@ def delete_found(
 
 
 def _turn_keys(row: Row) -> list[str]:
-    """Return the keys of the turns that a memory is made of, its own among them."""
+    """Return the keys of the turns that a memory consists of, including its own id."""
     parts = msgspec.json.decode(row.metadata).get("turns") if row.turns > 1 else None
     return [row.id, *(part for part in parts or () if isinstance(part, str))]
 
@@ -188,8 +188,8 @@ def dismiss(core: Core, call: protocol.DismissLink) -> "Future[Done]":
 
 @handles(Undo)
 def undo(core: Core, call: Undo, caller: Caller = USER) -> "Answer[Undone]":
-    """Take back one operation as a whole."""
-    if call.operation is None:  # the latest of this machine
+    """Undo one operation as a whole."""
+    if call.operation is None:  # the latest one on this machine
         return _undo(core, call, caller)
     return here_or_elsewhere(core, call, caller, lambda: _undo(core, call, caller))
 
@@ -201,10 +201,10 @@ def _undo(core: Core, call: Undo, caller: Caller) -> "Future[Undone]":
         namespace = caller.log_place(call.namespace)
         connection, now = transaction.connection, core.clock()
         undone, mine, removed, back, exchanged = history.undo(connection, call.operation, rights, now, namespace)
-        # A memory may have been moved since, or come from elsewhere.
+        # A memory may have been moved out of reach since.
         if not all(caller.can_see(core.store.namespaces.name(row.namespace)) for row in (*removed, *back)):
             raise history.refusal(undone)
-        if len(back) >= len(removed):  # it removes nothing, and its history takes room
+        if len(back) >= len(removed):  # the undo makes the database grow
             core.store.check_room()
         core.active.follow(transaction, {turn.namespace for turn in exchanged})
         transaction.after_commit(lambda: _exchange(core, removed, back))
@@ -216,9 +216,9 @@ def _undo(core: Core, call: Undo, caller: Caller) -> "Future[Undone]":
 
 
 def _find_rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
-    """Return what may be undone: by a token what it did itself.
+    """Return which operations may be undone: with a token only the caller's own.
 
-    Where the call says neither which operation nor where, what was done at its place.
+    If the call names neither an operation nor a reach, only operations in its namespace.
     """
     reached, names = visible_condition(core, call), core.store.namespaces
     is_named = call.operation is not None or call.reach is not None
@@ -228,12 +228,12 @@ def _find_rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
     if is_named or not place:
         return history.Rights(reached, own, skips_inner)
     inside = history.touches_only(namespaces.condition(names.reach(place, "subtree")))
-    there = f"({namespaces.build_inside('o.namespace', place)} OR {inside})"
-    return history.Rights(reached, f"({own} AND {there})", skips_inner)
+    in_place = f"({namespaces.build_inside('o.namespace', place)} OR {inside})"
+    return history.Rights(reached, f"({own} AND {in_place})", skips_inner)
 
 
 def _check_fields(call: Update) -> dict[str, Any]:
-    """Return the columns that an update sets, metadata aside."""
+    """Return the columns that an update sets, except metadata."""
     values = {
         name: value
         for name in ("content", "type", "summary", "importance", "expires_at", "pinned")
@@ -290,7 +290,7 @@ def _change(
 
 
 def _find_near(core: Core, call: Update, embedded: Embedded) -> list[int]:
-    """Return the rows that an edited memory is compared with: a scan of the index is not for the writer's thread."""
+    """Return the rows to compare an edited memory with, found here since scanning would block the writer."""
     if embedded is None:
         return []
     with core.store.reading() as connection:
@@ -299,10 +299,10 @@ def _find_near(core: Core, call: Update, embedded: Embedded) -> list[int]:
 
 
 def _exchange(core: Core, before_rows: list[Row], after_rows: list[Row]) -> None:
-    """Bring the index up to date after an undo: with the rows that it removed or changed."""
+    """Update the index after an undo."""
     before = {row.row: (row.namespace, row.type, row.text_hash) for row in before_rows}
-    there = {row.row for row in after_rows}
-    core.embedding.remove_rows([row.row for row in before_rows if row.row not in there])
+    present = {row.row for row in after_rows}
+    core.embedding.remove_rows([row.row for row in before_rows if row.row not in present])
     changed = [row.row for row in after_rows if before.get(row.row) != (row.namespace, row.type, row.text_hash)]
     if changed:
         core.embedding.refresh(changed)

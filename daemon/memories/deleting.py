@@ -1,7 +1,7 @@
-"""Deleting by filter: one operation in parts, so that nobody else's write waits for more than one of them.
+"""Delete by filter: one operation in parts, so that other writes wait for at most one part.
 
-What is deleted is chosen once, before the first part. A memory that changed since, so that the filter would not leave
-it any more, stays; so does one that was added since.
+The memories are selected once, before the first part. Those that do not match the filter any more when their part runs
+are kept, and so are those added since.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _MAX_IDS = 1000  # of a reply
 
 @handles(Delete)
 def delete(core: Core, call: Delete, caller: Caller = USER) -> "Answer[Deleted]":
-    """Delete memories by ids and keys, or what a filter leaves."""
+    """Delete memories by ids and keys, or those that match a filter."""
     selection = compile_filter(call, core.store.namespaces)
     if call.ids or call.keys:
         if selection.condition or call.dry_run or call.all_states:

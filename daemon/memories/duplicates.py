@@ -1,12 +1,12 @@
-"""Duplicates: what a text meets in the namespace that it is added to.
+"""Find duplicates and contradictions of a memory in the namespace that it is added to.
 
-Equal normalised text is the same memory; above the threshold of similarity so is a text that says the same
-(`statements`). What is about the same subject and contradicts it is linked, unless one of the two is a turn of talk:
-rules for statements claim hardly anything true of turns. An edit is judged again (`relink`). It is decided in the
-writer's transaction, so that two clients at once get one memory. What takes long, a scan of the index and the
-comparison of texts, is done by `search` before it, for all memories of a transaction at once: no other write waits for
-that. The transaction looks again at each memory that was found, as it is then, and scans only what the index has taken
-in since.
+A memory is a duplicate if its normalised text is equal, or if it is similar and says the same (`statements`). A memory
+on the same subject that contradicts it is linked, unless one of the two is a turn, for which the rules are unreliable.
+An edited memory is compared again (`relink`).
+
+The decision is made in the writer's transaction. The slow part, scanning the index and comparing texts, is done before
+it by `search`, for all memories of the transaction; the transaction reads the memories found again and scans only the
+vectors that were indexed since.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,17 +30,17 @@ from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L1, WAITING, build_searched
 
-NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
+NEIGHBOURS = 8  # candidates per memory; a text that says the same is among the very nearest
 _DEFAULT_TYPE = NewMemory(content="").type
 _MARGIN = 0.01  # the index is exact to about 0.001
 
 Embedded = tuple[Generation, vectors.Vector] | None
 Comparison = Literal["same", "contradicts", ""]
-Comparisons = dict[tuple[str, str], Comparison]  # what comparing an old text and a new one came to
+Comparisons = dict[tuple[str, str], Comparison]  # cached results by (old text, new text)
 
 
 class AddTarget(NamedTuple):
-    """The target of an add: the namespace, who may be superseded from there, how duplicates are judged, who adds."""
+    """The target of an add: its namespace, the namespaces within reach, how duplicates are judged, and the caller."""
 
     name: str
     number: int
@@ -52,9 +52,9 @@ class AddTarget(NamedTuple):
 
 
 class New(NamedTuple):
-    """A memory that is to be added, with its vector and the rows that may be near it.
+    """A memory to add, with its vector and the rows that may be near it.
 
-    `near` are those of the index (None: they are to be found), `twins` those of the same batch, which it has not yet.
+    `near` are rows of the index (None: not searched yet), `twins` rows added before it in the same transaction.
     """
 
     memory: NewMemory
@@ -71,7 +71,7 @@ class NearMemory(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a text meets: what says the same, the highest similarity, what it contradicts, what is nearest."""
+    """The result for a memory: its duplicate, the highest similarity, the memories it contradicts, the nearest one."""
 
     same: Row | None
     similarity: float | None
@@ -80,10 +80,10 @@ class Verdict(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Memories of one transaction and what was found before it.
+    """The memories of one transaction, and the results of the search before it.
 
-    `near` are for each the rows that may be near it (None: an equal text was there, or it has no vector), `twins` the
-    earlier memories of the batch that may, with their cosines; `stamp` shows what the index has taken in since.
+    `near` has for each memory the rows that may be near it (None: there is an equal text, or it has no vector), `twins`
+    the earlier memories of the batch that may, with their cosines. Vectors indexed after `stamp` were not searched.
     """
 
     memories: Sequence[NewMemory]
@@ -98,14 +98,14 @@ class Batch(NamedTuple):
 
 
 def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embedded: Sequence[Embedded]) -> Batch:
-    """Find the memories near each one that a call adds; one whose text is stored there already needs no search."""
+    """Find the memories near each memory of a call, except those whose text is stored already."""
     batch = Batch(memories, embedded, [None] * len(memories), [[] for _ in memories], {}, (0, 0))
     generation = next((one[0] for one in embedded if one), None)
     if generation is None or not call.dedup:
         return batch
-    batch = batch._replace(stamp=generation.take_stamp())  # before all else: by it is found what comes later
+    batch = batch._replace(stamp=generation.take_stamp())  # taken first, so that nothing is missed later
     number = core.store.namespaces.find_number(call.namespace)
-    # A namespace that does not exist yet has no rows: -1 is nobody's number.
+    # A namespace that does not exist yet has no rows; no namespace has the number -1.
     place = AddTarget(call.namespace, -1 if number is None else number, "TRUE", True, call.dedup_threshold, USER)
     with core.store.reading() as connection:
         places = [
@@ -122,7 +122,7 @@ def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embed
 def _scan(
     place: AddTarget, batch: Batch, places: Sequence[int], after: Stamp = (0, 0)
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield for the wanted memories the rows that the index has near them, changed after a stamp."""
+    """Yield for the given memories the rows of the index near them that were indexed after a stamp."""
     for kind in {batch.memories[at].type for at in places}:
         pairs = [(at, one) for at in places if batch.memories[at].type == kind and (one := batch.embedded[at])]
         generation = pairs[0][1][0]
@@ -132,23 +132,23 @@ def _scan(
 
 
 def _floor(generation: Generation, place: AddTarget) -> float:
-    """Return the cosine from which texts may be the same."""
+    """Return the lowest cosine of texts that may say the same."""
     return generation.embedder.floors.duplicate if place.threshold is None else place.threshold
 
 
 def _subject_floor(generation: Generation, place: AddTarget) -> float:
-    """Return the cosine from which texts are about the same subject, and are compared."""
+    """Return the lowest cosine of texts on the same subject, which are compared."""
     return min(_floor(generation, place), generation.embedder.floors.join)
 
 
 def _pair(place: AddTarget, batch: Batch) -> None:
-    """Note for each memory of a batch the earlier ones of its type that are near it, nearest first."""
-    there = [(at, one) for at, one in enumerate(batch.embedded) if one]
-    matrix = np.stack([vector for _, (_, vector) in there])
-    floor = _subject_floor(there[0][1][0], place) - _MARGIN
+    """Set for each memory of a batch the earlier ones of its type that are near it, nearest first."""
+    embedded = [(at, one) for at, one in enumerate(batch.embedded) if one]
+    matrix = np.stack([vector for _, (_, vector) in embedded])
+    floor = _subject_floor(embedded[0][1][0], place) - _MARGIN
     cosines = matrix @ matrix.T
     for later, earlier in np.argwhere(np.tril(cosines > floor, -1)).tolist():
-        one, other = there[later][0], there[earlier][0]
+        one, other = embedded[later][0], embedded[earlier][0]
         if batch.memories[one].type == batch.memories[other].type:
             batch.twins[one].append((other, float(cosines[later, earlier])))
     for twins in batch.twins:
@@ -157,7 +157,7 @@ def _pair(place: AddTarget, batch: Batch) -> None:
 
 
 def _compare(core: Core, connection: Connection, place: AddTarget, batch: Batch, at: int) -> None:
-    """Compare the text of one memory with those that it will meet, as far as can be seen now."""
+    """Fill the cache of comparisons for one memory, as far as its neighbours are known before the transaction."""
     memory = batch.memories[at]
     near = _select_near(core, connection, place, New(memory, batch.embedded[at], batch.near[at]))
     texts = [(one.similarity, one.row.content) for one in near]
@@ -171,7 +171,7 @@ def _compare(core: Core, connection: Connection, place: AddTarget, batch: Batch,
 
 
 def find_newer(place: AddTarget, batch: Batch) -> dict[int, list[int]]:
-    """Return for the memories of a batch the rows near them that the index has taken in since the search."""
+    """Return for the memories of a batch the rows near them that were indexed since the search."""
     places = [at for at, rows_near in enumerate(batch.near) if rows_near is not None]
     return dict(_scan(place, batch, places, batch.stamp))
 
@@ -179,7 +179,7 @@ def find_newer(place: AddTarget, batch: Batch) -> dict[int, list[int]]:
 def judge_each(
     core: Core, connection: Connection, place: AddTarget, batch: Batch, became: Sequence[Row]
 ) -> Iterator[tuple[New, Verdict]]:
-    """Yield the memories of a batch, each with what it meets once those before it are there, as the rows `became`."""
+    """Yield the memories of a batch with their verdicts; `became` are the rows of those before, added by the caller."""
     newer = find_newer(place, batch)
     for at, memory in enumerate(batch.memories):
         near = batch.near[at]
@@ -190,13 +190,13 @@ def judge_each(
 
 
 def list_superseded(memory: NewMemory) -> tuple[str, ...]:
-    """Return the ids, or prefixes of them, of what a memory replaces."""
+    """Return the ids, or prefixes of ids, of the memories that a memory supersedes."""
     given = memory.supersedes or ()
     return (given,) if isinstance(given, str) else tuple(given)
 
 
 def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
-    """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
+    """Return the stored memory with the given id; raise `Conflict` if its text or namespace differs."""
     if memory.id is None:
         return None
     row = rows.read_ids(connection, [memory.id]).get(memory.id)
@@ -207,7 +207,7 @@ def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory)
 
 
 def judge(core: Core, connection: Connection, place: AddTarget, new: New, comparisons: Comparisons) -> Verdict:
-    """Compare a memory with those of its place: equal text, then near texts that agree."""
+    """Compare a memory with equal and near ones in its namespace."""
     if not place.dedup:
         return Verdict(None, None, [])
     if same := read_equal(core, connection, place, new.memory):
@@ -229,13 +229,13 @@ def judge(core: Core, connection: Connection, place: AddTarget, new: New, compar
 
 
 def read_equal(core: Core, connection: Connection, place: AddTarget, memory: NewMemory) -> Row | None:
-    """Return the memory of the place that has the same normalised text and type.
+    """Return the memory of the namespace with the same normalised text and type.
 
-    One that is named as the successor of another by its text has the type that it has, unless another is given.
+    If the new memory supersedes another one and gives no type, an equal memory of any type counts.
     """
     key, now = content_hash(memory.content), core.clock()
     equal = queries.find_equal(connection, place.number, key, now, memory.type)
-    same = [row for row in equal if row.tier != WAITING]  # what goes elsewhere takes in nothing more of this machine
+    same = [row for row in equal if row.tier != WAITING]  # a memory that waits for a shared root is not merged into
     if not same and memory.supersedes is not None and memory.type == _DEFAULT_TYPE:
         others = queries.find_equal(connection, place.number, key, now)
         others = [row for row in others if row.tier != WAITING]
@@ -244,7 +244,7 @@ def read_equal(core: Core, connection: Connection, place: AddTarget, memory: New
 
 
 def _select_near(core: Core, connection: Connection, place: AddTarget, new: New) -> list[NearMemory]:
-    """Return the memories of the place on the same subject, nearest first."""
+    """Return the memories of the namespace on the same subject, nearest first."""
     if new.embedded is None:
         return []
     generation, vector = new.embedded
@@ -268,7 +268,7 @@ def _select_near(core: Core, connection: Connection, place: AddTarget, new: New)
 
 
 def _compare_texts(comparisons: Comparisons, old: str, new: str) -> Comparison:
-    """Return whether two texts say the same, contradict each other, or neither; once for each pair."""
+    """Return whether two texts say the same, contradict each other, or neither; cached."""
     if (old, new) not in comparisons:
         comparisons[old, new] = "same" if is_same(old, new) else "contradicts" if find_contradiction(old, new) else ""
     return comparisons[old, new]
@@ -287,9 +287,10 @@ def find_near(row: Row, embedded: Embedded) -> list[int]:
 
 
 def relink(core: Core, connection: Connection, before: Row, after: Row, near: New) -> None:
-    """Judge the links of contradiction of an edited memory again: those go whose reason goes, others may come.
+    """Update the contradictions of an edited memory: remove links that no longer apply, and add new ones.
 
-    A link that no rule had a reason for, as between two versions of a memory, stays. A dismissed one stays dismissed.
+    A link that the rules would not have made, such as between two versions of a memory, is kept. A dismissed link stays
+    dismissed.
     """
     linked = rows.read_ids(connection, links.find_contradicted(connection, after.id))
     for other in linked.values():
@@ -307,5 +308,5 @@ def relink(core: Core, connection: Connection, before: Row, after: Row, near: Ne
 
 
 def _do_contradict(one: Row, other: Row) -> bool:
-    """Return whether one of two statements contradicts the other, whichever is the newer one."""
+    """Return whether two statements contradict each other, whichever is the newer one."""
     return bool(find_contradiction(one.content, other.content) or find_contradiction(other.content, one.content))

@@ -1,4 +1,4 @@
-"""What is not here is asked for in the shared roots that a call reaches: by id here first, lists of both as one."""
+"""Forward calls to the shared roots within their reach: by id if it is not found here, lists as a merged page."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from memoryd.daemon.store.tiers import L3
 
 R = TypeVar("R")
 
-_MOST = 1000  # memories of one answer
+_MAX_MEMORIES = 1000  # in one answer
 _SORTED_BY: dict[str, Callable[[Memory], float]] = {
     "created": lambda memory: memory.created_at,
     "updated": lambda memory: memory.updated_at,
@@ -30,7 +30,7 @@ _SORTED_BY: dict[str, Callable[[Memory], float]] = {
 def here_or_elsewhere(
     core: Core, call: Scoped[R], caller: Caller, here: "Callable[[], R | Future[R]]"
 ) -> "R | Future[R]":
-    """Answer a call here; where it finds nothing, ask the places that it reaches."""
+    """Answer a call here; if it raises `NotFound`, ask the shared roots within reach."""
     remotes: Remotes = core.state(Remotes)
     places = remotes.find_covering(call) if remotes.all else []
     if not places:
@@ -58,7 +58,7 @@ def here_or_elsewhere(
 
 
 def _ask_next(places: Sequence[Remote], call: Scoped[R], caller: Caller, error: NotFound, outcome: "Future[R]") -> None:
-    """Ask one place after the other until one has what the call is about; none: it is not found."""
+    """Ask one root after the other until one knows the memory; fail with `error` if none does."""
     if not places:
         outcome.set_exception(error)
         return
@@ -78,9 +78,9 @@ def _ask_next(places: Sequence[Remote], call: Scoped[R], caller: Caller, error: 
 
 
 def list_both(core: Core, call: List, caller: Caller, here: Callable[[List], Page]) -> Page:
-    """Return one page of what is here and in the shared roots that the call reaches, in its order.
+    """Return one page of the local memories and those of shared roots, merged in the order of the call.
 
-    A place is asked for a thousand at most; beyond that it is named in `degraded`.
+    A root is asked for at most `_MAX_MEMORIES`; for later pages it is named in `degraded`.
     """
     remotes: Remotes = core.state(Remotes)
     is_for_here = call.ids or (call.tier and L3 not in call.tier)
@@ -88,13 +88,13 @@ def list_both(core: Core, call: List, caller: Caller, here: Callable[[List], Pag
     if not places:
         return here(call)
     end = call.offset + call.limit
-    asked = msgspec.structs.replace(call, offset=0, limit=min(end, _MOST), tier=[])
+    asked = msgspec.structs.replace(call, offset=0, limit=min(end, _MAX_MEMORIES), tier=[])
     answers: list[tuple[Remote, Future[Page]]] = [
-        (place, place.ask(asked, caller, WAIT_S)) for place in places if end <= _MOST
+        (place, place.ask(asked, caller, WAIT_S)) for place in places if end <= _MAX_MEMORIES
     ]
     give_up_at = time.monotonic() + WAIT_S
     page = here(msgspec.structs.replace(call, offset=0, limit=end))
-    page.degraded = [] if end <= _MOST else [f"shared:{place.name}" for place in places]
+    page.degraded = [] if end <= _MAX_MEMORIES else [f"shared:{place.name}" for place in places]
     for place, answer in answers:
         try:
             there = answer.result(max(0.0, give_up_at - time.monotonic()))

@@ -1,6 +1,6 @@
-"""Taking feedback: one operation of the log for each; the memory itself, its text and its times stay as they are.
+"""The call `feedback`: record a vote on a memory as one operation, without changing its text and times.
 
-A caller may rate every memory that it reaches, also one that it may not change.
+A caller may rate every memory within its reach, even if it may not change it.
 """
 
 from concurrent.futures import Future
@@ -21,13 +21,13 @@ from memoryd.daemon.store.writer import Transaction
 
 
 def find_voter(caller: Caller, namespace: str) -> str:
-    """Return as whom a caller counts: its token, or its namespace if it has none."""
+    """Return the name under which a caller votes: its token, or its namespace without one."""
     return f"token {caller.name}" if caller.bound else namespace
 
 
 @handles(Feedback)
 def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]":
-    """Note whether a memory was useful to the caller; what it said before counts no more."""
+    """Record whether a memory was useful to the caller; this replaces its former vote."""
     checks.check_text("note", call.note)
     condition, by = visible_condition(core, call), find_voter(caller, call.namespace)
 
@@ -35,7 +35,7 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
         connection, now = transaction.connection, core.clock()
         row = resolve_row(connection, call.id, condition)
         _check_rateable(row)
-        if caller.bound:  # its operation is found by its namespace, where it may have written nothing yet
+        if caller.bound:  # the operation is listed by its namespace, which may not exist yet
             core.store.namespaces.ensure(transaction, caller.log_place(call.namespace))
         operation = history.begin(connection, "feedback", caller.log_place(call.namespace), now)
         history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)

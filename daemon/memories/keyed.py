@@ -1,7 +1,4 @@
-"""Memories with keys: inserting one or replacing what it says, in a transaction.
-
-Also which text can be a key, which memory has one, and reads that renew a time to live.
-"""
+"""Memories with keys: insert or replace one in a transaction, find one by its key, renew its time to live."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +20,7 @@ from memoryd.daemon.store.writer import Transaction
 
 PutOutcome = Literal["created", "updated", "unchanged"]
 
-# What a put says of a memory; the rest (id, dates, tier, accesses, feedback) stays.
+# The columns that a put replaces; the others (id, dates, tier, accesses, feedback) are kept.
 _SAID = (
     *("type", "source", "importance", "pinned", "path", "start_line", "end_line", "content_hash", "text_hash"),
     *("summary", "metadata", "neighbours", "content", "searchable", "ttl_s", "origin", "confirmed_at"),
@@ -31,7 +28,7 @@ _SAID = (
 
 
 def find_place(core: Core, transaction: Transaction, namespace: str, caller: Caller) -> AddTarget:
-    """Return where memories are put, a namespace that is made if it is new."""
+    """Return the target of a put, and create its namespace if it is new."""
     number = core.store.namespaces.ensure(transaction, namespace)
     return AddTarget(namespace, number, namespaces.condition(frozenset([number])), False, None, caller)
 
@@ -45,7 +42,7 @@ def store(
     embedded: Embedded,
     begin: Callable[[], str],
 ) -> tuple[str, PutOutcome]:
-    """Insert a memory under its key or replace what it says; `begin` returns the operation where something changes."""
+    """Insert a memory under its key or replace it; `begin` returns the operation and is called only for a change."""
     connection, now = transaction.connection, core.clock()
     new = _build_row(core, place, entry, memory)
     old = rows.read_key(connection, place.number, entry.key)
@@ -65,7 +62,7 @@ def store(
 def check_memory(memory: NewMemory) -> None:
     """Check a memory that is put; its metadata may be far larger than that of others."""
     if memory.id is not None or memory.supersedes is not None:
-        raise Invalid("A memory that is put has no id of one's choice and no supersedes: its key says which it is.")
+        raise Invalid("A memory with a key cannot be given an id or `supersedes`; the key identifies it.")
     checks.check_memory(msgspec.structs.replace(memory, metadata={}))
     checks.check_metadata(memory.metadata, MAX_VALUE_BYTES)
 
@@ -95,18 +92,18 @@ def _replace(core: Core, transaction: Transaction, old: Row, new: Row, embedded:
 
 
 def check_key(key: str) -> None:
-    """Raise `Invalid` for what cannot be a key."""
+    """Raise `Invalid` if a text cannot be a key."""
     if not 1 <= len(key.encode()) <= MAX_KEY_BYTES or "\0" in key:
         raise Invalid(f"The key {key[:40]!r} must be a text of 1 to {MAX_KEY_BYTES} bytes, without a NUL character.")
 
 
 def is_expired(row: Row, now: float) -> bool:
-    """Return whether the time of a memory is over."""
+    """Return whether a memory has expired."""
     return row.expires_at is not None and row.expires_at <= now and not row.pinned
 
 
 def resolve_key(core: Core, connection: Connection, namespace: str, key: str) -> Row:
-    """Return the memory that has a key in a namespace; raise `NotFound` for none, or one that has expired."""
+    """Return the memory with a key in a namespace; raise `NotFound` if there is none or it has expired."""
     check_key(key)
     number = core.store.namespaces.find_number(namespaces.check(namespace))
     row = None if number is None else rows.read_key(connection, number, key)

@@ -1,4 +1,4 @@
-"""Putting and deleting many memories by their keys: all or nothing, in one transaction, as one operation.
+"""Put and delete many memories by their keys: all or none, in one transaction, as one operation.
 
 Texts are embedded before, part by part, so that others are served meanwhile; a client that leaves until then has
 changed nothing.
@@ -21,7 +21,7 @@ _ALONE = 100  # entries, from which on a call is a transaction of its own: large
 
 @handles(Put)
 def put(core: Core, call: Put, report: ReportProgress = lambda event: None, caller: Caller = USER) -> "Parts[WerePut]":
-    """Check all entries, embed their texts, then write all of them at once."""
+    """Check all entries, embed their texts, then write them together."""
     check(call)
     memories = [entry.memory for entry in call.entries if entry.memory is not None]
     if memories:
@@ -44,7 +44,7 @@ def put(core: Core, call: Put, report: ReportProgress = lambda event: None, call
 
 
 def check(call: Put) -> None:
-    """Raise what is wrong with any of the entries."""
+    """Raise if any of the entries is invalid."""
     keys: set[tuple[str, str]] = set()
     for number, entry in enumerate(call.entries):
         try:
@@ -67,7 +67,7 @@ def _find_place(call: Put, entry: KeyedEntry) -> str:
 
 
 def _write(core: Core, transaction: Transaction, call: Put, caller: Caller, embedded: list[Embedded]) -> WerePut:
-    """Put, then delete, within an operation that begins with the first change."""
+    """Put, then delete, within an operation that is begun with the first change."""
     report, vectors = WerePut(results=[]), iter(embedded)
 
     def begin() -> str:
@@ -90,7 +90,7 @@ def _write(core: Core, transaction: Transaction, call: Put, caller: Caller, embe
 
 
 def _choose_going(core: Core, transaction: Transaction, call: Put, report: WerePut) -> list[Row]:
-    """Return what is to be deleted, and note in the results for which entry."""
+    """Return the rows to delete, and set in the results for which entry."""
     connection, going = transaction.connection, dict[str, Row]()
     stay = {result.id for result in report.results}
     for entry, result in zip(call.entries, report.results, strict=True):

@@ -41,13 +41,13 @@ _ORDER_BEHIND = compile_late(
 
 
 def limit(memory: NewMemory, caller: Caller) -> NewMemory:
-    """Return a memory as its caller may add it: one that is bound to a token is an agent, whatever it says."""
+    """Return a memory with an origin that its caller may claim: a caller with a token is always an agent."""
     is_claimed = memory.origin == "person" and caller.bound
     return msgspec.structs.replace(memory, origin="agent") if is_claimed else memory
 
 
 def credit(core: Core, namespace: str, memory: NewMemory, caller: Caller) -> NewMemory:
-    """Return a memory that is the person's where an agent saves what they told it to save."""
+    """Set the origin of a memory to the person if an agent saves what the person told it to save."""
     memory = limit(memory, caller)
     if memory.origin == "agent" and _is_ordered(core, namespace, memory):
         memory = msgspec.structs.replace(memory, origin="person")
@@ -55,21 +55,21 @@ def credit(core: Core, namespace: str, memory: NewMemory, caller: Caller) -> New
 
 
 def change(row: Row, fields: dict[str, Any], origin: MemoryOrigin, caller: Caller) -> dict[str, Any]:
-    """Return the columns that a change of a memory sets besides: whose words they are now, no more confirmed."""
+    """Return the further columns that a change of the text sets: its origin, and that it is not confirmed."""
     if all(fields.get(name, getattr(row, name)) == getattr(row, name) for name in _SAID):
         return {}
     return {"origin": "agent" if origin == "person" and caller.bound else origin, "confirmed_at": None}
 
 
 def keep(row: Row, old: Row) -> None:
-    """Let a row that repeats a memory of the person stay theirs."""
+    """Keep the origin of the person's memory in a row that repeats it."""
     is_same = all(getattr(row, name) == getattr(old, name) for name in _SAID)
     if is_same and old.is_persons and row.origin != "person":
         row.origin, row.confirmed_at = old.origin, old.confirmed_at
 
 
 def take_in(row: Row, stored: Row | None) -> None:
-    """Let an imported row have the origin of the same memory where it is stored; else nobody here knows whose it is."""
+    """Set the origin of an imported row: that of the same stored memory, else `import`, since it cannot be verified."""
     if stored is not None and all(getattr(row, name) == getattr(stored, name) for name in _SAID):
         row.origin, row.confirmed_at = stored.origin, stored.confirmed_at
     else:
@@ -90,7 +90,8 @@ def _is_ordered(core: Core, namespace: str, memory: NewMemory) -> bool:
 
 
 def list_ordered(text: str) -> list[str]:
-    """Return what a person orders to remember: the rest of such a sentence, that with all that follows, or before."""
+    """Return the texts that a person may have ordered to remember: the rest of the sentence with the order, that with
+    all following sentences, and the text before an order at the end."""
     text = " ".join(text[: 2 * _MOST_TYPED].split())
     parts: list[str] = []
     sentences = split_sentences(text)
@@ -104,7 +105,7 @@ def list_ordered(text: str) -> list[str]:
 
 
 def _is_typed(content: str, typed: str) -> bool:
-    """Return whether a text says what was typed: in its words and their order, with its numbers and its denial."""
+    """Return whether a text repeats what was typed: the same words in the same order, with all numbers and negation."""
     one, other = read_statement(content), read_statement(typed)
     saved = [word for word in one.content if word not in _FRAME or word in other.content]
     told = [word for word in other.content if word in saved]

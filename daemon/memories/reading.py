@@ -1,4 +1,4 @@
-"""Reading memories, their history, namespaces and what is stored; it changes nothing but counts of accesses."""
+"""The calls that read memories, history, namespaces and statistics. They change nothing but access counts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, build_contained, compile_filter
 from memoryd.daemon.store.rows import Row
 
-# The first changes with every change; reading is none, and notes the others whenever it gets to it.
+# Not listed as changes: the first one changes with every change, the others with reads.
 _HIDDEN = ("updated_at", "access_count", "last_accessed_at")
 _PREVIEW = 160  # characters
 
@@ -44,7 +44,7 @@ def _read_here(core: Core, call: protocol.Get, caller: Caller) -> MemoryDetail:
 
 
 def _find_around(core: Core, call: protocol.Get, row: Row) -> list[protocol.Memory]:
-    """Return the turns around a memory, as the room that has conversations finds them."""
+    """Return the turns around a memory, found by the room `conversations`."""
     if call.around is None:
         return []
     condition = visible_condition(core, call)
@@ -56,7 +56,7 @@ def _find_around(core: Core, call: protocol.Get, row: Row) -> list[protocol.Memo
 
 
 def get(core: Core, call: protocol.Get) -> protocol.Memory:
-    """Return one memory, or a turn that is still in L0, and leave no mark."""
+    """Return one memory, or a turn in L0, without side effects."""
     return _select(core, call, USER)[1]
 
 
@@ -81,7 +81,7 @@ def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protoc
 
 @handles(protocol.List)
 def list_(core: Core, call: protocol.List, caller: Caller = USER) -> protocol.Page:
-    """Return one page of the memories that a filter leaves."""
+    """Return one page of the memories that match a filter."""
     return list_both(core, call, caller, lambda call: _list_here(core, call))
 
 
@@ -100,7 +100,7 @@ def _list_here(core: Core, call: protocol.List) -> protocol.Page:
 
 @handles(protocol.Namespaces)
 def list_namespaces(core: Core, call: protocol.Namespaces) -> protocol.NamespaceList:
-    """Return one page of the namespaces in reach that hold living memories, turns in L0 aside."""
+    """Return one page of the namespaces within reach that have living memories; turns in L0 do not count."""
     names = core.store.namespaces
     reached = names.reach(namespaces.check(call.namespace), call.reach)
     prefix = namespaces.check(call.prefix).split("/") if call.prefix else []
@@ -122,15 +122,15 @@ def _is_beginning(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 @handles(protocol.History)
 def read_history(core: Core, call: protocol.History, caller: Caller = USER) -> "Answer[Changes]":
-    """Return what happened to one memory, here or in the shared root that holds it."""
+    """Return the history of one memory, here or in the shared root that holds it."""
     return here_or_elsewhere(core, call, caller, lambda: read_changes(core, call, caller))
 
 
 def read_changes(core: Core, call: protocol.History, caller: Caller = USER) -> protocol.Changes:
-    """Return what happened to one memory, the difference between each state and the next, or what an operation did.
+    """Return the changes of one memory, as differences between its states, or those made by one operation.
 
-    While it lay where the caller does not reach, it did not exist for the caller: a move is its beginning or its end.
-    What was gone when the caller's token was made did not exist for it either.
+    States out of the caller's reach are hidden, so a move appears as a creation or a deletion. Memories that were
+    deleted before the caller's token was created are hidden too.
     """
     if bool(call.id) == bool(call.operation):
         raise Invalid("Give the id of a memory, or that of an operation.")
@@ -143,24 +143,24 @@ def read_changes(core: Core, call: protocol.History, caller: Caller = USER) -> p
         states = history.read_states(connection, memory, namespaces.condition(reached))
         now = history.read_present(connection, memory)
     rows_after = [state.row for state in states[1:]] + [now]
-    if not states:  # a turn of L0, or a memory that came from elsewhere
+    if not states:  # a turn in L0, or an imported memory
         return protocol.Changes(id=memory, changes=[])
     differences = [
-        _compute_difference(core, state._replace(row=_see(state.row, reached)), _see(after, reached))
+        _compute_difference(core, state._replace(row=_mask(state.row, reached)), _mask(after, reached))
         for state, after in zip(states, rows_after, strict=True)
     ]
-    known = [change for change in differences if change and _was_there(caller, change.at, _see(now, reached))]
+    known = [change for change in differences if change and _was_known(caller, change.at, _mask(now, reached))]
     if not known and caller.bound:
-        rows.choose_unique(call.id, [])  # as for one that never was
+        rows.choose_unique(call.id, [])  # raises the same error as for an unknown id
     return protocol.Changes(id=memory, changes=known)
 
 
-def _was_there(caller: Caller, at: float, now: Row | None) -> bool:
-    """Return whether a change is of a memory that is there now, or was when the caller's token was made."""
+def _was_known(caller: Caller, at: float, now: Row | None) -> bool:
+    """Return whether a memory exists now, or did when the caller's token was created."""
     return now is not None or at >= caller.since
 
 
-def _see(row: Row | None, reached: frozenset[int] | None) -> Row | None:
+def _mask(row: Row | None, reached: frozenset[int] | None) -> Row | None:
     return row if row and (reached is None or row.namespace in reached) else None
 
 
@@ -223,7 +223,7 @@ def operations(core: Core, call: protocol.Operations) -> protocol.OperationLog:
 
 
 def _read_operation(core: Core, call: protocol.History, caller: Caller) -> protocol.Changes:
-    """Return one operation with what it did to each memory that the caller reaches."""
+    """Return one operation with its changes of memories within reach."""
     condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
 
@@ -231,8 +231,8 @@ def _read_operation(core: Core, call: protocol.History, caller: Caller) -> proto
         operation = log.find_one(connection, call.operation, condition)
         steps = log.list_steps(connection, operation.id, condition, (call.limit, call.offset))
         if operation.at < caller.since:
-            steps = [step for step in steps if _see(history.read_present(connection, step.memory), reached)]
-    steps = [step._replace(before=_see(step.before, reached), after=_see(step.after, reached)) for step in steps]
+            steps = [step for step in steps if _mask(history.read_present(connection, step.memory), reached)]
+    steps = [step._replace(before=_mask(step.before, reached), after=_mask(step.after, reached)) for step in steps]
     changes = [_describe_step(core, operation, step) for step in steps]
     return protocol.Changes(operation=operation, changes=[change for change in changes if change])
 
@@ -250,10 +250,10 @@ def _describe_step(core: Core, operation: protocol.Operation, step: log.Operatio
 
 
 def stats(core: Core, call: protocol.GetStats, caller: Caller = USER) -> protocol.Stats:
-    """Count what is stored within reach; a bound caller learns nothing of the rest."""
+    """Return statistics of the memories within reach."""
     condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
-    facts = core.arrays.columns  # counting 100,000 rows takes SQLite a tenth of a second
+    facts = core.arrays.columns  # in RAM, since SQLite takes 0.1 s to count 100,000 rows
     standing = facts.count_standing(reached)
     total = sum(part.memories for part in standing)
     with core.store.reading() as connection:
@@ -280,7 +280,7 @@ def stats(core: Core, call: protocol.GetStats, caller: Caller = USER) -> protoco
 
 
 def _count_waiting(core: Core, reached: frozenset[int] | None) -> int | None:
-    """Return how many memories in some namespaces wait for a vector, by what is in RAM; None without a model."""
+    """Return how many memories within reach wait for a vector, counted in RAM; None without a model."""
     generation = core.embedding.active
     if generation is None:
         return None
@@ -289,7 +289,7 @@ def _count_waiting(core: Core, reached: frozenset[int] | None) -> int | None:
 
 
 def count_pending(core: Core, connection: Connection, condition: str) -> int:
-    """Return how many memories in some namespaces wait for a vector."""
+    """Return how many memories within a condition have no vector."""
     generation = core.embedding.active
     return queries.count_without_vector(connection, condition, generation.model if generation else 0)
 
@@ -301,14 +301,14 @@ def count(core: Core) -> int:
 
 
 def count_within(core: Core, caller: Caller) -> tuple[int, int]:
-    """Return how many memories a bound caller sees, and how many of them wait for a vector."""
+    """Return how many memories a caller with a token sees, and how many of them have no vector."""
     condition = namespaces.condition(core.store.namespaces.reach(caller.namespace, "visible"))
     with core.store.reading() as connection:
         return queries.count(connection, condition), count_pending(core, connection, condition)
 
 
 def _sum(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return the sums by name, the largest first."""
+    """Sum up counts by name, the largest first."""
     sums: dict[str, int] = {}
     for name, count in pairs:
         sums[name] = sums.get(name, 0) + count

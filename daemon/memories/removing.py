@@ -1,4 +1,4 @@
-"""Deleting memories within an operation: history first, then the rows, then what RAM holds of them."""
+"""Delete memories within an operation: record them in the history, delete the rows, then update RAM."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
-"""Settling what holds of a saved memory and of what was said or saved later: a verdict is kept and not asked again.
+"""Settle whether a saved memory or a later statement that seems to change it is valid; the verdict is stored.
 
-That the later one holds makes it the successor of the memory, a turn as a memory of its own: one operation, which an
-undo takes back. That both hold is noted with the pair.
+If the later statement is, it supersedes the memory (a turn is saved as a memory first): one operation, which can be
+undone. If both are, the verdict is stored with the pair.
 """
 
 from concurrent.futures import Future
@@ -23,12 +23,12 @@ from memoryd.daemon.store.writer import Transaction
 
 @handles(protocol.ListChanges)
 def list_changes(core: Core, call: protocol.ListChanges) -> protocol.ChangedMemories:
-    """Return the saved memories within reach that something said or saved later seems to change."""
+    """Return the saved memories within reach that a later statement seems to change."""
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         ids = later.list_changed(connection, condition, core.clock())
-        there = later.read(connection, ids, condition, core.clock())
-        ids = [id for id in ids if id in there]
+        statements = later.read(connection, ids, condition, core.clock())
+        ids = [id for id in ids if id in statements]
         known = rows.read_ids(connection, ids[: call.limit])
         memories = show(core, connection, [known[id] for id in ids[: call.limit]], condition)
     return protocol.ChangedMemories(memories=memories, total=len(ids))
@@ -36,9 +36,9 @@ def list_changes(core: Core, call: protocol.ListChanges) -> protocol.ChangedMemo
 
 @handles(protocol.SettleChange)
 def settle(core: Core, call: protocol.SettleChange, caller: Caller = USER) -> "Future[Settled]":
-    """Settle what holds of a memory and the newest later statement.
+    """Store the verdict on a memory and its newest later statement.
 
-    Raise `NotFound` where there is none, `Forbidden` where the memory is the person's and somebody else settles it.
+    Raise `NotFound` if there is no such statement, `Forbidden` if the memory is the person's and the caller is not.
     """
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
@@ -49,7 +49,7 @@ def settle(core: Core, call: protocol.SettleChange, caller: Caller = USER) -> "F
         raise Forbidden(f"{old.id[:8]} is the person's: they settle it themselves, by `memctl changes` or on the page.")
     if call.verdict == "new":
         if statement is None:
-            raise _missing(call.id)
+            raise _build_not_found(call.id)
         return _replace(core, old, statement, call.origin, caller)
 
     def write(transaction: Transaction) -> Settled:
@@ -57,7 +57,7 @@ def settle(core: Core, call: protocol.SettleChange, caller: Caller = USER) -> "F
         history.check_change(connection, caller, old.id, core.store.namespaces.name(old.namespace))
         others = later.settle(connection, old.id, later.BOTH if call.verdict == "both" else "")
         if not others:
-            raise _missing(call.id)
+            raise _build_not_found(call.id)
         for other in others:
             links.dismiss(connection, old.id, other, restore=call.verdict == "open")
         what = "Both hold; it is not asked again" if call.verdict == "both" else "It is open again what holds"
@@ -67,25 +67,25 @@ def settle(core: Core, call: protocol.SettleChange, caller: Caller = USER) -> "F
 
 
 def _find(connection: Connection, prefix: str, condition: str) -> Row:
-    """Return the memory that a prefix names, itself or by what changes it."""
+    """Return the memory whose id, or whose later statement's id, begins with a prefix."""
     ids = later.find_memories(connection, prefix.lower(), condition)
     if len(ids) > 1 and (exact := [id for id in ids if id.startswith(prefix.lower())]):
         ids = exact
     if not ids:
-        raise _missing(prefix)
+        raise _build_not_found(prefix)
     if len(ids) > 1:
-        raise AmbiguousId(f"{prefix} stands for several memories: {', '.join(id[:8] for id in ids)}.", {"ids": ids})
+        raise AmbiguousId(f"{prefix} matches several memories: {', '.join(id[:8] for id in ids)}.", {"ids": ids})
     return rows.read_ids(connection, ids)[ids[0]]
 
 
-def _missing(prefix: str) -> NotFound:
-    return NotFound(f"Nothing is open of {prefix[:8]}; `memctl changes` lists what is.", {"id": prefix})
+def _build_not_found(prefix: str) -> NotFound:
+    return NotFound(f"{prefix[:8]} has no open change; `memctl changes` lists those that have.", {"id": prefix})
 
 
 def _replace(
     core: Core, old: Row, statement: LaterStatement, origin: MemoryOrigin, caller: Caller
 ) -> "Future[Settled]":
-    """Make the later statement the successor of a memory."""
+    """Supersede a memory by the later statement."""
     namespace = core.store.namespaces.name(old.namespace)
     done: Future[Settled] = Future()
 
@@ -96,10 +96,10 @@ def _replace(
         history.record(connection, operation, old.id, namespace, old)
         rows.change(connection, old.row, {"superseded_by": statement.id, "updated_at": core.clock()})
         for new in rows.read_ids(connection, [statement.id]).values():
-            if origin == "person" and not caller.bound and not new.is_persons:  # they say that it holds
+            if origin == "person" and not caller.bound and not new.is_persons:  # the person confirms it
                 history.record(connection, operation, new.id, core.store.namespaces.name(new.namespace), new)
                 rows.change(connection, new.row, {"confirmed_at": core.clock()})
-        return _say(old, statement.id, operation)
+        return _build_settled(old, statement.id, operation)
 
     with core.store.reading() as connection:
         is_memory = any(not row.turns for row in rows.read_ids(connection, [statement.id]).values())
@@ -119,17 +119,17 @@ def _replace(
             done.set_exception(error)
         else:
             outcome = future.result()
-            done.set_result(_say(old, outcome.id, outcome.operation))
+            done.set_result(_build_settled(old, outcome.id, outcome.operation))
 
     added.add_done_callback(finish)
     return done
 
 
-def _say(old: Row, by: str, operation: str) -> Settled:
+def _build_settled(old: Row, by: str, operation: str) -> Settled:
     message = f"{by[:8]} replaces {old.id[:8]}; `memctl undo {operation[:8]}` takes that back."
     return Settled(message=message, id=old.id, by=by, operation=operation)
 
 
 def _complete(text: str, old: str) -> str:
-    """Return a statement as a memory that is understood by itself: with the former text where it shares no word."""
+    """Return a statement as a memory; if it shares no word with the former text, that text is appended."""
     return text if find_words(text) & find_words(old) else f"{text} (before: {old})"

@@ -1,7 +1,7 @@
-"""Sharing: memories go outward, to a namespace that encloses theirs, as a copy or as themselves.
+"""Share memories: copy or move them to an enclosing namespace.
 
-Decided in the writer's transaction as an add is: what the target already knows is merged. A caller that may read a
-memory may copy it outward, as it could add the same there; it may move only a memory that it may change.
+As in an add, duplicates in the target are merged in the writer's transaction. A caller may copy any memory that it can
+read, since it could add the same text; it may move only a memory that it may change.
 """
 
 from collections.abc import Mapping
@@ -31,14 +31,16 @@ from memoryd.daemon.store.writer import Transaction
 def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     """Copy or move memories outward: all or none, one operation."""
     if not call.ids:
-        raise Invalid("No ids are given to share.")
+        raise Invalid("Give the ids of the memories to share.")
     namespaces.check(call.to)
     condition = visible_condition(core, call)
-    searched = _Searched(core, call, condition)
+    searched = _SearchResults(core, call, condition)
 
     def write(transaction: Transaction) -> Shared:
         connection = transaction.connection
-        by_id = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        by_id = {
+            row.id: _strip_headings(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
+        }
         if superseded := read_in_force(connection, by_id.values(), core.clock()):
             id = next(row.id for row in by_id.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
@@ -57,22 +59,23 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     return core.store.write(write)
 
 
-class _Going(NamedTuple):
-    """A memory to be shared, what it is compared as, and the texts that were compared before."""
+class _Candidate(NamedTuple):
+    """A memory to share, in the form in which it is compared, and the cached comparisons of texts."""
 
     row: Row
     new: New
     known: Comparisons
 
 
-class _Searched:
-    """The memories near those of a call in the namespace that they go to, found before the transaction."""
+class _SearchResults:
+    """The memories in the target namespace near those of a call, found before the transaction."""
 
     def __init__(self, core: Core, call: Share, condition: str) -> None:
         self._core = core
         with core.store.reading() as connection:
             by_id = {
-                row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
+                row.id: _strip_headings(row)
+                for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
             }
             embedded = [_embed(core, connection, row) for row in by_id.values()]
         memories = [_new_memory(row) for row in by_id.values()]
@@ -82,25 +85,25 @@ class _Searched:
         self._newer: dict[int, list[int]] = {}
 
     def begin(self, place: AddTarget) -> None:
-        """Find what the index has taken in since, within the transaction."""
+        """Search vectors that were indexed since, within the transaction."""
         self._newer = duplicates.find_newer(place, self._batch)
 
-    def take(self, connection: Connection, row: Row, outcomes: Mapping[str, SharedMemory]) -> _Going:
-        """Return a memory as it is now, with what the ones before it became; changed since, it is looked for again."""
+    def take(self, connection: Connection, row: Row, outcomes: Mapping[str, SharedMemory]) -> _Candidate:
+        """Return a memory with its near rows, including those shared before it; search again if it has changed."""
         batch, at = self._batch, self._at.get(row.id)
         if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
-            return _Going(row, New(_new_memory(row), _embed(self._core, connection, row)), batch.known)
+            return _Candidate(row, New(_new_memory(row), _embed(self._core, connection, row)), batch.known)
         twins = [outcomes[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in outcomes]
         near = [*near, *self._newer[at], *(twin.row for twin in rows.read_ids(connection, twins).values())]
-        return _Going(row, New(_new_memory(row), batch.embedded[at], near), batch.known)
+        return _Candidate(row, New(_new_memory(row), batch.embedded[at], near), batch.known)
 
 
 def _text(row: Row) -> tuple[str, str, bytes]:
     return row.type, row.content, row.text_hash
 
 
-def _memory(row: Row) -> Row:
-    """Return what is shared of a part of a file: its text, without the headings above it that searches go by."""
+def _strip_headings(row: Row) -> Row:
+    """Return a row as it is shared: a chunk of a file without the vector that includes its headings."""
     return msgspec.structs.replace(row, text_hash=vectors.text_hash(row.content)) if row.tier == DOCUMENTS else row
 
 
@@ -116,11 +119,13 @@ def _check(connection: Connection, row: Row, namespace: str, call: Share, caller
         check_editable(row.id, row.tier, row.path)
 
 
-def _copy(core: Core, transaction: Transaction, place: AddTarget, going: _Going, operation: str) -> SharedMemory:
-    connection, source = transaction.connection, going.row
-    verdict = duplicates.judge(core, connection, place, going.new, going.known)
+def _copy(
+    core: Core, transaction: Transaction, place: AddTarget, candidate: _Candidate, operation: str
+) -> SharedMemory:
+    connection, source = transaction.connection, candidate.row
+    verdict = duplicates.judge(core, connection, place, candidate.new, candidate.known)
     if verdict.same is not None:
-        adding.merge(core, transaction, place, going.new, verdict, operation)
+        adding.merge(core, transaction, place, candidate.new, verdict, operation)
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     copy = msgspec.structs.replace(
         source,
@@ -129,28 +134,30 @@ def _copy(core: Core, transaction: Transaction, place: AddTarget, going: _Going,
         id=core.new_id(),
         namespace=place.number,
         tier=L1,
-        turns=0,  # the turns it was made of are the original's
-        neighbours="",  # said beside it, and not shared
+        turns=0,  # its turns are counted with the original
+        neighbours="",  # neighbouring turns are not shared
         superseded_by=None,
         feedback="",
         updated_at=core.clock(),
         last_accessed_at=None,
         access_count=0,
     )
-    adding.insert(core, transaction, place, copy, verdict, going.new.embedded, operation)
+    adding.insert(core, transaction, place, copy, verdict, candidate.new.embedded, operation)
     links.add(connection, copy.id, source.id, "shared_from", core.clock())
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
 
 
-def _move(core: Core, transaction: Transaction, place: AddTarget, going: _Going, operation: str) -> SharedMemory:
-    connection, source = transaction.connection, going.row
-    verdict = duplicates.judge(core, connection, place, going.new, going.known)
+def _move(
+    core: Core, transaction: Transaction, place: AddTarget, candidate: _Candidate, operation: str
+) -> SharedMemory:
+    connection, source = transaction.connection, candidate.row
+    verdict = duplicates.judge(core, connection, place, candidate.new, candidate.known)
     if source.key is not None and rows.read_key(connection, place.number, source.key) is not None:
-        raise Conflict(f"The key {source.key[:80]!r} is that of another memory there.", {"id": source.id})
+        raise Conflict(f"Another memory there has the key {source.key[:80]!r}.", {"id": source.id})
     history.record(connection, operation, source.id, core.store.namespaces.name(source.namespace), source)
     votes = feedback.drop_notes(source.feedback)
     if verdict.same is not None:
-        adding.merge(core, transaction, place, going.new, verdict, operation)
+        adding.merge(core, transaction, place, candidate.new, verdict, operation)
         rows.change(connection, source.row, {"superseded_by": verdict.same.id, "updated_at": core.clock()})
         rows.change(connection, verdict.same.row, {"feedback": feedback.merge(verdict.same.feedback, votes)})
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")

@@ -1,7 +1,7 @@
-"""Export and import: memories with all that is stored of them, out and back exactly.
+"""Export and import of memories with all their fields, without loss.
 
-An import is decided in the writer's transaction by id alone; it looks for no duplicates, since what was exported passed
-that check once. Vectors are not carried: a text that was embedded here before has its vector, others wait in the queue.
+An import compares by id only and does not search for duplicates, since exported memories have passed that check before.
+Vectors are not exported: texts that were embedded here before still have theirs, others are embedded again.
 """
 
 import math
@@ -43,7 +43,7 @@ from memoryd.daemon.store.writer import Transaction, wait_patiently
 KIND = "import"
 PORTION_BYTES = 4 * 1024 * 1024  # of text in one reply: a frame holds 16 MiB
 _LATEST = 253402300799.0  # the year 9999
-# What the daemon itself changes without changing the memory, and what follows from other fields.
+# Fields that the daemon changes by itself, or that are derived from others.
 _OWN = frozenset(
     {"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash", "feedback", "key"}
 )
@@ -56,7 +56,7 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped", "erased", 
 
 @handles(protocol.ExportMemories)
 def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> protocol.Exported:
-    """Return the next batch of the memories and turns that a filter leaves, in the order of their ids."""
+    """Return the next batch of the memories and turns that match a filter, in the order of their ids."""
     selection = compile_filter(call, core.store.namespaces, call.ids)
     reached = namespaces.condition(selection.reached)
     with core.store.reading() as connection:
@@ -75,7 +75,7 @@ def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> 
 def _count_inside(
     core: Core, connection: Connection, selection: Filter, call: protocol.ExportMemories, caller: Caller
 ) -> dict[str, int]:
-    """Return as `inside` how much lies inside the namespace of a call that sees only that and what is around it."""
+    """Return as `inside` how many memories are in inner namespaces, which the usual reach of an export leaves out."""
     if not call.namespace or call.reach not in (None, "visible") or not caller.is_owner_of(call.namespace):
         return {}
     within, own = (core.store.namespaces.reach(call.namespace, reach) for reach in ("subtree", "exact"))
@@ -85,7 +85,7 @@ def _count_inside(
 
 
 def _select_said(connection: Connection, selection: Filter, call: protocol.ExportMemories) -> dict[str, Row]:
-    """Return the turns of L0 that a filter leaves as the memories that they will be, by key."""
+    """Return by key the turns of L0 that match a filter, as the memories that they will become."""
     reached = selection.reached
     every = [one for one in turns.read_all(connection) if reached is None or one.namespace in reached]
     said = active.select_turns(connection, selection, call, [one for one in every if one.source != "recall"])
@@ -123,7 +123,7 @@ def _build_records(core: Core, connection: Connection, batch: list[Row], reached
 
 
 def _leave_votes(caller: Caller, namespace: str, records: list[Record], by_id: dict[str, Row]) -> None:
-    """Give the records their votes; a bound caller gets its own, as others' say who they are."""
+    """Set the votes of records; a caller with a token gets only its own, since votes name their callers."""
     for record in records:
         votes = feedback.decode_votes(by_id[record.id].feedback)
         mine = find_voter(caller, namespace)
@@ -134,7 +134,7 @@ def _leave_votes(caller: Caller, namespace: str, records: list[Record], by_id: d
 
 
 class _Step(NamedTuple):
-    """One record, the row that it becomes (where that is kept: with votes of both), what is stored, and what to do."""
+    """One record, the row to write, the stored row, and what to do. A kept row gets the votes of both."""
 
     record: Record
     row: Row
@@ -144,7 +144,7 @@ class _Step(NamedTuple):
 
 @handles(ImportMemories)
 def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
-    """Put memories back exactly as they are given, part by part; with `dry_run` only return what that would do."""
+    """Import memories exactly as given, in parts; with `dry_run` only return what would be done."""
     check(call.records)
     if call.dry_run:
         with core.store.reading() as connection:
@@ -166,8 +166,8 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
 
 
 def _write(core: Core, call: ImportMemories, records: Sequence[Record], operation: str | None) -> Imported:
-    """Write a part within an operation, which begins with the first change if there is none yet."""
-    pairs = [(record, _row(record)) for record in records]  # hashing does not hold up the writer
+    """Write one part; without an operation, begin one with the first change."""
+    pairs = [(record, _row(record)) for record in records]  # hashes outside the transaction
 
     def write(transaction: Transaction) -> Imported:
         started = operation
@@ -179,7 +179,7 @@ def _write(core: Core, call: ImportMemories, records: Sequence[Record], operatio
         for step in steps:
             if started is not None:
                 _apply(core, transaction, step, started)
-        for step in steps:  # both ends must be there
+        for step in steps:  # after all rows, since both ends of a link must exist
             if step.what in ("created", "replaced"):
                 _restore_links(transaction.connection, step.record)
         return _tally(steps, started)
@@ -257,7 +257,7 @@ def _plan_step(call: ImportMemories, record: Record, row: Row, old: Row | None, 
 
 
 def _with_use(row: Row, old: Row, votes: str) -> Row:
-    """Return an imported row with what became of the stored one here: votes, and how it was used."""
+    """Return an imported row with the votes and access counts of the stored one."""
     return msgspec.structs.replace(
         row,
         feedback=votes,
@@ -267,7 +267,7 @@ def _with_use(row: Row, old: Row, votes: str) -> Row:
 
 
 def _is_changed(step: _Step) -> bool:
-    """Return whether a stored memory is to be changed."""
+    """Return whether a step changes a stored memory."""
     return step.old is not None and step.what in ("replaced", "kept") and step.row != step.old
 
 
@@ -280,8 +280,8 @@ def _row(record: Record) -> Row:
         Row,
         record,
         row=0,
-        tier=L1 if record.tier in (WAITING, L3) else record.tier,  # an import sends nothing elsewhere
-        namespace=-1,  # its number is asked for when it is compared
+        tier=L1 if record.tier in (WAITING, L3) else record.tier,  # an import sends nothing to shared roots
+        namespace=-1,  # set when the record is compared
         pinned=int(record.pinned),
         feedback=feedback.text(record.votes),
         content_hash=checks.content_hash(record.content),
@@ -297,9 +297,10 @@ def _apply(core: Core, transaction: Transaction, step: _Step, operation: str) ->
         return
     kept = old if step.what == "kept" else None
     number = kept.namespace if kept else core.store.namespaces.ensure(transaction, step.record.namespace)
-    row = msgspec.structs.replace(step.row, namespace=number)  # the writer may run this again
+    row = msgspec.structs.replace(step.row, namespace=number)  # a copy, since the writer may run this again
     if step.what == "created":
-        history.record(connection, operation, row.id, step.record.namespace, None)  # the account of turns looks at it
+        # Recorded before the insert: a trigger that counts turns reads the history.
+        history.record(connection, operation, row.id, step.record.namespace, None)
         row.row = rows.insert(connection, row)
         transaction.after_commit(lambda: core.embedding.index_rows([(row.row, number, row.type)], [None]))
     elif old is not None:
@@ -310,7 +311,7 @@ def _apply(core: Core, transaction: Transaction, step: _Step, operation: str) ->
 
 
 def _restore_links(connection: Connection, record: Record) -> None:
-    """Restore the links of a memory whose other ends exist; the end that is imported later makes the link."""
+    """Restore the links of a memory whose other ends exist; others are restored with the other memory."""
     relations = [(link.origin, link.target, link.kind, link.created_at) for link in record.relations]
     ids = {link.origin for link in record.relations} | {link.target for link in record.relations}
     relations += [
@@ -329,11 +330,11 @@ def _check_operation(connection: Connection, operation: str) -> None:
         )
 
 
-# What a record may hold ----------------------------------------------------------------------------------------------
+# Validation ----------------------------------------------------------------------------------------------------------
 
 
 def check(records: list[Record]) -> None:
-    """Check every record; raise `Invalid` that names the first which cannot be a memory by its `index`."""
+    """Check all records; raise `Invalid` with the `index` of the first invalid one."""
     ids: dict[str, int] = {}
     keys: set[tuple[str, str]] = set()
     for number, record in enumerate(records):
@@ -372,7 +373,7 @@ def check_record(record: Record) -> None:
             raise Invalid(f"The time {time} is not one of the years 1970 to 9999.")
     _check_votes(record)
     if record.start_line is not None and record.start_line < 1:
-        raise Invalid(f"Line {record.start_line} is no line: they are counted from 1.")
+        raise Invalid(f"Line {record.start_line} does not exist: lines are counted from 1.")
     _check_ids(record)
 
 
@@ -396,4 +397,4 @@ def _check_ids(record: Record) -> None:
         checks.check_id(link.target)
         checks.check_word("kind of link", link.kind)
         if record.id not in (link.origin, link.target):
-            raise Invalid(f"A link is from {link.origin[:8]} to {link.target[:8]}, neither of which it is.")
+            raise Invalid(f"A link from {link.origin[:8]} to {link.target[:8]} does not belong to this memory.")

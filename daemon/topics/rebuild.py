@@ -192,7 +192,7 @@ def _read(core: Core, generation: Generation, namespace: int, pause: Pause) -> t
 
 
 def _find_clusters(units: Vector, floor: float, pause: Pause) -> list[list[int]]:
-    """Return clusters of vectors, by index. Equal vectors are grouped first, or they would only be each other's neighbours."""
+    """Return clusters of vectors by index. Equal ones are grouped first, as each would only find the others near."""
     equal: dict[bytes, list[int]] = {}
     for place, vector in enumerate(units):
         equal.setdefault(vector.tobytes(), []).append(place)

@@ -58,13 +58,13 @@ class _Sums(NamedTuple):
         return _Sums(self.many + times, self.values + times * value, self.squares + times * value * value)
 
     def average(self, before: tuple[float, float]) -> tuple[float, float]:
-        """Return the mean and that of the squares, as if `before` were those of two more."""
+        """Return the mean and the mean of squares, with `before` as those of `_BEFORE` prior values."""
         many = _BEFORE + self.many
         return (_BEFORE * before[0] + self.values) / many, (_BEFORE * before[1] + self.squares) / many
 
 
 class Baseline:
-    """What memories are compared with: by row the rescaled cosine with the prompt, and the language."""
+    """The saved memories to compare with: by row the rescaled cosine with the prompt, and the language."""
 
     def __init__(self, cosines: Mapping[int, tuple[float, str]]) -> None:
         self.known = cosines
@@ -74,7 +74,7 @@ class Baseline:
             self._alike[language] = self._alike.get(language, _Sums()).add(value)
 
     def measure(self, row: int, cosine: float, language: str) -> tuple[float, int]:
-        """Return by how many standard deviations a cosine is above the others', and how many memories there are."""
+        """Return by how many standard deviations a cosine is above the others, and the number of memories."""
         others, alike = self._all, self._alike.get(language, _Sums())
         if row in self.known:
             own, its = self.known[row]
@@ -86,7 +86,7 @@ class Baseline:
 
 
 def read_standing(connection: Connection, retrieval: Retrieval, selection: Filter) -> Baseline:
-    """Return what saved memories are compared with, of those in `selection`."""
+    """Return the baseline of the latest saved memories in `selection`."""
     generation, vector = retrieval.generation, retrieval.vector
     if generation is None or vector is None:
         return Baseline({})
@@ -99,7 +99,7 @@ def read_standing(connection: Connection, retrieval: Retrieval, selection: Filte
 def measure(
     retrieval: Retrieval, standing: Baseline, memories: Sequence[tuple[Row, float | None]]
 ) -> list[Measured | None]:
-    """Return what is known of each memory, which comes with its cosine where that is known; None without a vector."""
+    """Return the features of memories, given with their cosines if known; None for a memory without a vector."""
     words = retrieval.question.words if retrieval.question else []
     telling = math.log1p(sum(is_telling(word.text) for word in words))
     measured: list[Measured | None] = []

@@ -1,8 +1,7 @@
-"""What an agent is told though it did not ask: little, whole, right, or nothing.
+"""The call `unasked`: the memories that a hook shows an agent at the start of a session or with a prompt.
 
-`starting` chooses what a session starts with, `prompting` what is said beside a prompt. The root is the person, of whom
-a project gets only what is pinned or a preference. What a session has it does not get again, neither the same memory
-nor the same sentence in another one.
+`starting` and `prompting` choose them. A session is not given the same memory twice, nor the same sentence in another
+memory.
 """
 
 import time
@@ -32,29 +31,29 @@ PROMPT_TOKENS = 250
 
 @handles(GetUnasked)
 def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unasked]":
-    """Return what comes up; what a session is given is noted on disk before it is returned."""
+    """Return the lines for a start or a prompt, after recording on disk what the session is given."""
     began = time.perf_counter()
     check_text("session", call.session)
     if not call.namespace and call.reach is None:  # the root's own memories, not those of all projects
         call = msgspec.structs.replace(call, reach="exact")
     ids = {} if call.fresh else given.read(core, call)
-    had, by = _read_had(core, ids), build_counter(core)
+    known, by = _read_known(core, ids), build_counter(core)
     degraded: list[str] = []
     trace, refused = "", None
     if call.prompt == WHOLE:
         fitted = fit((), PROMPT_TOKENS, by)
     elif call.prompt.strip():
         is_paused = core.pauses.is_paused(TurnPlace(call.namespace, call.session, call.folder))
-        if is_paused:  # of what is said then nothing is kept, no trace either
+        if is_paused:  # nothing of a paused session may be stored, not even a trace
             sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)
-        new, most = _select_new(prompt.lines, had), core.config.hooks.prompt_lines
+        new, most = _select_new(prompt.lines, known), core.config.hooks.prompt_lines
         fitted = fit(_append_later(core, call, new[:most]), PROMPT_TOKENS, by)
         prompt.note_given(fitted.lines, new, most)
         degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
         refused = None if call.touch else prompt.name_nearest()
     else:
-        fitted = _start(core, call, had, by)
+        fitted = _start(core, call, known, by)
     if call.touch and fitted.lines:
         core.effects.note(_mark(core, call, fitted))
     result = Unasked(
@@ -71,33 +70,34 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     return given.keep(core, call, memories, result)
 
 
-def _start(core: Core, call: GetUnasked, had: KnownTexts, by: Counter) -> FittedLines:
-    """Return what a session starts with: what was saved, and how the latest session went."""
+def _start(core: Core, call: GetUnasked, known: KnownTexts, by: Counter) -> FittedLines:
+    """Return the lines of a start: saved memories, and an excerpt of the last session."""
     max_tokens = core.config.hooks.start_tokens
     saved, latest = starting.choose(core, call) if max_tokens else ([], [])
-    told = _append_later(core, call, _select_new(saved, had))
-    return starting.fit(told, _select_new(latest, had), max_tokens, by)
+    return starting.fit(
+        _append_later(core, call, _select_new(saved, known)), _select_new(latest, known), max_tokens, by
+    )
 
 
 def _append_later(core: Core, call: GetUnasked, lines: list[ContextLine]) -> list[ContextLine]:
-    """Return lines with what was said later that seems to change them."""
+    """Append to lines the later statements that seem to change them."""
     selection = Filter(core.store.namespaces.reach(call.namespace, call.reach))
     with core.store.reading() as connection:
         return append_later(connection, lines, selection, core.clock())
 
 
-def _select_new(lines: Iterable[ContextLine], had: KnownTexts) -> list[ContextLine]:
-    """Return the lines of which a session has nothing, each sentence once."""
+def _select_new(lines: Iterable[ContextLine], known: KnownTexts) -> list[ContextLine]:
+    """Return the lines that are new to a session; add them to its known texts."""
     chosen: list[ContextLine] = []
     for line in lines:
-        if line.text and not had.has(line.text):
+        if line.text and not known.has(line.text):
             chosen.append(line)
-            had.add(line.text)
+            known.add(line.text)
     return chosen
 
 
-def _read_had(core: Core, ids: dict[str, bytes]) -> KnownTexts:
-    """Return the texts that a session was given, by memory, without memories that have changed since."""
+def _read_known(core: Core, ids: dict[str, bytes]) -> KnownTexts:
+    """Return the texts that a session was given, except those of memories that have changed since."""
     with core.store.reading() as connection:
         by_id = rows.read_ids(connection, sorted(ids))
         recent = turns.read_keys(connection, sorted(ids.keys() - by_id.keys()))

@@ -195,7 +195,7 @@ def edges_of(connection: apsw.Connection, node: int, within: str) -> list[tuple[
 
 
 def list_topics(connection: apsw.Connection, within: str) -> list[tuple[str, int, str, str, int, int]]:
-    """Return name, namespace, label, beginning of the medoid's text, and counts of nodes and memories; largest first."""
+    """Return name, namespace, label, beginning of the medoid's text, number of nodes and of memories; largest first."""
     sql = (
         f"SELECT t.name, t.namespace, t.label, coalesce(substr(m.content, 1, {_ABOUT}), ''), count(*), sum(n.size)"
         " FROM topics t JOIN nodes n ON n.topic = t.id AND n.namespace = t.namespace"
