@@ -9,7 +9,7 @@ from typing import Any
 from memoryd.client.protocol import NewTurn
 from memoryd.client.protocol.backfill import Listen
 from memoryd.client.times import iso
-from memoryd.daemon.backfill.listening import Reading
+from memoryd.daemon.backfill.listening import ReadQueue
 from memoryd.daemon.core.core import Core
 from waiting import wait_until
 from workbench import ask
@@ -64,8 +64,8 @@ class Told:
         call: dict[str, Any] = {"agent": self.agent, "file": str(self.path), "session": self.session, "size": size}
         call |= {"namespace": "api", "folder": str(self.folder), "moment": moment, "turns": given, **fields}
         ask(self.core, Listen(**call))
-        reading = self.core.state(Reading, self.core)
-        wait_until(lambda: not reading._is_at_work)
+        reading = self.core.state(ReadQueue, self.core)
+        wait_until(lambda: not reading._is_running)
 
     def prompt(self, text: str) -> None:
         self.listen(role="user", text=text)

@@ -414,7 +414,7 @@ def test_sessions_of_one_database_are_heard_each_for_itself(told: Any, core: Cor
 def test_what_the_file_has_by_the_time_that_too_much_was_told_unread_is_left_out(
     told: Told, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "_MOST_UNMATCHED", 2)
+    monkeypatch.setattr(listening, "_MAX_UNMATCHED", 2)
     told.path.touch(mode=0)
     prompts = [f"Move report {number} to the old cluster" for number in range(4)]
     for prompt in prompts:

@@ -210,7 +210,7 @@ def test_a_date_leaves_out_its_month_and_year_where_the_dates_before_tell() -> N
     assert show_said(*((day, "Ada") for day in days))[::2] == [
         *("2 May 2022", "13th", "3 June", "4 June 2023", "22 May", "23 June", "1 May 2023"),
     ]
-    assert [fitting._write_ending(number) for number in (1, 2, 3, 4, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31)] == [
+    assert [fitting._ordinal_suffix(number) for number in (1, 2, 3, 4, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31)] == [
         *("st", "nd", "rd", "th", "th", "th", "th", "th", "th", "st", "nd", "rd", "th", "st"),
     ]
 

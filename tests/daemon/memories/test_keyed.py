@@ -125,7 +125,7 @@ def test_what_cannot_be_a_key_is_refused(core: Core, key: str) -> None:
 
 def test_an_id_or_a_predecessor_is_not_for_put(core: Core) -> None:
     for field in ({"id": "0f" * 16}, {"supersedes": "abcd"}):
-        with pytest.raises(Invalid, match="its key says"):
+        with pytest.raises(Invalid, match="the key identifies it"):
             put(core, "cache", "Herons fish", **field)
 
 
@@ -197,7 +197,7 @@ def test_a_shared_copy_has_no_key_and_a_move_keeps_it_where_it_is_free(core: Cor
     [copy] = ask(core, Share(ids=[id], to="acme")).memories
     assert reading.get(core, Get(id=copy.id)).key is None
     put(core, "cache", "Another thing", "")
-    with pytest.raises(Conflict, match="is that of another memory"):
+    with pytest.raises(Conflict, match="Another memory there"):
         ask(core, Share(ids=[id], to="", move=True))
     assert get(core, "cache", "acme/api").id == id
 

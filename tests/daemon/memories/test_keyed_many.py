@@ -88,7 +88,7 @@ def test_the_same_again_changes_nothing(core: Core) -> None:
         (entry("two", " "), "Entry 1: The content is empty"),
         (entry("two", "x" * 2_000_000), "Entry 1: The content has 2000000 bytes"),
         (entry("two", "text", metadata={"nan": float("nan")}), "Entry 1: metadata.nan is not a finite number"),
-        (entry("two", "text", id="0f" * 16), "Entry 1: .*its key says"),
+        (entry("two", "text", id="0f" * 16), "Entry 1: .*the key identifies it"),
         (entry("two", "text", below="a//b"), "Entry 1: The namespace"),
         (entry("two", "text", clears="\0"), "Entry 1: The key"),
         (entry("one", "the same key"), "Entry 1: The key 'one' is that of an earlier entry"),

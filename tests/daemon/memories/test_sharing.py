@@ -140,7 +140,7 @@ def test_all_are_shared_or_none(core: Core) -> None:
 
 
 def test_nothing_to_share_an_ambiguous_id_and_a_superseded_memory_are_refused(core: Core) -> None:
-    with pytest.raises(Invalid, match="No ids"):
+    with pytest.raises(Invalid, match="Give the ids"):
         share(core, to="acme")
     for last in "01":
         insert(core.store, f"One of two {last}", PLACE, id="abcd" + last * 28)

@@ -104,7 +104,7 @@ def linked(watched: Watched, root: Path, folder: Path) -> Watched:
 @each(
     ("file", "reason"),
     [
-        ("README.md", "no file that notes indexes"),
+        ("README.md", "not a file that notes indexes"),
         ("../outside.md", "not a path below"),
         ("/etc/passwd", "outside the workspace"),
         ("memory/../../x.md", "not a path below"),
@@ -120,8 +120,8 @@ def linked(watched: Watched, root: Path, folder: Path) -> Watched:
         ("linked/a", "symbolic link"),
         ("link", "symbolic link"),
         ("folder", "is a folder"),
-        ("cache.md", "no file that notes indexes"),
-        ("docs/cache.md", "no file that notes indexes"),
+        ("cache.md", "not a file that notes indexes"),
+        ("docs/cache.md", "not a file that notes indexes"),
     ],
 )
 def test_a_file_that_cannot_be_is_refused(linked: Watched, root: Path, folder: Path, file: str, reason: str) -> None:
@@ -358,9 +358,9 @@ def test_all_or_none_is_checked_before_anything_changes(watched: Watched, root: 
         forget(watched.core, holder(watched.core, "one").id, plain, "dead")
     with pytest.raises(Invalid, match="belongs to no file"):
         forget(watched.core, plain, text="ordinary")
-    with pytest.raises(Invalid, match="need one id"):
+    with pytest.raises(Invalid, match="exactly one id"):
         forget(watched.core, plain, holder(watched.core, "one").id, text="x")
-    with pytest.raises(Invalid, match="No ids"):
+    with pytest.raises(Invalid, match="Give the ids"):
         forget(watched.core)
     assert (path.read_text(), watched.finds("ordinary", "ordinary")) == ("- one\n", True)
 
