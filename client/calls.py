@@ -242,7 +242,7 @@ def context(
 ) -> protocol.GetContext:
     """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
     nothing is relevant enough, though `search` may find something. A `session` gets nothing twice, unless it is
-    `fresh`. `fields` are filters, `compact`, `touch` and `deadline_ms`."""
+    `fresh`. `fields` are filters, `touch` and `deadline_ms`."""
     return build(
         protocol.GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **query_fields(fields)
     )

@@ -78,11 +78,6 @@ def measure_usefulness(since: float | None = None, *, reach: Reach | None = None
     return protocol.MeasureUsefulness(since=since, reach=reach)
 
 
-def count_tokens(texts: Words, tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
-    """Count the tokens of texts as contexts do, for whoever puts memories into a budget of their own."""
-    return protocol.CountTokens(texts=to_list("texts", texts), tokenizer=tokenizer, reach=reach)
-
-
 def erase(
     ids: Words = (),
     session: str | None = None,
@@ -438,7 +433,6 @@ class DeclaredMethods:
     get_unasked = method(get_unasked)
     list_given = method(list_given)
     measure_usefulness = method(measure_usefulness)
-    count_tokens = method(count_tokens)
     erase = method(erase)
     get = method(get)
     confirm = method(confirm)

@@ -7,7 +7,6 @@ from msgspec import Meta, Struct
 from memoryd.client.protocol.base import Filtered, Limit, Listed, Scoped, Seconds, rpc
 
 MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS = 16, 100_000
-MAX_TEXTS = 1000
 Agent = Annotated[str, Meta(max_length=64)]
 
 
@@ -53,10 +52,9 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     ones begin with a space; later by as few letters as tell the speakers apart. Several groups have headings. The best
     memories stand with what they answer and with what answers them, others where there is room. A text that is too long
     is cut to whole sentences, and a sentence that is too long by itself to a part with an ellipsis; nothing is there
-    twice. `with_ids` adds the beginning of each id, for whoever wants to change memories. A `session` is given no text
-    twice; `fresh` says that it has lost what it was given, as after a compaction. What was said in the session itself
-    is left out of its contexts. `compact` leaves out the frame and the names of files. Without `touch` it counts no
-    access of anything.
+    twice. `ids` of the result names the memories in order. A `session` is given no text twice; `fresh` says that it has
+    lost what it was given, as after a compaction. What was said in the session itself is left out of its contexts.
+    Without `touch` it counts no access of anything.
     """
 
     task: str
@@ -67,10 +65,6 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """the conversation that it is for; empty: none"""
     fresh: bool = False
     """the session has lost what it was given before"""
-    with_ids: bool = False
-    """begin each line with the beginning of the id in brackets"""
-    compact: bool = False
-    """without the frame and the names of files"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     """the search stops then with what it has"""
     touch: bool = True
@@ -233,23 +227,3 @@ class MeasureUsefulness(Scoped[UsefulnessReport], kw_only=True, frozen=True):
 
     since: Seconds | None = None
     """only what was told then or later"""
-
-
-class TokenCounts(Struct, kw_only=True):
-    """How many tokens each text has, in order, by `tokenizer`."""
-
-    counts: list[int]
-    """tokens of each text, in order"""
-    tokenizer: str
-    """the model whose tokenizer counted, or bytes (two to a token)"""
-
-
-@rpc("within", reads=True, page=True)
-class CountTokens(Scoped[TokenCounts], kw_only=True, frozen=True):
-    """Count the tokens of texts as contexts do, for whoever puts memories into a budget of their own."""
-
-    texts: Annotated[list[str], Meta(max_length=MAX_TEXTS)]
-    """at most 1000"""
-    tokenizer: str = ""
-    """what counts: the path of a tokenizer.json, `bytes` (two a token), or the embedding model; left out: as contexts
-    count"""

@@ -41,14 +41,12 @@ _FRAMED_FROM = 100  # tokens; with a smaller budget the frame is left out
 class Quote(NamedTuple):
     """The text of a turn with its speaker, or of another memory (no speaker), with the memory's id.
 
-    `mark` is the visible form of the id. A `spare` line of a note may be left out: it is shown with the best notes, and
-    with the others if there is room left.
+    A `spare` line of a note may be left out: it is shown with the best notes, with the others if there is room left.
     """
 
     speaker: str
     text: str
     id: str = ""
-    mark: str = ""
     spare: bool = False
 
 
@@ -85,14 +83,13 @@ class Layout(NamedTuple):
 
     vectors: dict[int, Vector]
     subject: float
-    compact: bool
 
 
 def fit(
     standing: Sequence[ContextNote], relevant: Sequence[ContextNote], max_tokens: int, layout: Layout, by: Counter
 ) -> FittedNotes:
     """Return the text of the notes that fit, both kinds tried in order."""
-    frame = _BARE if layout.compact or max_tokens < _FRAMED_FROM else FRAME
+    frame = _BARE if max_tokens < _FRAMED_FROM else FRAME
     chosen = _select_affordable(standing, int(max_tokens * STANDING_SHARE), by)
     spent = by.count(frame[0]) + by.count(frame[1]) + by.count(_write(chosen, {}))
     spent += sum(_count_heading(heading, by) for heading in {note.group for note in chosen})
@@ -232,7 +229,7 @@ def _write(notes: Iterable[ContextNote], short: Mapping[str, str]) -> str:
 
 
 def _write_line(line: Quote, speaker: str) -> str:
-    return f"{line.mark}{speaker}: {line.text}" if speaker else f"- {line.mark}{line.text}"
+    return f"{speaker}: {line.text}" if speaker else f"- {line.text}"
 
 
 def _write_day(day: str, before: str, years: dict[str, str]) -> str:

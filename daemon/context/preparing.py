@@ -56,12 +56,12 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     by, has_names = build_counter(core), chosen.are_named(present.values())
     # Standing lines are built without the task, so that contexts for all tasks begin with the same characters.
     statements = _read_later(core, notes.retrieval, [*always, *present.values()])
-    writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _STANDING_SHARE), call, has_names, "", statements)
+    writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _STANDING_SHARE), has_names, "", statements)
     standing = [note for row in always if (note := writer.note(row, ALWAYS)).lines]
-    writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _SHARE), call, has_names, call.task, statements)
+    writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _SHARE), has_names, call.task, statements)
     relevant = _select_relevant(notes, present, {row.id for row in always}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
-    fitted = fit(new[0], new[1], call.max_tokens, _build_layout(core, notes.retrieval, relevant, call.compact), by)
+    fitted = fit(new[0], new[1], call.max_tokens, _build_layout(core, notes.retrieval, relevant), by)
     if call.touch:
         core.effects.note(_mark(call, notes, fitted))
     ids = {note.id for note in fitted.notes}
@@ -88,15 +88,9 @@ class _NoteBuilder:
     """Builds the lines of memories, each at most `size` tokens long, reduced to the sentences nearest to the task."""
 
     def __init__(
-        self,
-        by: Counter,
-        size: int,
-        call: GetContext,
-        has_names: bool,
-        task: str,
-        statements: Mapping[str, LaterStatement],
+        self, by: Counter, size: int, has_names: bool, task: str, statements: Mapping[str, LaterStatement]
     ) -> None:
-        self._by, self._size, self._call, self._named, self._task = by, size, call, has_names, task
+        self._by, self._size, self._named, self._task = by, size, has_names, task
         self._later = statements  # later statements by the id of the memory that they seem to change
 
     def note(
@@ -132,13 +126,13 @@ class _NoteBuilder:
         text = self._text(row, speaker, statement)
         if is_hit and not text:  # a single sentence that is too long
             text = self._fit(lambda chars: _cut(statement[:_READ_CHARS], chars, self._task))
-        if row.path is not None and not self._call.compact:
+        if row.path is not None:
             text += f" ({describe_origin(row)})"
         if text and row.id in self._later:
             text += f" ({say_later(self._later[row.id])})"
         # It begins a line, where leading punctuation could start a Markdown heading or list.
         speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
-        return Quote(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
+        return Quote(speaker, text, row.id, spare)
 
     def _text(self, row: Row, speaker: str, statement: str) -> str:
         """Return the text of a memory or, if too long, its summary or the sentences nearest to the task."""
@@ -272,14 +266,14 @@ def _read_later(core: Core, retrieval: Retrieval, notes: Iterable[Row]) -> dict[
         return later.read(connection, [row.id for row in notes], reached, retrieval.passed)
 
 
-def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[ContextNote], compact: bool) -> Layout:
+def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[ContextNote]) -> Layout:
     generation = retrieval.generation
     if generation is None:
-        return Layout({}, _NEVER, compact)
+        return Layout({}, _NEVER)
     with core.store.reading() as connection:
         numbers, matrix = generation.read_exact(connection, [note.row for note in notes if note.row])
     vectors: dict[int, Vector] = dict(zip(numbers, matrix, strict=True))
-    return Layout(vectors, generation.embedder.floors.join, compact)
+    return Layout(vectors, generation.embedder.floors.join)
 
 
 def _mark(call: GetContext, notes: chosen.RelevantNotes, fitted: FittedNotes) -> Mark:

@@ -1,6 +1,6 @@
 """The room `context`: its calls."""
 
-from memoryd.daemon.context import counting, given, preparing
+from memoryd.daemon.context import given, preparing
 from memoryd.daemon.rooms import Room
 
-ROOM = Room(handlers=(counting, given, preparing))
+ROOM = Room(handlers=(given, preparing))

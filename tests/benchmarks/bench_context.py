@@ -111,7 +111,6 @@ def _commands(daemon: Daemon, rounds: int) -> list[dict[str, Any]]:
         "python -c pass": lambda: [sys.executable, "-c", "pass"],
         "memctl search": lambda: [memctl, "search", next(questions)],
         "memctl context": lambda: [memctl, "context", next(questions)],
-        "memctl context --compact": lambda: [*(memctl, "context", next(questions), "--compact")],
     }
     times: Calls = {name: [] for name in commands}
     for _ in range(rounds):

@@ -20,12 +20,12 @@ from asking import ask, measure_sizes
 from harness import Daemon, percentile
 
 from memoryd.client import AsyncClient, Client
-from memoryd.client.protocol import Add, CountTokens, NewMemory
+from memoryd.client.protocol import Add, NewMemory
 
 _NEW = 20_000_000
 _BATCH = 100
 _AT_ONCE = 8
-_LONG_CHARS, _ASSIGNED_CHARS = 15_000_000, 1_000_000
+_ASSIGNED_CHARS = 1_000_000
 
 
 def main() -> None:
@@ -42,7 +42,6 @@ def _phases(daemon: Daemon, size: int, seconds: float) -> list[dict[str, Any]]:
         "one client observes without a pause": [_observe],
         "one other client searches": [_search],
         "four other clients search": [_search] * 4,
-        "8 x count_tokens of 15 MB": [_count_tokens],
         "8 adds of 1 MB of password=": [_assign],
     }
     with daemon.client() as client:
@@ -140,11 +139,6 @@ def _search(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
                 break
             client.search(corpus.question(question, size))
             done.value += 1
-
-
-def _count_tokens(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
-    text = " ".join(corpus.memory(number) for number in range(_LONG_CHARS // 100))[:_LONG_CHARS]
-    asyncio.run(_pipeline(path, stop, done, lambda number: CountTokens(texts=[text])))
 
 
 def _assign(path: Path, stop: Any, done: Any, number: int, size: int) -> None:

@@ -26,7 +26,7 @@ SECTIONS = {
     "Remember": "add add_many put put_many update tag confirm share",
     "Find": "search context get list related explain why_not trace traces",
     "Conversations": "observe end_session reset_session complete_task get_log turns listen "
-    "summarize count_tokens get_unasked list_given measure_usefulness",
+    "summarize get_unasked list_given measure_usefulness",
     "Pauses": "get_observing pause_observing",
     "Change": "delete forget erase history operations undo feedback links dismiss_link list_changes settle_change",
     "Events": "subscribe",

@@ -129,9 +129,8 @@ def test_a_context_without_anything_says_where_it_looked_and_one_that_is_cut_wha
     for n in range(4):
         memctl("add", f"The Valkey cache number {n} has very many words about it", "--no-dedup")
     words = ("context", "Valkey", "cache", "--max-tokens", "40")
-    made = memctl(*words, "--with-ids", "--json")
-    omitted = [id[:8] for id in made.json["omitted_ids"]]
-    assert f"{len(omitted)} more would be relevant (--max-tokens): {', '.join(omitted)}." in made.err
+    made = memctl(*words, "--json")
+    assert f"{len(made.json['omitted_ids'])} more would be relevant (--max-tokens)." in made.err
     out = memctl("explain", "--last").out
     assert ("  given, " in out, "context: cut by the budget of 40 tokens" in out) == (True, True)
 

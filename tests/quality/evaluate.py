@@ -23,7 +23,16 @@ from printing import print_json
 from reading import ContextPage, ReadingKind
 from scoring import KINDS, ContextScore, Keys, Score, make_report, rank_figures, report_text, share_held
 from sets import HALVES, WAYS, EvalItem, GoldQuestion, Material, kind_of, read_material, ways_of
-from temporary import DEFAULTS, EvaluatedDaemon, declare_settings, list_present, read_settings, run_daemon, settle
+from temporary import (
+    DEFAULTS,
+    EvaluatedDaemon,
+    declare_settings,
+    find_counter,
+    list_present,
+    read_settings,
+    run_daemon,
+    settle,
+)
 
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.programs.memctl.progress import ProgressBar
@@ -280,7 +289,7 @@ def _ask_context(client: Client, store: EvaluationStore, asked: GoldQuestion, ma
     started = time.perf_counter()
     made = client.context(asked.question, max_tokens=max_tokens, reach="exact", touch=False)
     latency_ms = (time.perf_counter() - started) * 1000
-    return _score_context(client, store, asked, made, ContextScore(max_tokens, latency_ms))
+    return _score_context(store, asked, made, ContextScore(max_tokens, latency_ms))
 
 
 def _ask_unasked(client: Client, store: EvaluationStore, asked: GoldQuestion) -> ContextScore:
@@ -290,11 +299,10 @@ def _ask_unasked(client: Client, store: EvaluationStore, asked: GoldQuestion) ->
     started = time.perf_counter()
     made = client.get_unasked(asked.question, **place)
     latency_ms = (time.perf_counter() - started) * 1000
-    return _score_context(client, store, asked, made, ContextScore(PROMPT, latency_ms, unasked=True), opened)
+    return _score_context(store, asked, made, ContextScore(PROMPT, latency_ms, unasked=True), opened)
 
 
 def _score_context(
-    client: Client,
     store: EvaluationStore,
     asked: GoldQuestion,
     made: ContextText | Unasked,
@@ -316,7 +324,7 @@ def _score_context(
         share=fmean(share for _, share in found),
         tokens=made.tokens,
         disputed="disagrees with " in made.text,
-        kinds=_count_kinds(client, store, asked, made, pages[0]),
+        kinds=_count_kinds(store, asked, made, pages[0]),
     )
 
 
@@ -332,7 +340,7 @@ def _read_gold(
 
 
 def _count_kinds(
-    client: Client, store: EvaluationStore, asked: GoldQuestion, made: ContextText | Unasked, page: ContextPage
+    store: EvaluationStore, asked: GoldQuestion, made: ContextText | Unasked, page: ContextPage
 ) -> dict[str, int]:
     """Return how many tokens are spent on the gold, on what was said right before or after it, on anything else that
     was stored, and on heads: what is of no text, such as dates, ids, speakers and headings."""
@@ -343,10 +351,9 @@ def _count_kinds(
     texts += [("rest", store.said[key]) for key in store.find_quoted(made.ids) - gold - near if key in store.said]
     texts += [("rest", store.contents[id]) for id in made.ids if store.is_of_its_own(id)]
     counts = dict.fromkeys(KINDS, 0)
-    if parts := list(page.divide(texts)):
-        tokens = client.count_tokens([text for _, text in parts], tokenizer=made.tokenizer).counts
-        for (kind, _), count in zip(parts, tokens, strict=True):
-            counts[kind] += count
+    count = find_counter(made.tokenizer)
+    for kind, text in page.divide(texts):
+        counts[kind] += count(text)
     return counts | {"heads": max(0, made.tokens - sum(counts.values()))}
 
 

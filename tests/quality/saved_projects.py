@@ -19,7 +19,7 @@ from judging import HARMS, JudgedPoint, judge_all
 from printing import format_table, percent
 from replaying import Injection, ReplayPlayer, replay
 from sets import seconds_of
-from temporary import DEFAULTS, EvaluatedDaemon
+from temporary import DEFAULTS, EvaluatedDaemon, find_counter
 from timeline import Harm, MemoryEvent, Prompt, SessionEndEvent, Start, TimelineRow, TurnEvent
 
 from memoryd.client.prompt_text import FRAME, make_inert
@@ -143,16 +143,15 @@ def tell_everything(
     rows: Sequence[TimelineRow], injections: Iterable[Injection], place: EvaluatedDaemon
 ) -> Iterator[Injection]:
     """Yield the same test points with starts that tell each memory of the project and what the person wants always."""
-    with place.connect("") as client:
-        for injection in injections:
-            point, text = injection.point, ""
-            if isinstance(point, Start):
-                saved = [row for row in rows[: injection.known] if isinstance(row, MemoryEvent)]
-                replaced = {row.supersedes for row in saved}
-                told = [row for row in saved if row.id not in replaced and _is_open(row, point.namespace)]
-                text = "".join([FRAME[0], *(f"- {make_inert(row.content)}\n" for row in told), FRAME[1]])
-            tokens = client.count_tokens([text]).counts[0] if text else 0
-            yield injection._replace(text=text, tokens=tokens)
+    count = find_counter(place.wait_until_ready())
+    for injection in injections:
+        point, text = injection.point, ""
+        if isinstance(point, Start):
+            saved = [row for row in rows[: injection.known] if isinstance(row, MemoryEvent)]
+            replaced = {row.supersedes for row in saved}
+            told = [row for row in saved if row.id not in replaced and _is_open(row, point.namespace)]
+            text = "".join([FRAME[0], *(f"- {make_inert(row.content)}\n" for row in told), FRAME[1]])
+        yield injection._replace(text=text, tokens=count(text))
 
 
 def _is_open(row: MemoryEvent, namespace: str) -> bool:

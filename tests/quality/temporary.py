@@ -9,6 +9,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,10 @@ from memoryd.client.errors import TimedOut
 from memoryd.client.programs.memctl.private import PrivateDaemon, run_private_daemon
 from memoryd.client.programs.memctl.service import wait_until_ready
 from memoryd.client.protocol import Memory, Turn
+from memoryd.client.transport.paths import models_dir
 from memoryd.client.transport.sync import Client
+from memoryd.models.folder import installed, model_folder
+from memoryd.models.tokens import Tokens
 
 PAGE = 200  # memories of a list: sessions are long
 POLL_S = 0.01
@@ -49,6 +53,15 @@ def read_settings(args: Namespace) -> str:
     if args.model:
         return f'[model]\nname = "{args.model}"\n'
     return args.config.read_text("utf-8") if args.config else DEFAULTS
+
+
+@cache
+def find_counter(tokenizer: str) -> Callable[[str], int]:
+    """Return what counts tokens as contexts do: the tokenizer of an installed model, else two bytes are one."""
+    folder = models_dir()
+    if tokenizer not in installed(folder):
+        return lambda text: -(-len(text.encode("utf-8", "replace")) // 2)
+    return Tokens(model_folder(tokenizer, folder) / "tokenizer.json", 0, special=False).count
 
 
 @contextmanager

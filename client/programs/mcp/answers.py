@@ -1,10 +1,13 @@
-"""Answers to an agent: memories as dated, sourced lines of inert text, strictly within a budget of tokens.
+"""Answers to an agent: memories as dated, sourced lines of inert text, within a budget of tokens.
 
-An answer has two forms, text and structured content, of which a host shows its agent one; each is within the budget,
-counted by the daemon as it counts contexts.
+An answer has two forms, text and structured content, of which a host shows its agent one; each is within the budget.
+Tokens are estimated from characters, on the safe side: which tokenizer the agent's model has is not known here.
 """
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -12,7 +15,6 @@ from msgspec import Struct
 
 from memoryd.client.confidence import word_of
 from memoryd.client.programs.mcp.schemas import FoundMemory
-from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.prompt_text import FRAME, describe_origin, make_inert, say_later
 from memoryd.client.protocol import Added, Hit, Memory
 from memoryd.client.times import iso
@@ -21,9 +23,10 @@ ID_DIGITS = 8
 ROOT = "/"  # the namespace that encloses all
 _SHARE = 3  # one memory takes at most a third of the budget
 _SHORTEST = 24  # tokens that a memory may have in any case
-_CHARS_PER_TOKEN = 4  # of a first cut; what is too long still is cut again
-_LEAST_SCALE = 0.1
-_ROUNDS = 6
+_LETTERS = re.compile(r"[A-Za-z ]+")
+_LETTERS_PER_TOKEN = 3.5  # of English words and the spaces between them
+_OTHERS_PER_TOKEN = 1.5  # of digits, marks, and writing without spaces
+_ELLIPSIS_TOKENS = 1
 _BEFORE = {"question": "Asked", "prompt": "Prompt"}
 T = TypeVar("T")
 
@@ -35,60 +38,41 @@ class ToolResult(NamedTuple):
     structured: Struct | None = None
 
 
-async def fit_answer(
-    session: ProjectSession, items: Sequence[T], budget: int, build: Callable[[Sequence[T]], ToolResult]
-) -> ToolResult:
+def fit_answer(items: Sequence[T], budget: int, build: Callable[[Sequence[T]], ToolResult]) -> ToolResult:
     """Return the answer with as many items as fit, the first ones first."""
-    least, most, size = 1, len(items), len(items)
-    best = build(())
-    while least <= most:
-        answer = build(items[:size])
-        if await _count_tokens(session, answer) <= budget:
-            best, least = answer, size + 1
-        else:
-            most = size - 1
-        size = (least + most) // 2
-    return best
+    sizes = range(1, len(items) + 1)
+    return build(items[: bisect_right(sizes, budget, key=lambda size: _count_tokens(build(items[:size])))])
 
 
-async def _count_tokens(session: ProjectSession, answer: ToolResult) -> int:
-    forms = [answer.text]
-    if answer.structured is not None:
-        forms.append(msgspec.json.encode(answer.structured).decode())
-    return max(await session.count(forms))
+def _count_tokens(answer: ToolResult) -> int:
+    structured = "" if answer.structured is None else msgspec.json.encode(answer.structured).decode()
+    return max(estimate_tokens(answer.text), estimate_tokens(structured))
 
 
-async def shorten_texts(session: ProjectSession, texts: Sequence[str], limit: int) -> list[str]:
-    """Return texts of at most `limit` tokens each; of a longer one the beginning, up to a word's end."""
-    kept = [_cut(text, limit * _CHARS_PER_TOKEN) for text in texts]
-    for _ in range(_ROUNDS):
-        counts = await session.count(kept)
-        if max(counts, default=0) <= limit:
-            break
-        scales = [max(_LEAST_SCALE, 0.9 * limit / count) if count > limit else None for count in counts]
-        kept = [
-            text if scale is None else _cut(text, int(len(text) * scale))
-            for text, scale in zip(kept, scales, strict=True)
-        ]
-    return kept
+def estimate_tokens(text: str) -> int:
+    """Return how many tokens a text has at most for most models."""
+    others = len(_LETTERS.sub("", text))
+    return ceil((len(text) - others) / _LETTERS_PER_TOKEN + others / _OTHERS_PER_TOKEN)
 
 
-def _cut(text: str, chars: int) -> str:
-    if len(text) <= chars:
+def shorten_text(text: str, limit: int) -> str:
+    """Return a text of at most `limit` tokens; of a longer one the beginning, up to a word's end."""
+    if estimate_tokens(text) <= limit:
         return text
-    beginning = text[: max(chars - 2, 0)].rstrip("… ")
+    longest = text[: ceil(limit * _LETTERS_PER_TOKEN)]
+    sizes = range(1, len(longest) + 1)
+    size = bisect_right(sizes, limit - _ELLIPSIS_TOKENS, key=lambda size: estimate_tokens(longest[:size]))
+    beginning = longest[:size].rstrip("… ")
     return (beginning.rsplit(" ", 1)[0] if " " in beginning else beginning) + " …"
 
 
 # Memories as lines ---------------------------------------------------------------------------------------------------
 
 
-async def show_memories(
-    session: ProjectSession, memories: Sequence[Memory], budget: int, own: str
-) -> list[FoundMemory]:
+def show_memories(memories: Sequence[Memory], budget: int, own: str) -> list[FoundMemory]:
     """Return memories as they are shown to one who asked at `own`, each with at most its share of the budget."""
-    texts = await shorten_texts(session, [make_inert(_text(memory)) for memory in memories], token_share(budget))
-    return [_show_memory(memory, text, own) for memory, text in zip(memories, texts, strict=True)]
+    limit = max(_SHORTEST, budget // _SHARE)
+    return [_show_memory(memory, shorten_text(make_inert(_text(memory)), limit), own) for memory in memories]
 
 
 def _text(memory: Memory) -> str:
@@ -98,11 +82,6 @@ def _text(memory: Memory) -> str:
     before = [f"{_BEFORE[one.kind]}: {one.content}" for one in memory.related if one.kind in _BEFORE and one.content]
     after = [f"Answer: {one.content}" for one in memory.related if one.kind == "answer"]
     return " | ".join([*before, f"Reply: {memory.content}" if before else memory.content, *after])
-
-
-def token_share(budget: int) -> int:
-    """Return how many tokens one of several memories may take."""
-    return max(_SHORTEST, budget // _SHARE)
 
 
 def _show_memory(memory: Memory, text: str, own: str) -> FoundMemory:

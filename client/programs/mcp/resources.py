@@ -29,12 +29,12 @@ class Shelf(NamedTuple):
 async def _read_summary(session: ProjectSession, _: str) -> str:
     listed = await session.call(calls.list_(limit=_CONSIDERED, sort="importance", tier=_TIERS))
     best = sorted(listed.memories, key=lambda memory: (not memory.pinned, -memory.importance, -memory.created_at))
-    shown = await show_memories(session, best, BUDGET, session.namespace)
+    shown = show_memories(best, BUDGET, session.namespace)
 
     def make_answer(items: Sequence[schemas.FoundMemory]) -> ToolResult:
         return ToolResult(frame_lines(_group_lines(items)) if items else "Nothing is remembered here.\n")
 
-    return (await fit_answer(session, shown, BUDGET, make_answer)).text
+    return fit_answer(shown, BUDGET, make_answer).text
 
 
 def _group_lines(items: Sequence[schemas.FoundMemory]) -> list[str]:

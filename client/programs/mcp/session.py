@@ -10,7 +10,7 @@ import msgspec
 from memoryd.client.errors import MemorydError, Unauthenticated
 from memoryd.client.programs.memctl.link import named_namespace, own_token
 from memoryd.client.projects.project import project_namespace
-from memoryd.client.protocol import Authenticate, Call, CountTokens, Identity, Scoped
+from memoryd.client.protocol import Authenticate, Call, Identity, Scoped
 from memoryd.client.transport import paths
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.transport.exchange import greeting
@@ -77,10 +77,6 @@ class ProjectSession:
     def place(self, project: str) -> str:
         """Return the namespace of a project as a tool names it."""
         return project.strip("/") if project else self.namespace
-
-    async def count(self, texts: list[str]) -> list[int]:
-        """Return how many tokens each text has, counted as contexts are."""
-        return (await self.call(CountTokens(texts=texts))).counts
 
     async def close(self) -> None:
         """Close the connection."""

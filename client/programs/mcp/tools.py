@@ -18,7 +18,7 @@ from memoryd.client.programs.mcp.answers import (
     fit_answer,
     frame_lines,
     memory_line,
-    shorten_texts,
+    shorten_text,
     show_memories,
     tell_later,
     tell_opposites,
@@ -105,10 +105,8 @@ async def _search(session: ProjectSession, arguments: schemas.SearchArguments) -
     found = await session.call(calls.search(arguments.query, **fields), arguments.project)
     if not found.hits:
         return ToolResult("Nothing is remembered about that.", schemas.FoundMany(memories=[]))
-    shown = await show_memories(session, found.hits, arguments.max_tokens, session.place(arguments.project))
-    return await fit_answer(
-        session, shown, arguments.max_tokens, lambda part: _answer_search(part, len(shown), found.degraded)
-    )
+    shown = show_memories(found.hits, arguments.max_tokens, session.place(arguments.project))
+    return fit_answer(shown, arguments.max_tokens, lambda part: _answer_search(part, len(shown), found.degraded))
 
 
 def _answer_search(part: Sequence[schemas.FoundMemory], total: int, degraded: Sequence[str]) -> ToolResult:
@@ -137,11 +135,9 @@ async def _get(session: ProjectSession, arguments: schemas.GetMany) -> ToolResul
     texts = [make_lines_inert(memory.content) for memory in memories]
     size = max(_HEAD_TOKENS, arguments.max_tokens // len(memories) - _HEAD_TOKENS)
     for part in _PARTS:  # marks and escapes around a text take tokens, too: how many is known afterwards
-        kept = await shorten_texts(session, texts, size // part)
+        kept = [shorten_text(text, size // part) for text in texts]
         whole = [_show_whole(*parts) for parts in zip(memories, texts, kept, strict=True)]
-        answer = await fit_answer(
-            session, whole, arguments.max_tokens, lambda some: _answer_get(some, len(memories), problems)
-        )
+        answer = fit_answer(whole, arguments.max_tokens, lambda some: _answer_get(some, len(memories), problems))
         if isinstance(answer.structured, schemas.GotMany) and len(answer.structured.memories) == len(memories):
             break
     return answer
@@ -225,10 +221,8 @@ async def _forget(session: ProjectSession, arguments: schemas.ForgetArguments) -
         memories = await asyncio.gather(*(session.call(Get(id=id), arguments.project) for id in arguments.ids))
         forget = calls.forget(*(memory.id for memory in memories), dry_run=arguments.dry_run)
         operation = (await session.call(forget, arguments.project)).operation
-    shown = await show_memories(session, memories, FORGET_BUDGET, session.place(arguments.project))
-    return await fit_answer(
-        session, shown, FORGET_BUDGET, lambda part: _answer_forget(part, len(shown), arguments.dry_run, operation)
-    )
+    shown = show_memories(memories, FORGET_BUDGET, session.place(arguments.project))
+    return fit_answer(shown, FORGET_BUDGET, lambda part: _answer_forget(part, len(shown), arguments.dry_run, operation))
 
 
 def _answer_forget(part: Sequence[schemas.FoundMemory], total: int, dry: bool, operation: str | None) -> ToolResult:
@@ -258,7 +252,7 @@ async def _get_context(session: ProjectSession, arguments: schemas.ContextArgume
 
 async def _search_pages(session: ProjectSession, arguments: schemas.OneQuery) -> ToolResult:
     hits = await session.call(calls.search(arguments.query, session=session.id))
-    shown = await show_memories(session, hits.hits, _TITLES_TOKENS, session.namespace)
+    shown = show_memories(hits.hits, _TITLES_TOKENS, session.namespace)
     results = [
         schemas.SearchResult(id=hit.id, title=item.text[:_TITLE_CHARS], url=URL + hit.id)
         for hit, item in zip(hits, shown, strict=True)
@@ -268,11 +262,10 @@ async def _search_pages(session: ProjectSession, arguments: schemas.OneQuery) ->
 
 async def _fetch(session: ProjectSession, arguments: schemas.OneId) -> ToolResult:
     memory = await session.call(Get(id=arguments.id))
-    [text] = await shorten_texts(session, [make_lines_inert(memory.content)], schemas.MAX_TOKENS)
     document = schemas.FetchedDocument(
         id=memory.id,
         title=make_inert(memory.content)[:_TITLE_CHARS],
-        text=text,
+        text=shorten_text(make_lines_inert(memory.content), schemas.MAX_TOKENS),
         url=URL + memory.id,
         metadata={
             "date": iso(memory.created_at) or "",

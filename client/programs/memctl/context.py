@@ -19,19 +19,11 @@ def _declare(parser: ArgumentParser) -> None:
         metavar="N",
         help="how many tokens the text may have (default: 800)",
     )
-    parser.add_argument("--with-ids", action="store_true", help="begin each line with the beginning of the id")
-    parser.add_argument("--compact", action="store_true", help="without the frame and the names of files")
     add_filters(parser, reach="visible, as an agent sees; all outside a project without --namespace")
 
 
 def _show_context(args: Namespace) -> None:
-    call = context_call(
-        " ".join(args.task),
-        max_tokens=args.max_tokens,
-        with_ids=args.with_ids,
-        compact=args.compact,
-        **filters_of(args),
-    )
+    call = context_call(" ".join(args.task), max_tokens=args.max_tokens, **filters_of(args))
     context = send(args, call := apply_options(args, call))
     if args.json or context.text:
         show(args, context, lambda: context.text.rstrip("\n"))
@@ -41,8 +33,7 @@ def _show_context(args: Namespace) -> None:
             seen, less = f" is seen from {make_printable(call.namespace)}", f"; `--reach all` looks everywhere{less}"
         print_note(f"memctl: nothing relevant enough{seen}{less}.")
     elif context.omitted:
-        ids = f": {', '.join(id[:8] for id in context.omitted_ids)}" if args.with_ids else ""
-        print_note(f"memctl: {context.tokens} tokens; {context.omitted} more would be relevant (--max-tokens){ids}.")
+        print_note(f"memctl: {context.tokens} tokens; {context.omitted} more would be relevant (--max-tokens).")
     say_degraded(context.degraded)
 
 
@@ -50,7 +41,6 @@ COMMANDS = {
     "context": Command(
         _declare,
         _show_context,
-        '  memctl context "add a cache to the API" --max-tokens 400\n'
-        '  memctl context "add a cache to the API" --compact',
+        '  memctl context "add a cache to the API" --max-tokens 400',
     )
 }

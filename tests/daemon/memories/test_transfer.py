@@ -397,7 +397,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"start_line": 3}, "without the path"),
     ({"superseded_by": "3f9a"}, "32 lower-case"),
     ({"contradicts": ["../x"]}, "32 lower-case"),
-    ({"relations": [Link(origin="a" * 32, target="b" * 32, kind="x", created_at=1.0)]}, "does not belong to this memory"),
+    (
+        {"relations": [Link(origin="a" * 32, target="b" * 32, kind="x", created_at=1.0)]},
+        "does not belong to this memory",
+    ),
     ({"neighbours": "a\0"}, "NUL"),
 ]
 

@@ -261,7 +261,6 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.Traces: lambda world: _placed(protocol.Traces, limit=1000),
     protocol.History: _operations,
     protocol.GetContext: _contexts,
-    protocol.CountTokens: lambda world: _placed(protocol.CountTokens, texts=[SECRETS[0], ""]),
     protocol.WhyNot: _why_not,
     protocol.UseModel: _once(protocol.UseModel(name="words")),
     protocol.Verify: _once(protocol.Verify(), protocol.Verify(repair=True)),

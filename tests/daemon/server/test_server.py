@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memoryd.client import AsyncClient, Client, Internal, Unavailable, linux
-from memoryd.client.protocol import List, Progress, Shutdown
-from memoryd.daemon.context.counting import SLICE_CHARS
+from memoryd.client.protocol import List, Page, Progress, Shutdown
 from memoryd.daemon.memories.batches import PART, UNCOMPARED
 from memoryd.daemon.registry import HANDLERS
 from memoryd.daemon.server import connection
@@ -251,55 +250,57 @@ def test_what_a_client_that_left_has_waiting_is_not_done(narrow: Start) -> None:
 # Long calls ----------------------------------------------------------------------------------------------------------
 
 
-class Counting:
-    """Counts tokens when a test lets it, and takes note of how long each text was."""
+class CallInParts:
+    """The handler of a call that reads in five parts, each of which ends when a test lets it."""
 
     def __init__(self) -> None:
-        self.lengths: list[int] = []
+        self.begun = 0
         self.steps = threading.Semaphore(0)
 
-    def __call__(self, text: str) -> int:
-        self.lengths.append(len(text))
-        assert self.steps.acquire(timeout=60)
-        return len(text.split())
+    def __call__(self, context: Any, call: Any) -> Iterator[None]:
+        del context, call
+        for _ in range(5):
+            self.begun += 1
+            assert self.steps.acquire(timeout=60)
+            yield
+        return Page(memories=[], total=5)
 
 
 @pytest.fixture
-def counting() -> Counting:
-    return Counting()
+def parts(monkeypatch: pytest.MonkeyPatch) -> CallInParts:
+    made = CallInParts()
+    monkeypatch.setitem(HANDLERS, List, made)
+    return made
 
 
-def test_others_are_served_between_the_slices_of_a_long_text(narrow: Start, counting: Counting) -> None:
+def test_others_are_served_between_the_parts_of_a_long_call(narrow: Start, parts: CallInParts) -> None:
     daemon = narrow(1)
-    daemon.embedder.count_tokens = counting  # type: ignore[method-assign]
-    words = 40_000
     with Wire(daemon.socket) as wire, daemon.client() as client, daemon.client() as other:
-        wire.send(request({"method": "count_tokens", "texts": ["word " * words]}, 1))
+        wire.send(request({"method": "list"}, 1))
         for number in range(1, 4):
-            wait_until(lambda number=number: len(counting.lengths) == number)  # type: ignore[misc]
+            wait_until(lambda number=number: parts.begun == number)  # type: ignore[misc]
             asked = threading.Thread(target=other.search, args=("x",))
             asked.start()
             wait_until(lambda: client.status().queued["interactive"] == 2)
-            counting.steps.release()
+            parts.steps.release()
             asked.join(20)
             assert not asked.is_alive()
-        counting.steps.release(1000)
-        assert (wire.receive() or [])[2]["counts"] == [words]
-    assert max(counting.lengths) <= SLICE_CHARS
-    assert sum(counting.lengths) == 5 * words
+        parts.steps.release(2)
+        assert (wire.receive() or [])[2]["total"] == 5
 
 
-def test_a_long_text_is_not_counted_to_its_end_for_a_client_that_left(start_daemon: Start, counting: Counting) -> None:
+def test_a_long_call_is_not_carried_out_to_its_end_for_a_client_that_left(
+    start_daemon: Start, parts: CallInParts
+) -> None:
     daemon = start_daemon()
-    daemon.embedder.count_tokens = counting  # type: ignore[method-assign]
     with Wire(daemon.socket) as wire:
-        wire.send(request({"method": "count_tokens", "texts": ["word " * 40_000]}, 1))
-        wait_until(lambda: len(counting.lengths) == 1)
+        wire.send(request({"method": "list"}, 1))
+        wait_until(lambda: parts.begun == 1)
     wait_until(lambda: not daemon.server.connections)
-    counting.steps.release(1000)
+    parts.steps.release(5)
     with daemon.client() as client:
         wait_until(lambda: client.status().queued["interactive"] == 0)
-    assert len(counting.lengths) == 1
+    assert parts.begun == 1
 
 
 # Failures and the end ------------------------------------------------------------------------------------------------
@@ -363,13 +364,14 @@ def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stor
     assert stored in range(UNCOMPARED, 5_000, UNCOMPARED)
 
 
-def test_a_stop_ends_a_long_call_that_only_reads_at_once(start_daemon: Start) -> None:
+def test_a_stop_ends_a_long_call_that_only_reads_at_once(start_daemon: Start, parts: CallInParts) -> None:
     daemon = start_daemon()
-    text = "the kettle is on the shelf " * 400_000
     with Wire(daemon.socket) as wire, daemon.client() as client:
-        wire.send(request({"method": "count_tokens", "texts": [text]}))
-        wait_until(lambda: daemon.server.facts.queued()["interactive"] > 0)
+        wire.send(request({"method": "list"}))
+        wait_until(lambda: parts.begun == 1)
         client.call(Shutdown())
+        wait_until(lambda: daemon.server.draining)
+        parts.steps.release(5)
         received = wire.receive() or []
         assert (received[0], received[2], received[-1]) == (1, "unavailable", {"retry_after_ms": 100})
 

@@ -89,7 +89,7 @@ def test_no_value_under_a_key_takes_the_square_of_its_size(daemon: Any, value: d
 
 
 def test_the_names_of_a_call_that_does_not_fit_are_all_that_is_decoded_of_it() -> None:
-    request = _request(method="count_tokens", texts=["abcde"] * 200_000)
+    request = _request(method="list", type=["abcde"] * 200_000)
     tracemalloc.start()
     try:
         with pytest.raises(Invalid, match="must have at most 1000 items"):

@@ -1,68 +1,55 @@
-"""Fitting what is told into a budget, whatever counts the tokens."""
+"""Fitting what is told into a budget."""
 
-import asyncio
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from each import each
-from memoryd.client.programs.mcp.answers import ToolResult, fit_answer, memory_line, shorten_texts
+from memoryd.client.programs.mcp.answers import ToolResult, estimate_tokens, fit_answer, memory_line, shorten_text
 from memoryd.client.programs.mcp.schemas import FoundMemory
 from memoryd.client.prompt_text import make_inert, make_lines_inert
-
-COUNTERS: list[Callable[[str], int]] = [
-    lambda text: len(text.split()),
-    lambda text: -(-len(text.encode()) // 2),
-    lambda text: 3 * len(text),
-]
-
-
-class Counting:
-    """The part of a session that fitting needs."""
-
-    def __init__(self, count: Callable[[str], int]) -> None:
-        self._count = count
-
-    async def count(self, texts: list[str]) -> list[int]:
-        return [self._count(text) for text in texts]
-
-
-def session(count: Callable[[str], int]) -> Any:
-    return Counting(count)
-
+from memoryd.models.catalog import DEFAULT
+from memoryd.models.tokens import Tokens
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3000).map(make_inert)
 
 
-@pytest.mark.parametrize("count", COUNTERS)
-@given(texts=st.lists(TEXTS, max_size=4), limit=st.integers(24, 400))
-@pytest.mark.slow
-def test_a_shortened_text_fits_and_one_that_fits_stays(
-    count: Callable[[str], int], texts: list[str], limit: int
-) -> None:
-    made = asyncio.run(shorten_texts(session(count), texts, limit))
-    for text, kept in zip(texts, made, strict=True):
-        assert count(kept) <= limit
-        assert kept == text or (kept.endswith("…") and text.startswith(kept.rstrip("… ")))
-        if count(text) <= limit and len(text) <= 4 * limit:
-            assert kept == text
+@each(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("the queue ran full", 6),  # 18 letters and spaces
+        ("2026-11-21", 7),
+        ("日本語の文章です。", 6),
+        ('{"id":"3f9a12cd"}', 10),  # six letters, eleven others
+    ],
+)
+def test_letters_are_cheaper_than_digits_marks_and_writing_without_spaces(text: str, tokens: int) -> None:
+    assert estimate_tokens(text) == tokens
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", COUNTERS)
+def test_what_is_estimated_is_on_the_safe_side_of_a_tokenizer(model_dir: Path) -> None:
+    count = Tokens(model_dir / DEFAULT / "tokenizer.json", 0, special=False).count
+    for page in sorted(Path(__file__).parents[3].glob("docs/*.md")):
+        text = page.read_text()
+        assert count(text) <= estimate_tokens(text), page.name
+
+
+@given(text=TEXTS, limit=st.integers(24, 400))
+def test_a_shortened_text_fits_and_one_that_fits_stays(text: str, limit: int) -> None:
+    kept = shorten_text(text, limit)
+    assert estimate_tokens(kept) <= limit
+    assert kept == text or (kept.endswith("…") and text.startswith(kept.rstrip("… ")))
+    assert kept == text or estimate_tokens(text) > limit
+
+
 @given(texts=st.lists(TEXTS, max_size=12), budget=st.integers(0, 2000))
-def test_as_many_as_fit_are_told_the_first_ones_first(
-    count: Callable[[str], int], texts: list[str], budget: int
-) -> None:
-    def told(part: Any) -> ToolResult:
-        return ToolResult("\n".join(part))
-
-    said = asyncio.run(fit_answer(session(count), texts, budget, told)).text
-    sizes = [count("\n".join(texts[:size])) for size in range(len(texts) + 1)]
-    assert said == "\n".join(texts[: max(size for size, tokens in enumerate(sizes) if tokens <= budget or size == 0)])
+def test_as_many_as_fit_are_told_the_first_ones_first(texts: list[str], budget: int) -> None:
+    told = fit_answer(texts, budget, lambda part: ToolResult("\n".join(part))).text
+    sizes = [estimate_tokens("\n".join(texts[:size])) for size in range(len(texts) + 1)]
+    assert told == "\n".join(texts[: max(size for size, tokens in enumerate(sizes) if tokens <= budget)])
 
 
 @given(st.text(max_size=300))

@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from memoryd.client import Client
+from memoryd.client.programs.mcp.answers import estimate_tokens
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.mcp.tools import TOOLS
 from waiting import wait_until
@@ -22,10 +23,6 @@ DEPLOYS = "Deploys of the api and of the web front happen on every Tuesday and o
 def memory(daemon: Any) -> Iterator[Client]:
     with daemon.client("acme/api") as client:
         yield client
-
-
-def tokens(text: str) -> int:
-    return len(text.split())  # as the embedder of these tests counts
 
 
 async def test_few_tools_each_with_title_description_and_hints(daemon: Any) -> None:
@@ -146,14 +143,14 @@ async def test_replies_keep_within_their_budget(memory: Client, count: int, budg
     assert len(said["memories"]) + said["omitted"] == count
     assert bool(said["memories"]) == bool(count)
     for reply in (text_of(found), text_of(context), msgspec.json.encode(said).decode()):
-        assert tokens(reply) <= budget
+        assert estimate_tokens(reply) <= budget
 
 
 async def test_a_long_memory_is_cut_so_that_others_have_room(memory: Client) -> None:
     memory.add("cache " + "long " * 300)
     memory.add("another thing about cache")
     async with agent() as client:
-        found = await client.call_tool("memory_search", {"query": "cache", "max_tokens": 128})
+        found = await client.call_tool("memory_search", {"query": "cache", "max_tokens": 200})
     texts = sorted(item["text"] for item in found.structured_content["memories"])
     assert texts[0] == "another thing about cache"
     assert texts[1].startswith("cache long long")
@@ -201,7 +198,7 @@ async def test_a_memory_is_read_with_its_lines_and_long_ones_are_cut(memory: Cli
     short, cut = both.structured_content["memories"]
     assert "cut_from" not in short
     assert cut["cut_from"] > len(cut["content"])
-    assert tokens(text_of(both)) <= 400
+    assert estimate_tokens(text_of(both)) <= 400
 
 
 async def test_of_several_ids_the_readable_ones_are_read(memory: Client) -> None:
