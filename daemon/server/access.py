@@ -36,7 +36,7 @@ from memoryd.client.protocol import (
     Update,
     method_name,
 )
-from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.caller import ANONYMOUS, USER, Caller
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import AccessTokens
 
@@ -58,10 +58,8 @@ def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
         _check_confined(call)
     elif caller is USER or rule == "anyone":
         return call
-    if caller.role == "nobody":
-        raise _refuse_nobody(tokens)
     if not tokens.is_valid(caller):
-        raise tokens.refuse()
+        raise _refuse(caller, tokens)
     if caller.role == "owner":
         return call
     if rule == "owner" or not isinstance(call, Scoped):
@@ -147,8 +145,8 @@ def _place_entry(entry: KeyedEntry, caller: Caller) -> KeyedEntry:
     return msgspec.structs.replace(entry, below=entry.below or caller.namespace)
 
 
-def _refuse_nobody(tokens: AccessTokens) -> Unauthenticated:
-    if tokens.required:
+def _refuse(caller: Caller, tokens: AccessTokens) -> Unauthenticated:
+    if caller is ANONYMOUS and tokens.required:
         advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
         return tokens.refusal(f"This daemon wants a token. {advice}")
     return tokens.refuse()

@@ -18,7 +18,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.server.dispatch import CallContext
 from memoryd.daemon.server.view import EventView
 from memoryd.daemon.store import upkeep
-from memoryd.daemon.store.caller import NOBODY
+from memoryd.daemon.store.caller import ANONYMOUS
 from memoryd.daemon.system.process import rss_bytes
 
 
@@ -27,7 +27,7 @@ def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
     """Return the daemon's health; a bound caller sees nothing that depends on others' memories."""
     core, server, caller = context.core, context.server, context.caller
     if caller.bound:
-        memories, waiting = (0, 0) if caller.role == "nobody" else reading.count_within(core, caller)
+        memories, waiting = (0, 0) if caller is ANONYMOUS else reading.count_within(core, caller)
         return _status(
             context, memories, waiting, msgspec.structs.replace(core.embedding.report_state(), reembedding=None)
         )
@@ -151,11 +151,10 @@ def authenticate(context: CallContext, call: protocol.Authenticate) -> protocol.
     try:
         caller = context.core.tokens.find_caller(call.token)
     except Unauthenticated:
-        context.become(NOBODY)
+        context.become(ANONYMOUS)
         raise
     context.become(caller)
-    role = "owner" if caller.role == "nobody" else caller.role
-    return protocol.Identity(name=caller.name, namespace=caller.namespace, role=role)
+    return protocol.Identity(name=caller.name, namespace=caller.namespace, role=caller.role)
 
 
 @handles(protocol.Confine)

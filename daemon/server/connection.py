@@ -39,7 +39,7 @@ from memoryd.daemon.server.lanes import LaneWork
 from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscriber, Subscriptions
 from memoryd.daemon.server.view import EventView
-from memoryd.daemon.store.caller import NOBODY, USER, Caller
+from memoryd.daemon.store.caller import ANONYMOUS, USER, Caller
 from memoryd.daemon.system.process import process_name
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._taking = False
         self._is_bound = bound is not None
-        self._caller = (bound() or NOBODY) if bound else NOBODY if server.core.tokens.required else USER
+        self._caller = (bound() or ANONYMOUS) if bound else ANONYMOUS if server.core.tokens.required else USER
         self._peer = Peer(0, -1)
         self._since = server.core.clock()
         self._calls, self._name = 0, ""
@@ -217,7 +217,7 @@ class Connection(asyncio.Protocol):
 
     def _drop_silent(self) -> None:
         """Close a connection that has not authenticated or sent anything in time."""
-        if self in self._server.connections and (not self._calls or self._caller is NOBODY):
+        if self in self._server.connections and (not self._calls or self._caller is ANONYMOUS):
             self._dismiss(Unavailable(f"No call was made within {FIRST_CALL_S:g} s.", {"retry_after_ms": 100}))
 
     def _watch_frame(self) -> None:
@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
             self._late = None
         elif size and not self._late:
             self._late = self._server.loop.call_later(FRAME_S, self._drop_late, self._calls)
-        if size > MAX_UNKNOWN_BYTES and self._caller is NOBODY:
+        if size > MAX_UNKNOWN_BYTES and self._caller is ANONYMOUS:
             self._dismiss(BadFrame(f"A frame of more than {MAX_UNKNOWN_BYTES} bytes came before a token."))
         elif size > _SMALL_BYTES and self._server.received_bytes > MAX_RECEIVED_BYTES:
             self._dismiss(Busy("The daemon is sent too much at once.", {"retry_after_ms": 500}))

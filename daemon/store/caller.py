@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from memoryd.daemon.store.namespaces import list_enclosing
 
-CallerRole = Literal["owner", "lead", "agent", "reader", "nobody"]
+CallerRole = Literal["owner", "lead", "agent", "reader"]
 
 
 class Caller(NamedTuple):
@@ -62,4 +62,4 @@ class Caller(NamedTuple):
 
 
 USER = Caller("owner")
-NOBODY = Caller("nobody")
+ANONYMOUS = Caller("reader")  # presents no token in force, so it may only call what anyone may

@@ -13,7 +13,7 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import DECLARED, METHODS, AddMany, AddToken, Authenticate, NewMemory, RevokeToken, Role
 from memoryd.daemon.memories.batches import PART
 from memoryd.daemon.server.dispatch import CallContext, run_call
-from memoryd.daemon.store.caller import NOBODY, USER, Caller
+from memoryd.daemon.store.caller import ANONYMOUS, USER, Caller
 from wire import Wire
 
 if TYPE_CHECKING:
@@ -556,11 +556,11 @@ def strict(start_daemon: Callable[..., "Daemon"]) -> "Daemon":
 
 
 def test_without_a_token_only_the_bare_status_is_answered(strict: "Daemon") -> None:
-    with strict.client() as nobody:
-        assert nobody.status().memories == 0
+    with strict.client() as anonymous:
+        assert anonymous.status().memories == 0
         for call in (protocol.List(), protocol.GetStats(), protocol.Shutdown(), AddToken(name="x", namespace="y")):
             with pytest.raises(Unauthenticated, match="wants a token"):
-                nobody.call(call)
+                anonymous.call(call)
 
 
 def test_the_owners_token_lies_in_the_data_directory_for_its_user_alone(strict: "Daemon") -> None:
@@ -611,9 +611,9 @@ def test_what_belongs_to_a_caller(namespace: str, own: bool, seen: bool, agents:
     assert USER.may_change(namespace)
 
 
-def test_nobody_owns_nothing() -> None:
-    assert NOBODY.bound
-    assert not NOBODY.may_change("a")
+def test_an_anonymous_caller_changes_nothing() -> None:
+    assert ANONYMOUS.bound
+    assert not ANONYMOUS.may_change("a")
 
 
 @each("fields", [{"namespace": ""}, {"namespace": "a//b"}, {"name": ""}, {"name": "x" * 65}, {"name": "a\nb"}])
