@@ -11,37 +11,31 @@ from memoryd.client.protocol import Reach
 from memoryd.client.times import When
 
 
-def authenticate(token: str) -> protocol.Authenticate:
-    """Bind this connection, from now on, to what a token stands for. After an unknown token it may do nothing
-    more."""
-    return protocol.Authenticate(token=token)
+def get(
+    id: str = "",
+    key: str = "",
+    renew: bool = False,
+    include_vectors: bool = False,
+    touch: bool = True,
+    around: int | None = None,
+    *,
+    reach: Reach | None = None,
+) -> protocol.Get:
+    """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
+    return protocol.Get(
+        id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, around=around, reach=reach
+    )
 
 
-def confine(name: str) -> protocol.Confine:
-    """Bind this connection for good to the token of a name, without its secret, for somebody on another machine."""
-    return protocol.Confine(name=name)
+def confirm(ids: Words, *, reach: Reach | None = None) -> protocol.Confirm:
+    """Confirm memories in the person's name, as they are now: all or none. They count as the person's own from
+    then on."""
+    return protocol.Confirm(ids=to_list("ids", ids), reach=reach)
 
 
-def add_token(name: str, namespace: str, role: Literal["reader", "agent", "lead"] = "agent") -> protocol.AddToken:
-    """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
-    return protocol.AddToken(name=name, namespace=namespace, role=role)
-
-
-def list_tokens() -> protocol.ListTokens:
-    """List the tokens, without their secrets."""
-    return protocol.ListTokens()
-
-
-def revoke_token(name: str) -> protocol.RevokeToken:
-    """Revoke a token; connections that presented it lose access at once."""
-    return protocol.RevokeToken(name=name)
-
-
-def namespaces(
-    prefix: str = "", limit: int = 100, offset: int = 0, *, reach: Reach | None = None
-) -> protocol.Namespaces:
-    """List the namespaces that hold memories. In `prefix`, `*` stands for any one part."""
-    return protocol.Namespaces(prefix=prefix, limit=limit, offset=offset, reach=reach)
+def traces(kind: Words = (), limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
+    """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
+    return protocol.Traces(kind=to_list("kind", kind), limit=limit, reach=reach)
 
 
 def get_unasked(
@@ -76,6 +70,73 @@ def list_given(since: float | None = None, limit: int = 20, *, reach: Reach | No
 def measure_usefulness(since: float | None = None, *, reach: Reach | None = None) -> protocol.MeasureUsefulness:
     """Count by project and month what became of the lines that sessions were told by contexts and unasked."""
     return protocol.MeasureUsefulness(since=since, reach=reach)
+
+
+def links(limit: int = 20, *, reach: Reach | None = None) -> protocol.Links:
+    """List the memories within reach that contradict each other, the latest link first."""
+    return protocol.Links(limit=limit, reach=reach)
+
+
+def dismiss_link(id: str, other: str, restore: bool = False, *, reach: Reach | None = None) -> protocol.DismissLink:
+    """Say that two memories do not contradict each other: they are not linked again, unless that is taken back."""
+    return protocol.DismissLink(id=id, other=other, restore=restore, reach=reach)
+
+
+def list_changes(limit: int = 20, *, reach: Reach | None = None) -> protocol.ListChanges:
+    """List the saved memories within reach that something said or saved later seems to change."""
+    return protocol.ListChanges(limit=limit, reach=reach)
+
+
+def settle_change(
+    id: str,
+    verdict: Literal["new", "both", "open"],
+    origin: Literal["person", "agent", "heard", "file", "import"] = "agent",
+    *,
+    reach: Reach | None = None,
+) -> protocol.SettleChange:
+    """Settle what holds of a saved memory and the newest later statement: that one is not asked again."""
+    return protocol.SettleChange(id=id, verdict=verdict, origin=origin, reach=reach)
+
+
+def feedback(
+    id: str, useful: bool, note: str = "", allow_secrets: bool = False, *, reach: Reach | None = None
+) -> protocol.Feedback:
+    """Say whether a memory was useful, and why."""
+    return protocol.Feedback(id=id, useful=useful, note=note, allow_secrets=allow_secrets, reach=reach)
+
+
+def history(
+    id: str = "", operation: str = "", limit: int = 100, offset: int = 0, *, reach: Reach | None = None
+) -> protocol.History:
+    """Return every change of one memory, also of a deleted one, or what one operation did to memories within
+    reach."""
+    return protocol.History(id=id, operation=operation, limit=limit, offset=offset, reach=reach)
+
+
+def operations(
+    limit: int = 20,
+    offset: int = 0,
+    after: When | None = None,
+    before: When | None = None,
+    kind: Words = (),
+    *,
+    reach: Reach | None = None,
+) -> protocol.Operations:
+    """The latest operations, newest first: what `undo` can take back."""
+    return protocol.Operations(
+        limit=limit,
+        offset=offset,
+        after=to_moment(after),
+        before=to_moment(before),
+        kind=to_list("kind", kind),
+        reach=reach,
+    )
+
+
+def undo(operation: str | None = None, *, reach: Reach | None = None) -> protocol.Undo:
+    """Take back one operation as a whole; without an id the latest that was done at the caller's place, whoever
+    did it."""
+    return protocol.Undo(operation=operation, reach=reach)
 
 
 def erase(
@@ -115,122 +176,6 @@ def erase(
     )
 
 
-def get(
-    id: str = "",
-    key: str = "",
-    renew: bool = False,
-    include_vectors: bool = False,
-    touch: bool = True,
-    around: int | None = None,
-    *,
-    reach: Reach | None = None,
-) -> protocol.Get:
-    """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
-    return protocol.Get(
-        id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, around=around, reach=reach
-    )
-
-
-def confirm(ids: Words, *, reach: Reach | None = None) -> protocol.Confirm:
-    """Confirm memories in the person's name, as they are now: all or none. They count as the person's own from
-    then on."""
-    return protocol.Confirm(ids=to_list("ids", ids), reach=reach)
-
-
-def feedback(
-    id: str, useful: bool, note: str = "", allow_secrets: bool = False, *, reach: Reach | None = None
-) -> protocol.Feedback:
-    """Say whether a memory was useful, and why."""
-    return protocol.Feedback(id=id, useful=useful, note=note, allow_secrets=allow_secrets, reach=reach)
-
-
-def jobs(name: str | None = None, limit: int = 20) -> protocol.Jobs:
-    """List the background jobs with their states and intervals, and how their latest runs went."""
-    return protocol.Jobs(name=name, limit=limit)
-
-
-def run_job(
-    name: str,
-    dry_run: bool = False,
-    plan: str | None = None,
-    offset: int = 0,
-    limit: int = 1000,
-    by: Literal["hand", "scheduler"] = "hand",
-) -> protocol.RunJob:
-    """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` runs such a plan."""
-    return protocol.RunJob(name=name, dry_run=dry_run, plan=plan, offset=offset, limit=limit, by=by)
-
-
-def pause_job(name: str) -> protocol.PauseJob:
-    """Keep a job from running by itself, also after a restart; a run under way is interrupted."""
-    return protocol.PauseJob(name=name)
-
-
-def resume_job(name: str) -> protocol.ResumeJob:
-    """Let a job run by itself again after a pause or after too many failures."""
-    return protocol.ResumeJob(name=name)
-
-
-def history(
-    id: str = "", operation: str = "", limit: int = 100, offset: int = 0, *, reach: Reach | None = None
-) -> protocol.History:
-    """Return every change of one memory, also of a deleted one, or what one operation did to memories within
-    reach."""
-    return protocol.History(id=id, operation=operation, limit=limit, offset=offset, reach=reach)
-
-
-def operations(
-    limit: int = 20,
-    offset: int = 0,
-    after: When | None = None,
-    before: When | None = None,
-    kind: Words = (),
-    *,
-    reach: Reach | None = None,
-) -> protocol.Operations:
-    """The latest operations, newest first: what `undo` can take back."""
-    return protocol.Operations(
-        limit=limit,
-        offset=offset,
-        after=to_moment(after),
-        before=to_moment(before),
-        kind=to_list("kind", kind),
-        reach=reach,
-    )
-
-
-def undo(operation: str | None = None, *, reach: Reach | None = None) -> protocol.Undo:
-    """Take back one operation as a whole; without an id the latest that was done at the caller's place, whoever
-    did it."""
-    return protocol.Undo(operation=operation, reach=reach)
-
-
-def links(limit: int = 20, *, reach: Reach | None = None) -> protocol.Links:
-    """List the memories within reach that contradict each other, the latest link first."""
-    return protocol.Links(limit=limit, reach=reach)
-
-
-def dismiss_link(id: str, other: str, restore: bool = False, *, reach: Reach | None = None) -> protocol.DismissLink:
-    """Say that two memories do not contradict each other: they are not linked again, unless that is taken back."""
-    return protocol.DismissLink(id=id, other=other, restore=restore, reach=reach)
-
-
-def list_changes(limit: int = 20, *, reach: Reach | None = None) -> protocol.ListChanges:
-    """List the saved memories within reach that something said or saved later seems to change."""
-    return protocol.ListChanges(limit=limit, reach=reach)
-
-
-def settle_change(
-    id: str,
-    verdict: Literal["new", "both", "open"],
-    origin: Literal["person", "agent", "heard", "file", "import"] = "agent",
-    *,
-    reach: Reach | None = None,
-) -> protocol.SettleChange:
-    """Settle what holds of a saved memory and the newest later statement: that one is not asked again."""
-    return protocol.SettleChange(id=id, verdict=verdict, origin=origin, reach=reach)
-
-
 def turns(
     session: str | None = None, limit: int = 100, skipped: bool = False, *, reach: Reach | None = None
 ) -> protocol.Turns:
@@ -258,36 +203,6 @@ def pause_observing(
 ) -> protocol.PauseObserving:
     """Stop observing in a place until it is resumed; what was observed before stays. Pauses of the settings stay."""
     return protocol.PauseObserving(kind=kind, name=name, resume=resume)
-
-
-def move_namespace(namespace: str, to: str) -> protocol.MoveNamespace:
-    """Let what a namespace has beside its memories go to another one: turns of L0 and tokens; see `share`."""
-    return protocol.MoveNamespace(namespace=namespace, to=to)
-
-
-def traces(kind: Words = (), limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
-    """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
-    return protocol.Traces(kind=to_list("kind", kind), limit=limit, reach=reach)
-
-
-def use_model(name: str) -> protocol.UseModel:
-    """Switch to another installed embedding model. Memories are re-embedded in the background, search continues."""
-    return protocol.UseModel(name=name)
-
-
-def verify(repair: bool = False) -> protocol.Verify:
-    """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows."""
-    return protocol.Verify(repair=repair)
-
-
-def shutdown(restart: bool = False) -> protocol.Shutdown:
-    """Finish the calls under way, write everything to disk and end the daemon, or start again."""
-    return protocol.Shutdown(restart=restart)
-
-
-def hello(version: str) -> protocol.Hello:
-    """Say which version the client has, ahead of its first call."""
-    return protocol.Hello(version=version)
 
 
 def end_session(session: str, wait: bool = False, *, reach: Reach | None = None) -> protocol.EndSession:
@@ -327,43 +242,6 @@ def get_log(
 ) -> protocol.GetLog:
     """Return what was done, session by session: what was asked, what it came to, which files were written."""
     return protocol.GetLog(since=since, until=until, path=path, session=session, limit=limit, reach=reach)
-
-
-def graph_nodes(
-    query: str = "",
-    topic: str | None = None,
-    node: str | None = None,
-    limit: int = 20,
-    offset: int = 0,
-    *,
-    reach: Reach | None = None,
-) -> protocol.GraphNodes:
-    """List the nodes of the graph, the largest first, or show one with its members and its neighbours."""
-    return protocol.GraphNodes(query=query, topic=topic, node=node, limit=limit, offset=offset, reach=reach)
-
-
-def graph_topics(*, reach: Reach | None = None) -> protocol.GraphTopics:
-    """List the topics: communities of nodes that are alike or were retrieved together."""
-    return protocol.GraphTopics(reach=reach)
-
-
-def graph_rebuild(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.GraphRebuild:
-    """Make the graph of the namespaces within reach anew, as the job `cluster` does each night."""
-    return protocol.GraphRebuild(dry_run=dry_run, reach=reach)
-
-
-def remember(
-    text: str, workspace: str, file: str = "today", allow_secrets: bool = False, *, reach: Reach | None = None
-) -> protocol.Remember:
-    """Write a note into a file of a workspace; it can be found when this returns."""
-    return protocol.Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
-
-
-def dream(
-    place: str | None = None, dry_run: bool = False, force: bool = False, undo: bool = False, allow: bool | None = None
-) -> protocol.Dream:
-    """Put MEMORY.md of a workspace in order with its daily files."""
-    return protocol.Dream(place=place, dry_run=dry_run, force=force, undo=undo, allow=allow)
 
 
 def backfill(
@@ -416,58 +294,180 @@ def listen(
     )
 
 
+def remember(
+    text: str, workspace: str, file: str = "today", allow_secrets: bool = False, *, reach: Reach | None = None
+) -> protocol.Remember:
+    """Write a note into a file of a workspace; it can be found when this returns."""
+    return protocol.Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
+
+
+def dream(
+    place: str | None = None, dry_run: bool = False, force: bool = False, undo: bool = False, allow: bool | None = None
+) -> protocol.Dream:
+    """Put MEMORY.md of a workspace in order with its daily files."""
+    return protocol.Dream(place=place, dry_run=dry_run, force=force, undo=undo, allow=allow)
+
+
+def graph_nodes(
+    query: str = "",
+    topic: str | None = None,
+    node: str | None = None,
+    limit: int = 20,
+    offset: int = 0,
+    *,
+    reach: Reach | None = None,
+) -> protocol.GraphNodes:
+    """List the nodes of the graph, the largest first, or show one with its members and its neighbours."""
+    return protocol.GraphNodes(query=query, topic=topic, node=node, limit=limit, offset=offset, reach=reach)
+
+
+def graph_topics(*, reach: Reach | None = None) -> protocol.GraphTopics:
+    """List the topics: communities of nodes that are alike or were retrieved together."""
+    return protocol.GraphTopics(reach=reach)
+
+
+def graph_rebuild(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.GraphRebuild:
+    """Make the graph of the namespaces within reach anew, as the job `cluster` does each night."""
+    return protocol.GraphRebuild(dry_run=dry_run, reach=reach)
+
+
+def namespaces(
+    prefix: str = "", limit: int = 100, offset: int = 0, *, reach: Reach | None = None
+) -> protocol.Namespaces:
+    """List the namespaces that hold memories. In `prefix`, `*` stands for any one part."""
+    return protocol.Namespaces(prefix=prefix, limit=limit, offset=offset, reach=reach)
+
+
+def move_namespace(namespace: str, to: str) -> protocol.MoveNamespace:
+    """Let what a namespace has beside its memories go to another one: turns of L0 and tokens; see `share`."""
+    return protocol.MoveNamespace(namespace=namespace, to=to)
+
+
+def authenticate(token: str) -> protocol.Authenticate:
+    """Bind this connection, from now on, to what a token stands for. After an unknown token it may do nothing
+    more."""
+    return protocol.Authenticate(token=token)
+
+
+def confine(name: str) -> protocol.Confine:
+    """Bind this connection for good to the token of a name, without its secret, for somebody on another machine."""
+    return protocol.Confine(name=name)
+
+
+def add_token(name: str, namespace: str, role: Literal["reader", "agent", "lead"] = "agent") -> protocol.AddToken:
+    """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
+    return protocol.AddToken(name=name, namespace=namespace, role=role)
+
+
+def list_tokens() -> protocol.ListTokens:
+    """List the tokens, without their secrets."""
+    return protocol.ListTokens()
+
+
+def revoke_token(name: str) -> protocol.RevokeToken:
+    """Revoke a token; connections that presented it lose access at once."""
+    return protocol.RevokeToken(name=name)
+
+
 def get_shared(send: bool = False) -> protocol.GetShared:
     """Return the shared roots of this machine and what waits to be sent to them."""
     return protocol.GetShared(send=send)
 
 
+def jobs(name: str | None = None, limit: int = 20) -> protocol.Jobs:
+    """List the background jobs with their states and intervals, and how their latest runs went."""
+    return protocol.Jobs(name=name, limit=limit)
+
+
+def run_job(
+    name: str,
+    dry_run: bool = False,
+    plan: str | None = None,
+    offset: int = 0,
+    limit: int = 1000,
+    by: Literal["hand", "scheduler"] = "hand",
+) -> protocol.RunJob:
+    """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` runs such a plan."""
+    return protocol.RunJob(name=name, dry_run=dry_run, plan=plan, offset=offset, limit=limit, by=by)
+
+
+def pause_job(name: str) -> protocol.PauseJob:
+    """Keep a job from running by itself, also after a restart; a run under way is interrupted."""
+    return protocol.PauseJob(name=name)
+
+
+def resume_job(name: str) -> protocol.ResumeJob:
+    """Let a job run by itself again after a pause or after too many failures."""
+    return protocol.ResumeJob(name=name)
+
+
+def use_model(name: str) -> protocol.UseModel:
+    """Switch to another installed embedding model. Memories are re-embedded in the background, search continues."""
+    return protocol.UseModel(name=name)
+
+
+def verify(repair: bool = False) -> protocol.Verify:
+    """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows."""
+    return protocol.Verify(repair=repair)
+
+
+def shutdown(restart: bool = False) -> protocol.Shutdown:
+    """Finish the calls under way, write everything to disk and end the daemon, or start again."""
+    return protocol.Shutdown(restart=restart)
+
+
+def hello(version: str) -> protocol.Hello:
+    """Say which version the client has, ahead of its first call."""
+    return protocol.Hello(version=version)
+
+
 class DeclaredMethods:
     """A method for each call that has none written by hand."""
 
-    authenticate = method(authenticate)
-    confine = method(confine)
-    add_token = method(add_token)
-    list_tokens = method(list_tokens)
-    revoke_token = method(revoke_token)
-    namespaces = method(namespaces)
+    get = method(get)
+    confirm = method(confirm)
+    traces = method(traces)
     get_unasked = method(get_unasked)
     list_given = method(list_given)
     measure_usefulness = method(measure_usefulness)
-    erase = method(erase)
-    get = method(get)
-    confirm = method(confirm)
-    feedback = method(feedback)
-    jobs = method(jobs)
-    run_job = method(run_job)
-    pause_job = method(pause_job)
-    resume_job = method(resume_job)
-    history = method(history)
-    operations = method(operations)
-    undo = method(undo)
     links = method(links)
     dismiss_link = method(dismiss_link)
     list_changes = method(list_changes)
     settle_change = method(settle_change)
+    feedback = method(feedback)
+    history = method(history)
+    operations = method(operations)
+    undo = method(undo)
+    erase = method(erase)
     turns = method(turns)
     tiers = method(tiers)
     consolidate = method(consolidate)
     get_observing = method(get_observing)
     pause_observing = method(pause_observing)
-    move_namespace = method(move_namespace)
-    traces = method(traces)
-    use_model = method(use_model)
-    verify = method(verify)
-    shutdown = method(shutdown)
-    hello = method(hello)
     end_session = method(end_session)
     reset_session = method(reset_session)
     complete_task = method(complete_task)
     get_log = method(get_log)
+    backfill = method(backfill)
+    listen = method(listen)
+    remember = method(remember)
+    dream = method(dream)
     graph_nodes = method(graph_nodes)
     graph_topics = method(graph_topics)
     graph_rebuild = method(graph_rebuild)
-    remember = method(remember)
-    dream = method(dream)
-    backfill = method(backfill)
-    listen = method(listen)
+    namespaces = method(namespaces)
+    move_namespace = method(move_namespace)
+    authenticate = method(authenticate)
+    confine = method(confine)
+    add_token = method(add_token)
+    list_tokens = method(list_tokens)
+    revoke_token = method(revoke_token)
     get_shared = method(get_shared)
+    jobs = method(jobs)
+    run_job = method(run_job)
+    pause_job = method(pause_job)
+    resume_job = method(resume_job)
+    use_model = method(use_model)
+    verify = method(verify)
+    shutdown = method(shutdown)
+    hello = method(hello)

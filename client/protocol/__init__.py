@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     READS: frozenset[type[Call[Any]]]
     UNVERSIONED: frozenset[str]
 
-# In this order protocol.json lists the methods.
+# In this order protocol.json lists the methods. docs/reference.md has a section for each module with its docstring.
 _MODULES = tuple(
     f"{__name__}.{module}"
-    for module in "access base namespaces context erase events memories feedback jobs history keyed links tiers"
-    " observing search service sessions statistics summaries transfer topics workspaces dreams backfill shared".split()
+    for module in "base memories keyed search context links feedback history erase tiers observing sessions summaries"
+    " backfill workspaces dreams topics namespaces access shared jobs events transfer statistics service".split()
 )
 # Where names are looked for first: all that a search needs.
 _SOONER = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))

@@ -1,4 +1,4 @@
-"""Sharing, and who may do what: share outward, present a token, add, list and revoke tokens."""
+"""Access: share memories outward, present a token, add, list and revoke tokens."""
 
 from typing import Literal
 

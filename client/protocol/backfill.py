@@ -1,4 +1,4 @@
-"""Sessions of coding agents by the files that their hosts keep: past ones, and those that go on."""
+"""Coding agents: take in their sessions, past ones and those that go on, from the files that their hosts keep."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Dreams: MEMORY.md of a workspace put in order."""
+"""Dreams: put MEMORY.md of a workspace in order."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Erasing for good: what no undo brings back."""
+"""Erasing: delete for good what no undo is to bring back."""
 
 from typing import Annotated
 

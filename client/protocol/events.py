@@ -1,4 +1,4 @@
-"""Following what happens: the events that a subscription streams."""
+"""Events: follow what happens."""
 
 from typing import Annotated, Literal, get_args
 

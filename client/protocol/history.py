@@ -1,4 +1,4 @@
-"""The history of memories and the operation log: reading them, taking operations back."""
+"""History: read how memories changed and what was done, take operations back."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""Background jobs: what there is, how runs went, running one by hand, its plan."""
+"""Jobs: see what runs in the background and how runs went, run one by hand, read its plan."""
 
 from typing import Annotated, Literal
 

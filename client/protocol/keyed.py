@@ -1,4 +1,4 @@
-"""Memories with a key of the caller's choice: put and replaced as a whole, read and deleted by that key."""
+"""Keys: put and replace memories as a whole under keys of your choice, by which they are also read and deleted."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Which memories disagree, and which seem to be changed by what was said later; settling both for good."""
+"""Disagreements: which memories disagree, or seem to be changed by what was said later; settle that for good."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Memories: adding, reading, changing, deleting, their history and undo."""
+"""Memories: add, read, change, confirm and delete them."""
 
 from typing import Annotated, Literal
 

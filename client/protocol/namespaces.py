@@ -1,10 +1,10 @@
-"""The namespaces that hold memories."""
+"""Namespaces: list those that hold memories, and move turns and tokens of one to another."""
 
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Limit, Scoped, rpc
+from memoryd.client.protocol.base import MAX_INTEGER, Call, Limit, Scoped, rpc
 
 
 class NamespaceCount(Struct, kw_only=True):
@@ -25,6 +25,15 @@ class NamespaceList(Struct, kw_only=True):
     """how many match in all"""
 
 
+class MovedNamespace(Struct, kw_only=True):
+    """What went to another namespace beside memories."""
+
+    turns: int
+    """turns of L0"""
+    tokens: list[str]
+    """the names of tokens that are bound to the other namespace from now on"""
+
+
 @rpc("within", reads=True, page=True)
 class Namespaces(Scoped[NamespaceList], kw_only=True, frozen=True):
     """List the namespaces that hold memories. In `prefix`, `*` stands for any one part."""
@@ -35,3 +44,16 @@ class Namespaces(Scoped[NamespaceList], kw_only=True, frozen=True):
     """how many at most"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
     """how many to skip"""
+
+
+@rpc("owner", page=False)
+class MoveNamespace(Call[MovedNamespace], kw_only=True, frozen=True):
+    """Let what a namespace has beside its memories go to another one: turns of L0 and tokens; see `share`.
+
+    Its pauses stay and hold under the other name as well; what was said in one, also one that is over, stays out there.
+    """
+
+    namespace: str
+    """where it is; not the root"""
+    to: str
+    """where it goes; not the root"""

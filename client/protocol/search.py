@@ -1,4 +1,4 @@
-"""Search: queries, hits, and how they were found."""
+"""Search: find memories, and see how they were found or why not."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""The daemon itself: health, counts, models, checks."""
+"""Service: the daemon's health, its model, checks and copies of the database, its end."""
 
 from typing import Literal
 

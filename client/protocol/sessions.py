@@ -1,4 +1,4 @@
-"""Sessions and tasks: what was done in them and what came of it."""
+"""Sessions: say that one ended or that a task is done, and read what was done."""
 
 from typing import Literal
 

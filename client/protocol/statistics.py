@@ -1,4 +1,4 @@
-"""What is stored, how the daemon is used and how it is at this moment: for people, for `top` and for metrics."""
+"""Statistics: what is stored, how the daemon is used and how it is at this moment, for people, `top` and metrics."""
 
 from msgspec import Struct
 

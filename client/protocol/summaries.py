@@ -1,4 +1,4 @@
-"""Running summaries: a conversation kept within a budget of tokens, its older part as a summary."""
+"""Summaries: keep a conversation within a budget of tokens, its older part as a summary."""
 
 from typing import Annotated, Literal
 

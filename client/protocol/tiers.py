@@ -1,4 +1,4 @@
-"""The tiers: observing conversations, what is in L0, what was not kept, where everything is and how it flowed."""
+"""Tiers: observe conversations, see what is in L0, what was not kept, where everything is and how it flowed."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""The graph of L2: nodes, what is in them and between them, topics; making it anew."""
+"""Graph: the nodes of L2, what is in them and between them, their topics."""
 
 from typing import Annotated, Literal
 

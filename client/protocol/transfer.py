@@ -1,4 +1,4 @@
-"""Taking memories out of a daemon and putting them back exactly as they were, into the same one or another."""
+"""Export and import: take memories out of a daemon and put them back as they were, into the same one or another."""
 
 from typing import Annotated
 

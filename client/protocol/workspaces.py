@@ -1,7 +1,4 @@
-"""Workspaces: folders of Markdown files that the daemon indexes and watches. The files are the truth.
-
-Then writing into their files.
-"""
+"""Workspaces: folders of Markdown files that the daemon indexes, watches and writes into. The files are the truth."""
 
 from typing import Annotated, Literal
 

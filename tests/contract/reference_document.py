@@ -1,12 +1,15 @@
 """Print docs/reference.md with its methods written anew: python tests/contract/reference_document.py
 
-The page is written by hand but for what is between `<!-- methods -->` and `<!-- end of methods -->`: an entry for each
-method of the clients and each value that programs write or read most often, from signatures and docstrings.
+The page is written by hand but for what is between `<!-- methods -->` and `<!-- end of methods -->`: a section for each
+module of `client/protocol/`, by its docstring (`Title: what it is.`), with an entry for each method of the clients, and
+each value that programs write or read most often, from signatures and docstrings.
 """
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from inspect import Parameter, cleandoc, signature
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +24,6 @@ from memoryd.client.protocol import DECLARED, METHODS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 _ENTRIES = re.compile(r"(?<=<!-- methods -->\n).*(?=<!-- end of methods -->)", re.DOTALL)
-# The methods by task; the last section has those that none of the others names.
-SECTIONS = {
-    "Remember": "add add_many put put_many update tag confirm share",
-    "Find": "search context get list related explain why_not trace traces",
-    "Conversations": "observe end_session reset_session complete_task get_log turns listen "
-    "summarize get_unasked list_given measure_usefulness",
-    "Pauses": "get_observing pause_observing",
-    "Change": "delete forget erase history operations undo feedback links dismiss_link list_changes settle_change",
-    "Events": "subscribe",
-    "Namespaces and access": "namespaces move_namespace add_token list_tokens revoke_token get_shared",
-    "Folders of notes": "add_workspace workspaces index_workspace remove_workspace remember flush dream",
-    "Tiers and jobs": "tiers consolidate jobs run_job pause_job resume_job",
-    "Graph": "graph_topics graph_nodes graph_rebuild",
-    "Copies": "backup export_memories import_memories verify",
-    "The daemon": "status stats use_model shutdown",
-}
 # Values whose fields are explained: those that programs write themselves or read most often.
 VALUES = (
     protocol.SearchOptions,
@@ -116,19 +103,17 @@ _CONFLICT = {
 def document() -> str:
     """Return the text of the page."""
     parts = []
-    for title, names in sort_methods().items():
-        parts += [f"## {title}\n", *map(_write_entry, names)]
+    for module, names in sort_methods().items():
+        title, _, intro = cleandoc(import_module(module).__doc__ or "").partition(": ")
+        parts += [f"## {title}\n{intro[:1].upper()}{intro[1:]}\n\n", *map(_write_entry, names)]
     values = ["## Values\nThose that programs write themselves or read most often.\n\n", *map(_write_value, VALUES)]
     return _ENTRIES.sub(lambda _: "".join([*parts, *values]), PAGE.read_text())
 
 
 def sort_methods() -> dict[str, list[str]]:
-    """Return the methods of each section."""
-    every = list_methods()
-    sections = {title: [name for name in names.split() if name in every] for title, names in SECTIONS.items()}
-    named = {name for names in sections.values() for name in names}
-    sections[list(sections)[-1]] += sorted(every - NOT_FOR_PROGRAMS - named)
-    return sections
+    """Return the methods by the module of their calls, in the order of the contract."""
+    names = sorted(list_methods() - NOT_FOR_PROGRAMS, key=lambda name: (METHODS.index(find_call(name)), name))
+    return {module: list(part) for module, part in groupby(names, key=lambda name: find_call(name).__module__)}
 
 
 def list_methods() -> set[str]:
