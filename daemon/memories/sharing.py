@@ -21,6 +21,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.store import contexts, feedback, history, links, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.conversion import build_new
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
@@ -171,18 +172,7 @@ def _move(
 
 
 def _new_memory(row: Row) -> NewMemory:
-    return NewMemory(
-        content=row.content,
-        type=row.type,
-        summary=row.summary,
-        metadata=msgspec.json.decode(row.metadata),
-        importance=row.importance,
-        source=row.source,
-        origin="person" if row.is_persons else row.origin,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        pinned=bool(row.pinned),
-    )
+    return build_new(row, "person" if row.is_persons else row.origin)
 
 
 def _embed(core: Core, connection: Connection, row: Row) -> Embedded:

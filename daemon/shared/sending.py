@@ -26,6 +26,7 @@ from memoryd.daemon.shared.tables import sends
 from memoryd.daemon.shared.tables.sends import Send
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.conversion import build_new
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import WAITING
 from memoryd.daemon.store.writer import Transaction
@@ -170,21 +171,8 @@ def _digest(row: Row) -> bytes:
 
 
 def _build_memory(row: Row) -> NewMemory:
-    return NewMemory(
-        content=row.content,
-        type=row.type,
-        summary=row.summary,
-        metadata=msgspec.json.decode(row.metadata),
-        importance=row.importance,
-        source=row.source,
-        origin="agent" if row.origin == "file" else row.origin,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        pinned=bool(row.pinned),
-        path=row.path,
-        start_line=row.start_line,
-        end_line=row.end_line,
-    )
+    made = build_new(row, "agent" if row.origin == "file" else row.origin)
+    return msgspec.structs.replace(made, path=row.path, start_line=row.start_line, end_line=row.end_line)
 
 
 def _build_update(namespace: str, id: str, row: Row) -> Update:

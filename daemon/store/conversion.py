@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from memoryd.client.protocol import LaterStatement, Memory
+from memoryd.client.protocol import LaterStatement, Memory, MemoryOrigin, NewMemory
 from memoryd.daemon.store import feedback, later, vectors
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.namespaces import NamespaceTable
@@ -59,6 +59,22 @@ def fields_of(
         "later": statement,
         "usefulness": feedback.rate_usefulness(row.feedback),
     }
+
+
+def build_new(row: Row, origin: MemoryOrigin) -> NewMemory:
+    """Return what is to be added somewhere else to have there what a row says; where it came from is not part of it."""
+    return NewMemory(
+        content=row.content,
+        type=row.type,
+        summary=row.summary,
+        metadata=_decode(row.metadata),
+        importance=row.importance,
+        source=row.source,
+        origin=origin,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        pinned=bool(row.pinned),
+    )
 
 
 def build_memories(
