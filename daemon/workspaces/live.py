@@ -9,6 +9,7 @@ is read later wins (see `committing`).
 import threading
 from collections.abc import Callable
 
+from memoryd.client.errors import NotFound
 from memoryd.client.protocol.workspaces import Watching
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.workspaces.documents.document import Limits
@@ -49,13 +50,17 @@ class Lives:
             allow=tuple(privacy.allow),
         )
         self._lives: dict[int, Live] = {}
+        self._removed: set[int] = set()  # numbers, which are never used again
         self._lock = threading.Lock()
         self.changed: Callable[[], None] = lambda: None
         core.background.on_close.append(self.close)
 
-    def get(self, number: int) -> Live:
-        """Return what RAM holds of a workspace."""
+    def get(self, workspace: StoredWorkspace) -> Live:
+        """Return what RAM holds of a workspace; raise `NotFound` when it was removed."""
+        number = workspace.id
         with self._lock:
+            if number in self._removed:  # a thread of it may still ask, and would start another process
+                raise NotFound(f"The workspace {workspace.namespace} was removed.")
             found = self._lives.get(number)
             if found is None:
                 found = self._lives[number] = Live(FileReader(self._limits))
@@ -64,6 +69,7 @@ class Lives:
     def forget(self, number: int) -> None:
         """Let go of a workspace that was removed."""
         with self._lock:
+            self._removed.add(number)
             found = self._lives.pop(number, None)
         if found is not None:
             found.removed = True
@@ -84,4 +90,4 @@ def get_lives(core: Core) -> Lives:
 
 def get_live(core: Core, workspace: StoredWorkspace) -> Live:
     """Return what RAM holds of a workspace."""
-    return get_lives(core).get(workspace.id)
+    return get_lives(core).get(workspace)

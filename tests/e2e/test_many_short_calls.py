@@ -23,10 +23,18 @@ def process(make_process: Callable[..., Any]) -> Any:
 
 
 def measure(process: Any) -> tuple[int, int]:
-    """Return how many descriptors the daemon has, and its resident bytes."""
+    """Return how many descriptors the daemon has but those of connections to the database, and its resident bytes."""
     place = Path(f"/proc/{process.child.pid}")
     [kib] = re.findall(r"^VmRSS:\s+(\d+) kB$", (place / "status").read_text(), re.MULTILINE)
-    return len(os.listdir(place / "fd")), 1024 * int(kib)
+    names = [_read_link(place / "fd" / name) for name in os.listdir(place / "fd")]
+    return sum("memoryd.sqlite" not in name for name in names), 1024 * int(kib)
+
+
+def _read_link(place: Path) -> str:
+    try:
+        return os.readlink(place)
+    except FileNotFoundError:  # closed since it was listed
+        return ""
 
 
 def call_each(client: Client, notes: Path, number: int) -> None:

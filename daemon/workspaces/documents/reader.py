@@ -58,6 +58,8 @@ class FileReader:
         self._closed = True
         if child := self._child:
             child.kill()
+            with self._lock:  # a `read` under way finds the child dead
+                child.close()
 
     def _ask(self, request: Read | Walk, limit_s: float) -> ReaderReply:
         with self._lock:
@@ -115,27 +117,32 @@ class _Child:
         Thread(target=self._process.wait, name="reader-child", daemon=True).start()  # an idle one leaves no zombie
 
     def has_ended(self) -> bool:
-        """Return whether it has ended; its end of the socket is closed then."""
+        """Return whether it has ended; the socket is closed then."""
         if self._process.poll() is None:
             return False
-        self._end.close()
+        self.close()
         return True
 
     def ask(self, request: bytes, limit_s: float) -> bytes:
-        """Return the reply to a request."""
+        """Return the reply to a request; the socket is closed where there is none."""
         try:
             self._end.send_bytes(request)
             if self._end.poll(limit_s):
                 return self._end.recv_bytes()
         except (EOFError, OSError):
+            self.close()
             if self._process.wait() == 0:
-                self._end.close()
                 raise _IdleError from None
             raise _NoReplyError("ended the reading process") from None
         self.kill()
+        self.close()
         raise _NoReplyError(f"took more than {limit_s:g} s")
 
     def kill(self) -> None:
         """End it at once; whoever waits for its reply finds it dead."""
         self._process.kill()
         self._process.wait()
+
+    def close(self) -> None:
+        """Close the socket; nothing is asked any more."""
+        self._end.close()
