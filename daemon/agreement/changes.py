@@ -23,7 +23,7 @@ from memoryd.daemon.agreement.parsing import has_digit, stem
 READ_CHARS = 4_000
 WORDS = "="  # prefix of the signs that are words
 _BEGINNING = 24  # characters by which a sentence is located in its text
-_CACHED = 512  # texts
+_CACHED_TEXTS, _CACHED_WORDS = 32, 2_048  # a text takes some 30 kB
 
 
 class Change(NamedTuple):
@@ -120,7 +120,7 @@ _NUMBER_UNIT = compile_late(r"([0-9][0-9.,:]*)-?([a-z%°€$£]*)")
 _CLOCK = compile_late(r"[0-2]?[0-9](?::[0-5][0-9]|h[0-5]?[0-9]?|[ap]m)$")
 
 
-@lru_cache(_CACHED)
+@lru_cache(_CACHED_TEXTS)
 def _read(text: str) -> tuple[_Sentence, ...]:
     """Return the sentences of a text."""
     bare = text[:READ_CHARS]
@@ -130,18 +130,18 @@ def _read(text: str) -> tuple[_Sentence, ...]:
     end = 0
     for sentence in claims.split_sentences(bare):
         start = max(bare.find(sentence[:_BEGINNING], end), end)
-        found.append(_read_sentence(sentence, start))
+        found.append(_read_sentence(sentence, start, _list_own_signs(sentence)))
         end = start + len(sentence)
     return tuple(found)
 
 
-@lru_cache(_CACHED)
+@lru_cache(_CACHED_TEXTS)
 def _read_whole(text: str) -> _Sentence:
     """Return a saved memory as one sentence."""
-    return _read_sentence(" ".join(text[:READ_CHARS].split()))
+    return _read_sentence(" ".join(text[:READ_CHARS].split()), 0, {})  # a memory's own signs count for nothing
 
 
-def _read_sentence(sentence: str, start: int = 0) -> _Sentence:
+def _read_sentence(sentence: str, start: int, own: dict[str, float]) -> _Sentence:
     names: set[str] = set()
     previous, is_german = ".", bool(_GERMAN.search(sentence))  # German capitalises all nouns
     found = _TOKEN.findall(sentence)
@@ -152,7 +152,7 @@ def _read_sentence(sentence: str, start: int = 0) -> _Sentence:
     tokens = tuple(token.casefold() for token in found)
     parts = tuple(map(_stems_of, found))
     stems, values = frozenset[str]().union(*parts), frozenset(_find_values(tokens))
-    return _Sentence(sentence, start, tokens, parts, stems, frozenset(names), values, _list_own_signs(sentence))
+    return _Sentence(sentence, start, tokens, parts, stems, frozenset(names), values, own)
 
 
 def _is_name(token: str, previous: str, is_german: bool) -> bool:
@@ -168,7 +168,7 @@ def _is_name(token: str, previous: str, is_german: bool) -> bool:
     return token[0].isupper() and previous not in ".!?:" and len(token) > 1 and not is_german
 
 
-@lru_cache(4 * _CACHED)
+@lru_cache(_CACHED_WORDS)
 def _stems_of(token: str) -> frozenset[str]:
     """Return the stems of a word and of its parts; none if it is no content word."""
     folded = token.casefold()
@@ -258,7 +258,7 @@ def _list_own_signs(sentence: str) -> dict[str, float]:
     }
 
 
-@lru_cache(_CACHED)
+@lru_cache(_CACHED_TEXTS)
 def _read_around(said: Said) -> tuple[frozenset[str], dict[str, float]]:
     """Return the stems of a text and of the turns before it, and the signs that all its sentences share."""
     around = [one.stems for text in (said.text, *said.before) for one in _read(text)]
