@@ -17,6 +17,7 @@ from msgspec import Meta, Struct, field
 
 from memoryd.client.errors import Invalid
 from memoryd.client.offline import is_offline
+from memoryd.client.projects.roots import is_pattern
 from memoryd.client.validation import explain_misfit
 
 PositiveInt = Annotated[int, Meta(ge=1)]
@@ -180,9 +181,14 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """A shared root: what is in namespaces inside it lies on another machine. The section is called like the root."""
+    """A shared root: what is in namespaces inside it lies on one machine. `memctl shared` writes the section."""
 
-    server: Annotated[str, "the other machine, such as ssh://home or ssh://user@host:2222; it has to be named"] = ""
+    server: Annotated[
+        str, "the machine that it lies on, such as ssh://home or ssh://user@host:2222; empty: this one"
+    ] = ""
+    repositories: Annotated[
+        list[str], "patterns of its repositories, such as github.com/acme/*; their checkouts alone lie in it"
+    ] = []
     token: Annotated[str, "name of the token there; empty: the name of the root"] = ""
     memctl: Annotated[str, "how memctl is called there"] = "memctl"
     auto: Annotated[
@@ -291,8 +297,11 @@ def _check(config: Config) -> Config:
     for root, settings in config.shared.items():
         if not _ROOT.fullmatch(root):
             raise ValueError(f"[shared.{root}]: the name of a root is a letter and up to 39 of a-z, 0-9 and _")
-        if not _SERVER.fullmatch(settings.server):
+        if settings.server and not _SERVER.fullmatch(settings.server):
             raise ValueError(f"`shared.{root}.server`: write ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT")
+        for pattern in settings.repositories:
+            if not is_pattern(pattern):
+                raise ValueError(f"`shared.{root}.repositories`: {pattern!r} names no host and owner")
         for namespace in settings.exclude:
             if not namespace.startswith(f"{root}/"):
                 raise ValueError(f"`shared.{root}.exclude`: {namespace!r} is not inside {root}")

@@ -14,12 +14,25 @@ def remote_of(top: str) -> str | None:
     """
     try:
         folder, is_linked = find_repository(top)
-        url = _url(_read(os.path.join(folder, "config"))) if folder else ""
+        urls = _read_urls(_read(os.path.join(folder, "config"))) if folder else {}
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError):
         return None
+    url = urls.get("origin") or next(iter(urls.values()), "")
     return _normalise(url, top) if url else folder if is_linked else ""
+
+
+def list_sources(top: str) -> list[str]:
+    """Return the remotes by which a checkout may be one of a shared root: `origin`, then `upstream`, of those it has.
+
+    None of one that is unreadable.
+    """
+    try:
+        urls = _read_urls(_read(os.path.join(find_repository(top)[0], "config")))
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [_normalise(urls[name], top) for name in ("origin", "upstream") if urls.get(name)]
 
 
 def find_repository(top: str) -> tuple[str, bool]:
@@ -43,8 +56,8 @@ def _read(path: str) -> str:
         return file.read(_MAX_BYTES)
 
 
-def _url(config: str) -> str:
-    """Return the address of `origin` in a repository's configuration, else of its first remote."""
+def _read_urls(config: str) -> dict[str, str]:
+    """Return the addresses in a repository's configuration by the names of the remotes."""
     urls: dict[str, str] = {}
     remote = ""
     for line in config.splitlines():
@@ -55,7 +68,7 @@ def _url(config: str) -> str:
             name, found, value = line.partition("=")
             if found and name.strip().lower() == "url":
                 urls.setdefault(remote, value.strip().strip('"'))
-    return urls.get("origin") or next(iter(urls.values()), "")
+    return urls
 
 
 def _normalise(url: str, top: str) -> str:

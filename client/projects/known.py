@@ -17,7 +17,9 @@ from typing import NotRequired, TypedDict
 import msgspec
 
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.projects.checkout import remote_of
+from memoryd.client.projects import roots as shared_roots
+from memoryd.client.projects.checkout import list_sources, remote_of
+from memoryd.client.projects.roots import Roots
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.lock import take
 
@@ -52,40 +54,57 @@ class ProjectTable(TypedDict):
 
 
 class FolderFacts(TypedDict):
-    """What is known of a folder: its path, the name it would have, and its remote."""
+    """What is known of a folder: its path, the name it would have, its remote, and its namespace in a shared root."""
 
     path: str
     name: str
     remote: str
+    place: NotRequired[str]
 
 
 def namespace_of(path: str, name: str, note: bool = True, top: str = "") -> str:
     """Return the namespace of the project at a folder, which would be called `name`; `note` a new one in the table.
 
-    `top` is the worktree that the folder is the checkout of, if it is one: it is noted, too.
+    `top` is the worktree that the folder is the checkout of, if it is one: it is noted, too. A new checkout of a
+    repository of a shared root is called as it is there; none other has a name in a root, nor that of one.
     """
     remote = remote_of(path) if os.path.isabs(path) else ""  # of another system: see backfill/placing
+    roots = shared_roots.read_roots()
+    place = find_place(path, roots)
+    name = f"{name}-2" if name in roots else name
     worktree = top if note and top != path and os.path.isdir(top) else ""
     try:
         table = read_table()
         known = _find_by_folder(table, path)
-        if known and (remote in (known["remote"], None) or not os.path.isdir(path)):  # past sessions name such folders
+        is_same = known and (remote in (known["remote"], None) or not os.path.isdir(path))  # past sessions name such
+        if known and is_same and not is_stray(known, path, place, roots):
             if worktree and worktree not in known.get("worktrees", []):
                 with suppress(OSError), change_table() as changed:
                     _add_worktree(_find_by_folder(changed, path), worktree)
             return known["namespace"]
         if remote is None:
             return name
-        folder = FolderFacts(path=path, name=name, remote=remote)
+        folder = FolderFacts(path=path, name=name, remote=remote, place=place)
         with suppress(OSError):  # a disk that is full or may not be written; others take too long
             if note:
                 with change_table() as changed:
-                    project = assign_project(changed, folder, read_former())
+                    project = assign_project(changed, folder, read_former(), roots)
                     _add_worktree(project, worktree)
                     return project["namespace"]
-        return assign_project(table, folder, read_former())["namespace"]
+        return assign_project(table, folder, read_former(), roots)["namespace"]
     except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
         return name
+
+
+def find_place(path: str, roots: Roots) -> str:
+    """Return the namespace of a folder in a shared root by its remotes, empty for none."""
+    return shared_roots.find_place(list_sources(path), roots) if roots and os.path.isabs(path) else ""
+
+
+def is_stray(project: Project, path: str, place: str, roots: Roots) -> bool:
+    """Return whether a project has the name of a shared root, or one in it, that its folder does not have there."""
+    namespace = project["namespace"]
+    return bool(shared_roots.find_root(namespace, roots)) and namespace != place and os.path.isdir(path)
 
 
 def _add_worktree(project: Project | None, worktree: str) -> None:
@@ -135,10 +154,18 @@ def is_claimed(namespace: str) -> bool:
 # Which project it is -------------------------------------------------------------------------------------------------
 
 
-def assign_project(table: ProjectTable, folder: FolderFacts, taken: Sequence[str]) -> Project:
+def assign_project(
+    table: ProjectTable, folder: FolderFacts, taken: Sequence[str], roots: Roots | None = None
+) -> Project:
     """Return the project of a folder with the folder in it, a new one if none is known to be it."""
+    place = folder.get("place", "")
     here = _find_by_folder(table, folder["path"])
+    if here and is_stray(here, folder["path"], place, roots or {}):
+        here["folders"].remove(folder["path"])
+        here = None
     project = _find_by_remote(table, folder, taken)
+    if project and is_stray(project, folder["path"], place, roots or {}):
+        project = None
     if project is None and here and here["remote"] in ("", folder["remote"]):  # git or its remote may have come later
         project = here
     if project is None:
@@ -181,8 +208,9 @@ def _find_gone(table: ProjectTable, folder: FolderFacts) -> Project | None:
 
 
 def _add_project(table: ProjectTable, folder: FolderFacts, taken: Sequence[str]) -> Project:
-    namespace, number = folder["name"], 1
-    while _is_claimed(table, namespace) or (number > 1 and namespace in taken):
+    place, number = folder.get("place", ""), 1
+    namespace = place or folder["name"]
+    while not place and (_is_claimed(table, namespace) or (number > 1 and namespace in taken)):
         number += 1
         ending = f"-{number}"
         kept = folder["name"].encode("utf-8", "ignore")[: MAX_NAME_BYTES - len(ending)].decode("utf-8", "ignore")

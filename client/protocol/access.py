@@ -27,6 +27,10 @@ class Shared(Listed[SharedMemory], kw_only=True):
     """in the order of the ids"""
     operation: str
     """its id, for `undo`"""
+    shared: str = ""
+    """the shared root that they are in now, or that they were in, empty for none"""
+    waiting: bool = False
+    """whether some wait on this machine until that of the root answers"""
 
 
 class Identity(Struct, kw_only=True):
@@ -79,6 +83,9 @@ class TokenList(Iterated[Token], kw_only=True):
 class Share(Scoped[Shared], kw_only=True, frozen=True):
     """Share memories outward: copy them, or with `move` move them, to a namespace that encloses theirs.
 
+    Into a shared root, and out of one, they always move: saved there, then erased here with their history, or the other
+    way round, where the history of the other machine keeps them.
+
     All or none, one operation. A copy is a memory of its own, linked `shared_from`. What the target already knows is
     merged as `add` does; a memory that was to be moved is then superseded by the one there.
     Feedback goes along with a memory that moves, without the reasons given; a copy begins without any.
@@ -90,6 +97,8 @@ class Share(Scoped[Shared], kw_only=True, frozen=True):
     """the namespace to share to; the empty text is the root"""
     move: bool = False
     """move them instead of copying them"""
+    here: bool = False
+    """keep them on this machine, also where the namespace is in a shared root"""
 
 
 @rpc("anyone", reads=True, lane="inline", page=False)

@@ -23,6 +23,8 @@ class NamespaceList(Struct, kw_only=True):
     """in the order of their names"""
     total: int
     """how many match in all"""
+    degraded: list[str] = []
+    """`shared:NAME`: that shared root did not answer"""
 
 
 class MovedNamespace(Struct, kw_only=True):

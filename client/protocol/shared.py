@@ -4,7 +4,19 @@ from typing import Literal
 
 from msgspec import Struct
 
+from memoryd.client.protocol.access import Identity
 from memoryd.client.protocol.base import Call, rpc
+
+Auto = Literal["decisions", "all", "none"]
+
+
+class Greeting(Identity, kw_only=True):
+    """What another machine says first on a line: whom it speaks for, and what the root is."""
+
+    protocol: int = 1
+    """version of the protocol there"""
+    repositories: list[str] = []
+    """patterns of the repositories that the root is for"""
 
 
 class RootStatus(Struct, kw_only=True):
@@ -13,16 +25,18 @@ class RootStatus(Struct, kw_only=True):
     name: str
     """name of the root, the outermost of its namespaces"""
     server: str
-    """the other machine"""
-    state: Literal["idle", "connecting", "ready", "away"]
-    """the line to it; `idle`: nothing was asked for a while"""
+    """the other machine; empty: the root lies here"""
+    state: Literal["idle", "connecting", "ready", "away", "here"]
+    """the line to it; `idle`: nothing was asked for a while; `here`: there is none, as the root lies here"""
+    repositories: list[str] = []
+    """patterns of the repositories that it is for"""
     problem: str = ""
     """why it is away"""
     token: str = ""
     """name of the token that it speaks for there, once it was ready"""
     role: str = ""
     """role of that token"""
-    auto: Literal["decisions", "all", "none"]
+    auto: Auto
     """which saves go there by themselves"""
     exclude: list[str] = []
     """namespaces whose saves stay here"""

@@ -238,6 +238,13 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
 
 def clean(core: Core) -> Iterator[None]:
     """Delete unused vectors, merge full text, vacuum the file and truncate the log."""
+    yield from clean_words(core)
+    _write(core, lambda transaction: erasing.rewrite_file(transaction.connection), alone=True)
+    upkeep.clear_log(core.store)
+
+
+def clean_words(core: Core) -> Iterator[None]:
+    """Delete unused vectors, and merge full text without words of deleted rows."""
     with core.store.reading() as connection:
         unused = trimming.find_unused(connection)
     for part in split_evenly(unused, _PART):
@@ -248,8 +255,6 @@ def clean(core: Core) -> Iterator[None]:
     while is_more:
         is_more = _write(core, lambda transaction: erasing.merge(transaction.connection, False))
         yield
-    _write(core, lambda transaction: erasing.rewrite_file(transaction.connection), alone=True)
-    upkeep.clear_log(core.store)
 
 
 def _forget_vectors(ids: Sequence[int], transaction: Transaction) -> None:

@@ -190,11 +190,12 @@ def dismiss(core: Core, call: protocol.DismissLink) -> "Future[Done]":
 def undo(core: Core, call: Undo, caller: Caller = USER) -> "Answer[Undone]":
     """Undo one operation as a whole."""
     if call.operation is None:  # the latest one on this machine
-        return _undo(core, call, caller)
-    return here_or_elsewhere(core, call, caller, lambda: _undo(core, call, caller))
+        return undo_here(core, call, caller)
+    return here_or_elsewhere(core, call, caller, lambda: undo_here(core, call, caller))
 
 
-def _undo(core: Core, call: Undo, caller: Caller) -> "Future[Undone]":
+def undo_here(core: Core, call: Undo, caller: Caller) -> "Future[Undone]":
+    """Take back one operation of this machine as a whole."""
     rights = _find_rights(core, call, caller)
 
     def write(transaction: Transaction) -> Undone:

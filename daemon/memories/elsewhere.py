@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from memoryd.client.errors import MemorydError, NotFound
-from memoryd.client.protocol import DECLARED, List, Memory, Page, Scoped
+from memoryd.client.protocol import DECLARED, List, Memory, NamespaceCount, NamespaceList, Namespaces, Page, Scoped
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.remotes import CHANGE_S, WAIT_S, Remote, Remotes
 from memoryd.daemon.store.caller import Caller
@@ -80,19 +80,20 @@ def _ask_next(places: Sequence[Remote], call: Scoped[R], caller: Caller, error: 
 def list_both(core: Core, call: List, caller: Caller, here: Callable[[List], Page]) -> Page:
     """Return one page of the local memories and those of shared roots, merged in the order of the call.
 
-    A root is asked for at most `_MAX_MEMORIES`; for later pages it is named in `degraded`.
+    A root is asked for at most `_MAX_MEMORIES`; for later pages it is named in `degraded`. A call for shared memories
+    alone waits as long as a change.
     """
     remotes: Remotes = core.state(Remotes)
     is_for_here = call.ids or (call.tier and L3 not in call.tier)
     places = remotes.find_covering(call) if remotes.all and not is_for_here else []
     if not places:
         return here(call)
-    end = call.offset + call.limit
+    end, wait_s = call.offset + call.limit, CHANGE_S if call.tier == [L3] else WAIT_S
     asked = msgspec.structs.replace(call, offset=0, limit=min(end, _MAX_MEMORIES), tier=[])
     answers: list[tuple[Remote, Future[Page]]] = [
-        (place, place.ask(asked, caller, WAIT_S)) for place in places if end <= _MAX_MEMORIES
+        (place, place.ask(asked, caller, wait_s)) for place in places if end <= _MAX_MEMORIES
     ]
-    give_up_at = time.monotonic() + WAIT_S
+    give_up_at = time.monotonic() + wait_s
     page = here(msgspec.structs.replace(call, offset=0, limit=end))
     page.degraded = [] if end <= _MAX_MEMORIES else [f"shared:{place.name}" for place in places]
     for place, answer in answers:
@@ -108,3 +109,28 @@ def list_both(core: Core, call: List, caller: Caller, here: Callable[[List], Pag
     page.memories.sort(key=lambda memory: (by(memory), memory.id), reverse=not call.ascending)
     page.memories = page.memories[call.offset : end]
     return page
+
+
+def list_namespaces_both(
+    core: Core, call: Namespaces, caller: Caller, here: Callable[[Namespaces], NamespaceList]
+) -> NamespaceList:
+    """Return the namespaces here and in the shared roots that the call reaches, with the memories of both."""
+    remotes: Remotes = core.state(Remotes)
+    places = remotes.find_covering(call) if remotes.all else []
+    if not places:
+        return here(call)
+    every = msgspec.structs.replace(call, offset=0, limit=_MAX_MEMORIES)
+    answers = [(place, place.ask(every, caller, WAIT_S)) for place in places]
+    pages, degraded = [here(every)], []
+    for place, answer in answers:
+        try:
+            pages.append(answer.result(WAIT_S))
+        except (MemorydError, Late):
+            degraded.append(f"shared:{place.name}")
+    counts: dict[str, int] = {}
+    for entry in (entry for page in pages for entry in page.namespaces):
+        counts[entry.name] = counts.get(entry.name, 0) + entry.memories
+    names = sorted(counts, key=lambda name: name.split("/"))
+    entries = [NamespaceCount(name=name, memories=counts[name]) for name in names]
+    total = max(len(names), *(page.total for page in pages))
+    return NamespaceList(namespaces=entries[call.offset : call.offset + call.limit], total=total, degraded=degraded)

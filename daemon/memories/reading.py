@@ -11,7 +11,7 @@ from memoryd.client.protocol import Changes, MemoryDetail
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
 from memoryd.daemon.memories.changing import show, visible_condition
-from memoryd.daemon.memories.elsewhere import here_or_elsewhere, list_both
+from memoryd.daemon.memories.elsewhere import here_or_elsewhere, list_both, list_namespaces_both
 from memoryd.daemon.registry import Answer, handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.effects import Mark
@@ -99,8 +99,12 @@ def _list_here(core: Core, call: protocol.List) -> protocol.Page:
 
 
 @handles(protocol.Namespaces)
-def list_namespaces(core: Core, call: protocol.Namespaces) -> protocol.NamespaceList:
+def list_namespaces(core: Core, call: protocol.Namespaces, caller: Caller = USER) -> protocol.NamespaceList:
     """Return one page of the namespaces within reach that have living memories; turns in L0 do not count."""
+    return list_namespaces_both(core, call, caller, lambda call: _list_namespaces_here(core, call))
+
+
+def _list_namespaces_here(core: Core, call: protocol.Namespaces) -> protocol.NamespaceList:
     names = core.store.namespaces
     reached = names.reach(namespaces.check(call.namespace), call.reach)
     prefix = namespaces.check(call.prefix).split("/") if call.prefix else []

@@ -4,20 +4,22 @@ As in an add, duplicates in the target are merged in the writer's transaction. A
 read, since it could add the same text; it may move only a memory that it may change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol import AddMany, NewMemory, Share, Shared, SharedMemory
+from memoryd.client.errors import Conflict, Invalid, MemorydError, NotFound
+from memoryd.client.protocol import Add, AddMany, Delete, Get, Memory, NewMemory, Share, Shared, SharedMemory
 from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.memories.duplicates import AddTarget, Comparisons, Embedded, New
 from memoryd.daemon.registry import handles
+from memoryd.daemon.search.remotes import CHANGE_S, Remote, Remotes
 from memoryd.daemon.store import contexts, feedback, history, links, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
@@ -30,10 +32,63 @@ from memoryd.daemon.store.writer import Transaction
 
 @handles(Share)
 def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
-    """Copy or move memories outward: all or none, one operation."""
+    """Copy or move memories outward: all or none, one operation. Into and out of shared roots they move."""
     if not call.ids:
         raise Invalid("Give the ids of the memories to share.")
     namespaces.check(call.to)
+    remotes: Remotes = core.state(Remotes)
+    if not call.here and (place := remotes.find_holding(call.to)):
+        return place.share(call, caller)
+    try:
+        return _share_here(core, call, caller)
+    except NotFound:
+        places = [] if call.here or caller.bound else remotes.find_covering(call)
+        if not places:
+            raise
+        return core.background.run("bring from a shared root", lambda: _bring(core, call, caller, places))
+
+
+def _bring(core: Core, call: Share, caller: Caller, places: Sequence[Remote]) -> Shared:
+    """Move memories out of shared roots: each is added here, then deleted there."""
+    shared = Shared(memories=[], operation="")
+    for prefix in call.ids:
+        place, memory = _find_there(call, caller, places, prefix)
+        added = adding.add_here(core, Add(memory=_copy_shared(memory), namespace=call.to), caller).result()
+        shared.operation, shared.shared = added.operation, place.name
+        outcome: Literal["moved", "merged"] = "moved" if added.outcome == "created" else "merged"
+        shared.memories.append(SharedMemory(id=added.id, origin=memory.id, outcome=outcome))
+        try:
+            place.ask(Delete(ids=[memory.id], reach=call.reach), caller, CHANGE_S).result()
+        except MemorydError as error:
+            said = f"It is here as {added.id[:8]}, and still in {place.name}: {error.message}"
+            raise type(error)(f"{said} `memctl delete {memory.id[:8]}` deletes it there.") from None
+    return shared
+
+
+def _find_there(call: Share, caller: Caller, places: Sequence[Remote], prefix: str) -> tuple[Remote, Memory]:
+    for place in places:
+        with suppress(NotFound):
+            return place, place.ask(Get(id=prefix, reach=call.reach, touch=False), caller, CHANGE_S).result()
+    raise NotFound(f"There is no memory {prefix[:40]} within reach; those of a root and of here are shared apart.")
+
+
+def _copy_shared(memory: Memory) -> NewMemory:
+    """Return a memory of a shared root as one of this machine."""
+    return NewMemory(
+        content=memory.content,
+        type=memory.type,
+        summary=memory.summary,
+        metadata=memory.metadata,
+        importance=memory.importance,
+        source=memory.source,
+        origin=memory.origin,
+        created_at=memory.created_at,
+        expires_at=memory.expires_at,
+        pinned=memory.pinned,
+    )
+
+
+def _share_here(core: Core, call: Share, caller: Caller) -> "Future[Shared]":
     condition = visible_condition(core, call)
     searched = _SearchResults(core, call, condition)
 

@@ -155,16 +155,18 @@ def keep_trace(
     return stored
 
 
-def retrieve(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, list[protocol.StageTrace]]:
-    """Run the stages; return the final state and each stage's account."""
-    retrieval = begin(sources, call)
+def retrieve(
+    sources: Sources, call: protocol.Query[Any], elsewhere: bool = True
+) -> tuple[Retrieval, list[protocol.StageTrace]]:
+    """Run the stages; return the final state and each stage's account. Not `elsewhere`: no other place is asked."""
+    retrieval = begin(sources, call, elsewhere)
     stages: list[protocol.StageTrace] = []
     for stage in list_stages():
         stages.append(_run_timed(stage, retrieval, sources, entered=stages[-1].left if stages else 0))
     return retrieval, stages
 
 
-def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
+def begin(sources: Sources, call: protocol.Query[Any], elsewhere: bool = True) -> Retrieval:
     """Return the state before the first stage; raise `Invalid` if the query is empty or too long."""
     if not (call.query.strip() or call.options.vector or call.like):
         raise Invalid("The query is empty.")
@@ -173,7 +175,7 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
     profile = PROFILES[call.options.profile]
     limit = call.offset + call.limit
     window = slice(call.offset, limit)
-    asked = ask(sources, call) if isinstance(call, protocol.Search) else []
+    asked = ask(sources, call) if elsewhere and isinstance(call, protocol.Search) else []
     if asked and call.offset:  # the offset is applied after the answers are merged
         call = msgspec.structs.replace(call, offset=0, limit=limit)
     selection, passed = compile_filter(call, sources.store.namespaces), sources.clock()

@@ -4,10 +4,11 @@ The room `shared` implements it and registers its roots in `Remotes`. `memories`
 here, and the stage `remote` for hits.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from memoryd.client.protocol import Add, Added, Hits, Scoped
+from memoryd.client.protocol import Add, Added, Hits, Memory, Scoped, Share, Shared
 from memoryd.daemon.store.caller import Caller
 
 R = TypeVar("R")
@@ -25,6 +26,9 @@ class Remote(Protocol):
     def covers(self, call: Scoped[Any]) -> bool:
         """Return whether a call may reach something in the root."""
 
+    def holds(self, namespace: str) -> bool:
+        """Return whether a namespace is in the root."""
+
     def takes(self, call: Add) -> bool:
         """Return whether an add belongs to this root."""
 
@@ -37,6 +41,12 @@ class Remote(Protocol):
     def save(self, call: Add, caller: Caller) -> "Future[Added]":
         """Add a memory there, or queue it here while the machine cannot be reached; done when it is on a disk."""
 
+    def share(self, call: Share, caller: Caller) -> "Future[Shared]":
+        """Move memories of this machine there: they are saved there, then erased here; they wait as a save does."""
+
+    def list_told(self, call: Scoped[Any]) -> Sequence[Memory]:
+        """Return what a session's start may tell of what a call reaches there. It is in RAM; nothing is waited for."""
+
 
 class Remotes:
     """All shared roots of this daemon, kept as `core.state(Remotes)`."""
@@ -47,6 +57,10 @@ class Remotes:
     def find_covering(self, call: Scoped[Any]) -> list[Remote]:
         """Return the roots that a call may reach."""
         return [remote for remote in self.all if remote.covers(call)]
+
+    def find_holding(self, namespace: str) -> Remote | None:
+        """Return the place whose root a namespace is in, None for none."""
+        return next((remote for remote in self.all if remote.holds(namespace)), None)
 
     def find_taking(self, call: Add) -> Remote | None:
         """Return the root that an add belongs to, None if it belongs here."""

@@ -21,19 +21,20 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
 from memoryd.client.errors import BadFrame, MemorydError, TimedOut, Unavailable
-from memoryd.client.protocol import ERROR, Call, Identity, Reply
-from memoryd.client.transport.exchange import decode_reply, encode_call, error_of
+from memoryd.client.protocol import MAX_METADATA_DEPTH, Call, Reply
+from memoryd.client.protocol.shared import Greeting
+from memoryd.client.transport.exchange import decode_reply, encode_call
 from memoryd.client.transport.frames import FrameReader
+from memoryd.client.transport.ssh import explain, read_greeting, say_no_memoryd
+from memoryd.daemon.shared.depth import cut_deep
 
 HUNG_S = 10.0
 IDLE_S = 900.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 _BLOCK_BYTES = 256 * 1024
+_DEEPEST = MAX_METADATA_DEPTH + 20  # levels of a reply
 _MAX_SAID_BYTES = 2000  # of what ssh says of a failure
-_TOLD_CHARS = 300
 
 LineState = Literal["idle", "connecting", "ready", "away"]
 
@@ -50,7 +51,7 @@ class Question(NamedTuple):
 class Line:
     """The line to one place; `command` is the program whose input and output speak memoryd's frames."""
 
-    def __init__(self, name: str, command: Sequence[str], check: Callable[[Identity], None]) -> None:
+    def __init__(self, name: str, command: Sequence[str], check: Callable[[Greeting], None]) -> None:
         self._name, self._command, self._check = name, list(command), check
         self._lock = threading.Lock()
         self._new: list[Question] = []
@@ -75,6 +76,7 @@ class Line:
         self.state: LineState = "idle"
         self.reason: MemorydError | None = None  # why it is away
         self.on_ready: Callable[[], None] = lambda: None
+        self.on_away: Callable[[MemorydError], None] = lambda error: None
 
     def ask(self, call: Call[Any], within_s: float) -> "Future[Reply]":
         """Send a call; the future has its reply, or fails with `Unavailable` or `TimedOut`."""
@@ -213,9 +215,7 @@ class Line:
         except BlockingIOError:
             pass
         except BadFrame:
-            self._end(
-                Unavailable(f"What answers at the place of {self._name} is no memoryd: it sends no frames of it.")
-            )
+            self._end(Unavailable(say_no_memoryd(self._name)))
         except MemorydError as error:
             self._end(error)
         except OSError as error:
@@ -225,7 +225,7 @@ class Line:
     def _receive(self, data: bytes) -> None:
         self._heard_at, self._is_late = time.monotonic(), False
         for payload in self._frames.feed(data):
-            reply = decode_reply(payload)
+            reply = _decode(payload)
             if self.state == "connecting":
                 self._greet(reply)
             elif question := self._waiting.pop(reply.id, None):
@@ -233,15 +233,7 @@ class Line:
 
     def _greet(self, reply: Reply) -> None:
         """Take the first frame: whom the line speaks for, or why it is refused."""
-        if reply.id:
-            raise BadFrame("The first frame is no greeting.")
-        if reply.kind == ERROR:
-            raise error_of(reply)
-        try:
-            identity = msgspec.msgpack.decode(reply.body, type=Identity)
-        except msgspec.MsgspecError as error:
-            raise BadFrame(str(error)) from None
-        self._check(identity)
+        self._check(read_greeting(self._name, reply))
         self.state, self.reason, self._pause_s = "ready", None, FIRST_PAUSE_S
         self.on_ready()
 
@@ -266,10 +258,7 @@ class Line:
             self._end(Unavailable(f"The place of {self._name} says nothing; the line was cut."))
 
     def _broken(self, why: str) -> Unavailable:
-        lines = [line.strip() for line in self._words.decode("utf-8", "replace").splitlines() if line.strip()]
-        told = lines[-1] if lines else why or "it is not reached"
-        printable = "".join(character for character in told if character.isprintable())[:_TOLD_CHARS]
-        return Unavailable(f"The place of {self._name} cannot be reached: {printable.rstrip('.')}.")
+        return Unavailable(explain(self._name, self._words, why))
 
     def _end(self, error: MemorydError | None) -> None:
         """Close the line, because of an error or because it is idle; what waits fails."""
@@ -299,6 +288,7 @@ class Line:
     def _give_notice(self, error: MemorydError, now: float) -> None:
         """Note why the line is away and when it is tried again."""
         # Why a question failed is for its caller; that the place refuses the line is no refusal of the call.
+        self.on_away(error)
         self.reason = Unavailable(error.message)
         self.state = "away"
         self._again_at = now + self._pause_s * random.uniform(0.75, 1.25)
@@ -315,6 +305,17 @@ class Line:
     def hurry(self) -> None:
         """Try again at the next question, whatever the pause."""
         self._again_at = -math.inf
+
+
+def _decode(payload: bytes) -> Reply:
+    """Return a reply; what is nested so deep in it that no memory can have it is nil: that row alone is left out."""
+    try:
+        return decode_reply(payload)
+    except BadFrame:
+        try:
+            return decode_reply(cut_deep(payload, _DEEPEST))
+        except IndexError:
+            raise BadFrame("What came is no reply.") from None
 
 
 def _complete(question: Question, reply: Reply) -> None:

@@ -7,8 +7,7 @@ values that none can have, is left out and counted.
 import logging
 import math
 import re
-import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -16,16 +15,30 @@ from urllib.parse import urlsplit
 import msgspec
 
 from memoryd.client import protocol
-from memoryd.client.errors import Busy, Forbidden, Invalid, MemorydError, NotFound, TimedOut, Unavailable
+from memoryd.client.errors import (
+    Busy,
+    Forbidden,
+    Invalid,
+    MemorydError,
+    NotFound,
+    TimedOut,
+    Unauthenticated,
+    Unavailable,
+)
 from memoryd.client.offline import is_here
-from memoryd.client.protocol import Add, Added, Hit, Hits, Identity, Memory, Page, Reply, Scoped
-from memoryd.client.transport.exchange import result_of
+from memoryd.client.protocol import Add, Added, Hit, Hits, Memory, Page, Reply, Scoped, Share, Shared
+from memoryd.client.protocol.shared import Greeting
+from memoryd.client.transport.exchange import error_of, result_of
+from memoryd.client.transport.ssh import build_line_command
 from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.search.remotes import CHANGE_S
+from memoryd.daemon.server.access import AUTHOR
 from memoryd.daemon.shared.line import Line
-from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.shared.shelf import PAGE, Shelf
+from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.tiers import L3
 
@@ -34,7 +47,6 @@ M = TypeVar("M", bound=Memory)
 
 DECISIONS = frozenset({"rule", "decision", "lesson", "convention"})
 ON_PURPOSE = frozenset({"manual", "mcp"})  # sources of what is saved one by one
-_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15")
 _AWAY = (Unavailable, TimedOut, Busy)  # nothing is known of the outcome, or nothing was done
 _BY_ID = (protocol.Get, protocol.Update, protocol.Delete, protocol.History, protocol.Undo)
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -62,16 +74,26 @@ class _RawPage(msgspec.Struct):
 
 
 class Root:
-    """A root as `Remote`. `keep` stores a save here until it is sent."""
+    """A root as `Remote`. `keep` stores a save here until it is sent, `move` sends memories of here."""
 
     def __init__(
-        self, core: Core, name: str, settings: SharedConfig, keep: Callable[["Root", Add, Caller, str], "Future[Added]"]
+        self,
+        core: Core,
+        name: str,
+        settings: SharedConfig,
+        keep: Callable[["Root", Add, Caller, str], "Future[Added]"],
+        move: Callable[["Root", Share, Caller], Shared],
     ) -> None:
         self.name, self.settings = name, settings
-        self._core, self._keep = core, keep
-        self.line = Line(name, build_command(name, settings), self._check)
+        self._core, self._keep, self._move = core, keep, move
+        self.line = Line(
+            name, build_line_command(settings.server, settings.memctl, settings.token or name), self._check
+        )
+        self.shelf = Shelf(self._read_own, self._is_mine)
+        self.line.on_away = self.shelf.drop
+        self.wake: Callable[[], None] = lambda: None
         self.unreadable = 0
-        self.identity: Identity | None = None
+        self.identity: Greeting | None = None
 
     # What goes there ------------------------------------------------------------------------------------------------
 
@@ -119,7 +141,9 @@ class Root:
         outcome: Future[R] = Future()
         try:
             self._check_allowed()
-            calls = self._narrow(call, caller)
+            if getattr(call, "allow_secrets", False):
+                raise Invalid(f"Nothing goes into the shared root {self.name} with `allow_secrets`.")
+            calls = [find_privacy(self._core).strip(one) for one in self._narrow(call, caller)]
         except MemorydError as error:
             outcome.set_exception(error)
             return outcome
@@ -150,7 +174,7 @@ class Root:
                 raise NotFound("There is no such memory within reach.")
             here = {"around": None} if isinstance(call, protocol.Get) else {}  # turns are on this machine alone
             return [msgspec.structs.replace(call, namespace=own, reach="subtree", **here)]
-        if isinstance(call, Add) or has_key or not isinstance(call, protocol.Filtered):
+        if isinstance(call, Add) or has_key or not isinstance(call, protocol.Filtered | protocol.Namespaces):
             if not self.holds(call.namespace):
                 raise NotFound(f"{call.namespace or 'The root'} is not in the shared root {self.name}.")
             return [msgspec.structs.replace(call, reach="exact")]
@@ -160,12 +184,19 @@ class Root:
         """Return the results of the narrowed calls as one, without what cannot be believed."""
         for reply in replies:
             if reply.kind == protocol.ERROR:
-                result_of(call, reply)  # it raises
+                if isinstance(error := error_of(reply), Unauthenticated):
+                    self.shelf.drop(error)
+                raise error
         if isinstance(call, protocol.Search):
             return self._read_hits(call, replies)
         if isinstance(call, protocol.List):
             return self._read_pages(replies)
+        if isinstance(call, protocol.Namespaces):
+            return self._read_namespaces(replies)
         [result] = [result_of(one, reply) for one, reply in zip(calls, replies, strict=True)]
+        if not protocol.DECLARED[type(call)].reads:
+            self.shelf.note_change()
+            self.wake()
         if isinstance(result, Memory):
             return self._check_one(result)
         if isinstance(result, protocol.Changed):
@@ -203,6 +234,45 @@ class Root:
                 else:
                     page.memories.append(memory)
         return page
+
+    def _read_namespaces(self, replies: list[Reply]) -> protocol.NamespaceList:
+        answers = [_decode(reply, protocol.NamespaceList) for reply in replies]
+        every = [entry for answer in answers for entry in answer.namespaces]
+        good = [one for one in every if self.holds(one.name) and 0 < one.memories <= protocol.MAX_INTEGER]
+        return protocol.NamespaceList(namespaces=good, total=len(good))
+
+    # Telling ---------------------------------------------------------------------------------------------------------
+
+    def _read_own(self, offset: int) -> Sequence[Memory]:
+        """Return memories of the place among which this person's are, the newest first."""
+        author = self._find_author()
+        where = {f"metadata.{AUTHOR}": author} if author else {}
+        call = protocol.List(namespace=self.name, reach="subtree", limit=PAGE, offset=offset, where=where)
+        return self.ask(call, USER, CHANGE_S).result(CHANGE_S + 1).memories
+
+    def _find_author(self) -> str:
+        """Return whom the place names as the author of what this person saves, empty for its owner."""
+        return self.identity.name if self.identity and self.identity.name != self.name else ""
+
+    def _is_mine(self, memory: Memory) -> bool:
+        """Return whether this person wrote a memory. The root's own token is its owner's, who needs none there."""
+        author = self._find_author()
+        return memory.metadata.get(AUTHOR, "") in ((author,) if author else ("", self.name))
+
+    def list_told(self, call: Scoped[Any]) -> list[Memory]:
+        """Return what this person wrote of what a call reaches, from the shelf, and have that fetched."""
+        targets = self.find_targets(call)
+        if targets and self.line.state != "ready" and self.line.may_try():
+            self.shelf.expect()
+            self.wake()
+        return [
+            memory
+            for memory in self.shelf.memories
+            if any(
+                memory.namespace == place or (reach == "subtree" and memory.namespace.startswith(f"{place}/"))
+                for place, reach in targets
+            )
+        ]
 
     # Believing -------------------------------------------------------------------------------------------------------
 
@@ -253,7 +323,7 @@ class Root:
             memory.around = []
         return memory
 
-    def _check(self, identity: Identity) -> None:
+    def _check(self, identity: Greeting) -> None:
         """Raise `Forbidden` where the line does not speak for the root."""
         if identity.namespace != self.name:
             raise Forbidden(
@@ -267,9 +337,6 @@ class Root:
     def save(self, call: Add, caller: Caller) -> "Future[Added]":
         """Save there; while the place is away the save waits here."""
         outcome: Future[Added] = Future()
-        if call.allow_secrets:
-            outcome.set_exception(Invalid(f"Nothing goes into the shared root {self.name} with `allow_secrets`."))
-            return outcome
         key = self._core.new_id()
         answer = self.ask(msgspec.structs.replace(call, idempotency_key=key, reach=None), caller, CHANGE_S)
 
@@ -288,6 +355,10 @@ class Root:
         answer.add_done_callback(take)
         return outcome
 
+    def share(self, call: Share, caller: Caller) -> "Future[Shared]":
+        """Move memories of this machine there."""
+        return self._core.background.run(f"share with {self.name}", lambda: self._move(self, call, caller))
+
     def _wait(self, outcome: "Future[Added]", call: Add, caller: Caller, key: str) -> None:
         """Store a save here, on another thread: it is embedded there."""
 
@@ -298,15 +369,6 @@ class Root:
             self._core.background.run(f"wait for {self.name}", lambda: _guard(outcome, keep))
         except MemorydError as error:
             outcome.set_exception(error)
-
-
-def build_command(name: str, settings: SharedConfig) -> list[str]:
-    """Return the command that opens the line to a place."""
-    server = urlsplit(settings.server)
-    host = f"{server.username}@{server.hostname}" if server.username else str(server.hostname)
-    port = ["-p", str(server.port)] if server.port else []
-    remote = f"{settings.memctl} serve-stdio {shlex.quote(settings.token or name)}"
-    return ["ssh", *_OPTIONS, *port, "--", host, remote]
 
 
 def _decode(reply: Reply, kind: type[R]) -> R:

@@ -16,17 +16,20 @@ from typing import Any
 import msgspec
 
 from memoryd.client import protocol
-from memoryd.client.errors import Busy, MemorydError, TimedOut, Unavailable
-from memoryd.client.protocol import Add, Added, NewMemory, Update
+from memoryd.client.errors import Busy, Invalid, MemorydError, TimedOut, Unavailable
+from memoryd.client.protocol import Add, Added, NewMemory, Share, Undo, Update
+from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import adding
+from memoryd.daemon.erasing import erasing
+from memoryd.daemon.memories import adding, changing
 from memoryd.daemon.search.remotes import CHANGE_S, Remotes
 from memoryd.daemon.shared.root import Root
 from memoryd.daemon.shared.tables import sends
 from memoryd.daemon.shared.tables.sends import Send
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import contexts, history, rows, upkeep
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.conversion import build_new
+from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import WAITING
 from memoryd.daemon.store.writer import Transaction
@@ -45,7 +48,8 @@ class Shared:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.wake, self.stopping = threading.Event(), threading.Event()
-        self.roots = [Root(core, name, settings, self.keep) for name, settings in sorted(core.config.shared.items())]
+        joined = [(name, settings) for name, settings in sorted(core.config.shared.items()) if settings.server]
+        self.roots = [Root(core, name, settings, self.keep, self.share) for name, settings in joined]
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -53,11 +57,16 @@ class Shared:
         remotes: Remotes = self._core.state(Remotes)
         remotes.all += self.roots
         for root in self.roots:
-            root.line.on_ready = self.wake.set
+            root.wake = self.wake.set
+            root.line.on_ready = partial(self._note_ready, root)
             start = self._core.supervisor.start
             self._threads.append(start(f"line to {root.name}", root.line.work, root.line.stopping))
         if self.roots:
             self._threads.append(self._core.supervisor.start("sending", self.send, self.stopping, self.wake, nice=True))
+
+    def _note_ready(self, root: Root) -> None:
+        root.shelf.expect()
+        self.wake.set()
 
     def stop(self) -> None:
         """Close the lines."""
@@ -83,10 +92,61 @@ class Shared:
 
         return adding.add_here(self._core, kept, caller, WAITING, note)
 
+    def share(self, root: Root, call: Share, caller: Caller) -> protocol.Shared:
+        """Move memories to a place: they become saves that wait, which are sent at once; refused, all is as before."""
+        if root.excludes(call.to):
+            raise Invalid(f"What is saved in {call.to} stays here: `exclude` of [shared.{root.name}] names it.")
+        operation, ids = self._write(partial(self._let_wait, root, call, caller))
+        shared = protocol.Shared(memories=[], operation=operation, shared=root.name)
+        for id in ids:
+            with self._core.store.reading() as connection:
+                send = sends.find(connection, id)
+            moved = protocol.SharedMemory(id=id, origin=id, outcome="moved")
+            try:
+                if send and (added := self._send(root, send)):
+                    moved.id, moved.outcome = added.id, "merged" if added.outcome == "merged" else "moved"
+            except _AWAY:
+                shared.waiting = True
+            except MemorydError:
+                changing.undo_here(self._core, Undo(operation=operation), USER).result()
+                raise
+            shared.memories.append(moved)
+        self.wake.set()
+        return shared
+
+    def _let_wait(self, root: Root, call: Share, caller: Caller, transaction: Transaction) -> tuple[str, list[str]]:
+        """Let memories wait for their place, in the namespace that they are shared to."""
+        core, connection = self._core, transaction.connection
+        condition = changing.visible_condition(core, call)
+        going = {row.id: row for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        operation = history.begin(connection, "share", caller.log_place(call.namespace), core.clock())
+        number = core.store.namespaces.ensure(transaction, call.to)
+        for row in going.values():
+            namespace = core.store.namespaces.name(row.namespace)
+            if caller.bound and call.to not in (namespace, *list_enclosing(namespace)):
+                raise Invalid(f"{call.to} does not enclose {namespace}; memories are shared outward.")
+            history.check_change(connection, caller, row.id, namespace)
+            check_editable(row.id, row.tier, row.path)
+            if why := _find_obstacle(row):
+                raise Invalid(f"Memory {row.id[:8]} {why}, so it stays on this machine.", {"id": row.id})
+            history.record(connection, operation, row.id, namespace, row)
+            rows.change(connection, row.row, {"namespace": number, "tier": WAITING, "neighbours": ""})
+        numbers = [row.row for row in going.values()]
+        contexts.remove(connection, numbers)
+        transaction.after_commit(lambda: core.embedding.refresh(numbers))
+        return operation, list(going)
+
     # The thread ------------------------------------------------------------------------------------------------------
 
     def send(self) -> float | None:
-        """Send what waits, root by root; return the seconds until the next look, None while nothing waits."""
+        """Send what waits and fetch the shelves; return the seconds until the next look, None for none."""
+        due = [root.shelf.fetch() for root in self.roots if root.line.state == "ready" or root.shelf.is_expected()]
+        pause = self._send_waiting()
+        if pause != 0.0:
+            self._clean()
+        return min([*due, *([] if pause is None else [pause])], default=None)
+
+    def _send_waiting(self) -> float | None:
         with self._core.store.reading() as connection:
             waiting = sends.list_waiting(connection, refused=False, limit=_PART)
         pauses = []
@@ -98,6 +158,15 @@ class Shared:
             elif own:
                 pauses.append(0.0)  # there may be more
         return min(pauses) if pauses else _LOOK_AGAIN_S if waiting else None
+
+    def _clean(self) -> None:
+        """Take the words of what was sent out of full text and the log, where they would stay until upkeep comes."""
+        if self._core.store.read_setting(sends.UNCLEAN):
+            for _ in erasing.clean_words(self._core):
+                if self.stopping.is_set():
+                    return
+            self._core.store.set_setting(sends.UNCLEAN, "").result()
+            upkeep.clear_log(self._core.store)
 
     def _send_all(self, root: Root, waiting: list[Send]) -> bool:
         """Send some saves to a place; return whether it answered each."""
@@ -114,7 +183,7 @@ class Shared:
                 self._write(partial(_note_refused, one.row.id, why, self._core.clock()))
         return True
 
-    def _send(self, root: Root, send: Send) -> None:
+    def _send(self, root: Root, send: Send) -> Added:
         """Have the place take one save as it is now; then it is no longer here."""
         row: Row | None = send.row
         said = send.said
@@ -124,12 +193,13 @@ class Shared:
         names = self._core.store.namespaces
         namespace = names.name(send.row.namespace)
         call = Add(namespace=namespace, memory=_build_memory(send.row), dedup=True, idempotency_key=send.row.id)
-        added = self._ask(root, call)
+        added: Added = self._ask(root, call)
         while row is not None:
             if (now := _digest(row)) != said:
                 self._ask(root, _build_update(namespace, added.id, row))
                 said = now
             row = self._write(partial(self._take_out, row.id, said))
+        return added
 
     def _ask(self, root: Root, call: Any) -> Any:
         try:
@@ -151,6 +221,15 @@ class Shared:
 
     def _write(self, job: Any) -> Any:
         return self._core.store.write(job, over_limit=True).result()
+
+
+def _find_obstacle(row: Row) -> str:
+    """Return why a memory cannot go to another machine, empty if it can."""
+    if row.turns:
+        return "is of a conversation"
+    if row.key is not None:
+        return "has a key"
+    return "is superseded" if row.superseded_by else ""
 
 
 def _may_go(root: Root, namespace: str) -> bool:
@@ -213,11 +292,19 @@ def describe(core: Core, shared: Shared) -> protocol.SharedStatus:
             problem=root.line.reason.message if root.line.reason else "",
             token=root.identity.name if root.identity else "",
             role=root.identity.role if root.identity else "",
+            repositories=root.settings.repositories,
             auto=root.settings.auto,
             exclude=root.settings.exclude,
             waiting=sum(root.holds(save.namespace) for save in saves),
             unreadable=root.unreadable,
         )
         for root in shared.roots
+    ]
+    roots += [
+        protocol.RootStatus(
+            name=name, server="", state="here", repositories=settings.repositories, auto="all", exclude=[]
+        )
+        for name, settings in core.config.shared.items()
+        if not settings.server
     ]
     return protocol.SharedStatus(roots=roots, waiting=saves[:100])

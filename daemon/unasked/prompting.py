@@ -88,7 +88,7 @@ class _Rated(NamedTuple):
 def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) -> PromptLines:
     """Return the lines for a prompt; `ids` maps the memories that the session was given to their content hashes."""
     began_at = time.perf_counter()
-    retrieval, stages = pipeline.retrieve(sources, _build_search(call))
+    retrieval, stages = pipeline.retrieve(sources, _build_search(call), elsewhere=False)
     took_ms = elapsed_ms(began_at)
     left_out: dict[str, str] = {}
     with core.store.reading() as connection:

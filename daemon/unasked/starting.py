@@ -8,7 +8,7 @@ The excerpt has the first question of the last session, its last substantial ans
 sentences.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from memoryd.client.prompt_text import FRAME
@@ -29,11 +29,14 @@ from memoryd.daemon.context.lines import (
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import rating
+from memoryd.daemon.search.remotes import Remotes
 from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L3
 from memoryd.daemon.unasked.subjects import count_subjects
 
 PINNED, OTHERS = "Always", "Decisions and facts"
@@ -53,17 +56,48 @@ _LAST_ANSWERS = 3  # are searched for what was left open
 _MIN_BYTES = 60  # of a substantial answer
 
 
-def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[ContextLine]]:
-    """Return the lines on saved memories and those on the last session, both in order."""
+def choose(core: Core, call: GetUnasked, had: Mapping[str, bytes]) -> tuple[list[ContextLine], list[ContextLine]]:
+    """Return the lines on saved memories and those on the last session, both in order.
+
+    Memories of shared roots are the person's own that are in RAM, without those that the session `had`.
+    """
     selection = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
     notes = sorted(set().union(*KINDS.values()))
     with core.store.reading() as connection:
         saved = queries.find_saved(connection, selection, core.clock(), notes, name_asker(call), _MAX_SAVED)
         saved = [row for row in saved if is_for_project(core, row, call.namespace)]
         outdated = find_outdated(connection, saved, selection, core.clock())
-        ordered = _order([row for row in saved if row.id not in outdated])
+        shared = [row for row in _list_shared(core, call) if had.get(row.id) != row.content_hash]
+        ordered = _order([*(row for row in saved if row.id not in outdated), *shared])
         latest = next(filter(None, map(_choose_latest, _read_sessions(core, connection, call))), [])
     return [_build_line(core, row, heading, call.namespace) for row, heading in ordered], latest
+
+
+def _list_shared(core: Core, call: GetUnasked) -> list[Row]:
+    """Return what is told of shared roots, as rows of no table."""
+    remotes: Remotes = core.state(Remotes)
+    now = core.clock()
+    return [
+        Row(
+            row=0,
+            id=memory.id,
+            namespace=0,
+            type=memory.type,
+            source=memory.source,
+            tier=L3,
+            importance=memory.importance,
+            created_at=memory.created_at,
+            updated_at=memory.updated_at,
+            content_hash=content_hash(memory.content),
+            text_hash=b"",
+            content=memory.content,
+            origin=memory.origin,
+            confirmed_at=memory.confirmed_at,
+        )
+        for remote in remotes.all
+        for memory in remote.list_told(call)
+        if memory.superseded_by is None and (memory.expires_at is None or memory.expires_at > now)
+    ]
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
@@ -87,6 +121,8 @@ def name_asker(call: GetUnasked) -> str:
 def describe_saved(core: Core, row: Row, namespace: str) -> str:
     """Describe the type of a saved memory and where it was saved."""
     whose = "of yours, from /" if _is_of_root(core, row, namespace) else "that was saved here"
+    if row.tier == L3:
+        whose = "of yours, from the shared root"
     if row.source in queries.OF_HOSTS:
         whose = f"in the notes of {row.source}"
     return f"a {row.type} {whose}"
@@ -156,7 +192,7 @@ def _count_left_out(lines: Sequence[ContextLine]) -> str:
 
 
 def _is_of_root(core: Core, row: Row, namespace: str) -> bool:
-    return namespace != "" and core.store.namespaces.name(row.namespace) == ""
+    return row.tier != L3 and namespace != "" and core.store.namespaces.name(row.namespace) == ""
 
 
 def _build_line(core: Core, row: Row, heading: str, namespace: str) -> ContextLine:

@@ -53,7 +53,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
         degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
         refused = None if call.touch else prompt.name_nearest()
     else:
-        fitted = _start(core, call, known, by)
+        fitted = _start(core, call, ids, known, by)
     if call.touch and fitted.lines:
         core.effects.note(_mark(core, call, fitted))
     result = Unasked(
@@ -70,10 +70,10 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     return given.keep(core, call, memories, result)
 
 
-def _start(core: Core, call: GetUnasked, known: KnownTexts, by: Counter) -> FittedLines:
+def _start(core: Core, call: GetUnasked, ids: dict[str, bytes], known: KnownTexts, by: Counter) -> FittedLines:
     """Return the lines of a start: saved memories, and an excerpt of the last session."""
     max_tokens = core.config.hooks.start_tokens
-    saved, latest = starting.choose(core, call) if max_tokens else ([], [])
+    saved, latest = starting.choose(core, call, ids) if max_tokens else ([], [])
     return starting.fit(
         _append_later(core, call, _select_new(saved, known)), _select_new(latest, known), max_tokens, by
     )

@@ -74,7 +74,10 @@ def test_another_machine_reads_and_adds_within_the_namespace_of_the_token(
     daemon: "Daemon", acme: Client, sshd: Sshd
 ) -> None:
     with Line(sshd, command(daemon, "ada")) as line:
-        assert line.receive() == [0, 0, {"name": "ada", "namespace": "acme", "role": "agent"}]
+        assert line.receive() == [
+            *(0, 0),
+            {"name": "ada", "namespace": "acme", "role": "agent", "protocol": 1, "repositories": []},
+        ]
         line.send({"method": "list"})
         assert {memory["namespace"] for memory in line.receive()[2]["memories"]} == {"acme", "acme/api"}
         line.send({"method": "add", "memory": {"content": "Said from elsewhere"}}, 2)

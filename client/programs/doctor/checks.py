@@ -2,7 +2,17 @@
 
 from collections.abc import Callable
 
-from memoryd.client.programs.doctor import agents, database, files, installation, models, service, settings, work
+from memoryd.client.programs.doctor import (
+    agents,
+    database,
+    files,
+    installation,
+    models,
+    service,
+    settings,
+    shared,
+    work,
+)
 from memoryd.client.programs.doctor.patient import Finding, Patient
 from memoryd.client.programs.doctor.workspaces import check_workspaces
 
@@ -49,6 +59,9 @@ AREAS: dict[str, dict[str, Check]] = {
         "jobs": work.check_jobs,
         "tokens-required": work.check_tokens,
         "workspaces": check_workspaces,
+    },
+    "Sharing": {
+        "shared-roots": shared.check_roots,
     },
 }
 

@@ -12,7 +12,8 @@ import msgspec
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.local import effective_settings, is_installed, list_copies, read_output
-from memoryd.client.protocol import GetStats, JobList, ListTokens, Stats, Status, Token
+from memoryd.client.protocol import GetShared, GetStats, JobList, ListTokens, Stats, Status, Token
+from memoryd.client.protocol.shared import SharedStatus
 from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client
 
@@ -108,6 +109,11 @@ class Patient:
     def tokens(self) -> list[Token]:
         """The tokens of agents; none while no daemon answers."""
         return self.client.call(ListTokens()).tokens if self.status else []
+
+    @cached_property
+    def shared(self) -> SharedStatus | None:
+        """The shared roots; None while no daemon answers."""
+        return self.client.call(GetShared()) if self.status else None
 
     @cached_property
     def examination(self) -> dict[str, Any] | MemorydError | None:

@@ -36,6 +36,7 @@ from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.mcp.tools import Tool
 from memoryd.client.programs.memctl.escapes import replace_lone_surrogates
 from memoryd.client.programs.memctl.output import print_note
+from memoryd.client.projects.roots import find_root, read_roots
 from memoryd.client.prompt_text import make_inert
 from memoryd.client.protocol import Identity
 
@@ -161,10 +162,12 @@ def _describe(name: str, tool: Tool, session: ProjectSession) -> types.Tool:
         others = f", or {shared}, which others share" if shared else ""
         about = f"{make_inert(session.bound.namespace)}, a place inside it{others}"
         takes["properties"]["project"]["description"] = about
+    root = find_root(session.namespace, read_roots())
+    goes = f" In this project decisions may go to the shared root {root}, whose members read them." if root else ""
     return types.Tool(
         name=name,
         title=tool.title,
-        description=tool.description,
+        description=tool.description + (goes if name == "memory_save" else ""),
         input_schema=takes,
         output_schema=schema(tool.returns) if tool.returns else None,
         annotations=types.ToolAnnotations(

@@ -16,6 +16,7 @@ from memoryd.client.programs.memctl.token import list_around
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.known import Project, ProjectTable
 from memoryd.client.projects.project import project_namespace, project_root
+from memoryd.client.projects.roots import find_root, read_roots
 from memoryd.client.protocol import (
     MEMORY_TIERS,
     GetObserving,
@@ -60,11 +61,25 @@ def _declare_rename(parser: ArgumentParser) -> None:
 
 
 def _rename(args: Namespace) -> None:
-    report, entry, is_new = _give_name(args, args.project, _check_name(args.new), args.join)
+    new = _check_name(args.new)
+    _check_unshared(args.project, new)
+    report, entry, is_new = give_name(args, args.project, new, args.join)
     show(args, report, lambda: _renamed_text(report, entry["folders"][-1], is_new))
 
 
-def _give_name(args: Namespace, name: str, new: str, join: bool) -> tuple[dict[str, Any], Project, bool]:
+def _check_unshared(name: str, new: str) -> None:
+    """Raise `Conflict` where a project is called into a shared root, or out of one."""
+    roots = read_roots()
+    entries = _find_within(projects.read_table(), path) if (path := _read_path(name)) else []
+    for namespace in (new, entries[-1]["namespace"] if entries else name.strip("/")):
+        if root := find_root(namespace, roots):
+            raise Conflict(
+                f"{root} is a shared root: a checkout lies in it by its remote alone (`memctl shared join {root}`),"
+                f" and a memory goes there by `memctl share ID --to {root}/REPOSITORY`."
+            )
+
+
+def give_name(args: Namespace, name: str, new: str, join: bool) -> tuple[dict[str, Any], Project, bool]:
     """Give a project a namespace; its memories go along unless others share the one that it had.
 
     Return the report, the project as it was, and whether it is met for the first time.
@@ -181,7 +196,7 @@ def _move(client: Client, old: str, new: str) -> dict[str, Any]:
     moved = 0
     first = List(namespace=old, reach="exact", tier=list(MEMORY_TIERS), limit=BATCH)
     while page := client.call(first).memories:
-        shared = client.call(Share(ids=[memory.id for memory in page], to=new, move=True))
+        shared = client.call(Share(ids=[memory.id for memory in page], to=new, move=True, here=True))
         operations.append(shared.operation)
         moved += len(shared)
     return {"moved": moved, "operations": operations}
@@ -232,7 +247,8 @@ def _move_project(args: Namespace) -> None:
         raise Invalid(
             f"{folder} is {'of the project ' + met + ' already' if met else 'not the folder of one project'}."
         )
-    report, _, _ = _give_name(args, folder, namespace, join=True)
+    _check_unshared(folder, namespace)
+    report, _, _ = give_name(args, folder, namespace, join=True)
     show(args, report, lambda: _moved_text(report, folder))
 
 

@@ -18,7 +18,9 @@ import msgspec
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for
-from memoryd.client.protocol import ERROR, RESULT, Confine
+from memoryd.client.projects.roots import read_roots
+from memoryd.client.protocol import ERROR, PROTOCOL_VERSION, RESULT, Confine
+from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.frames import frame
 from memoryd.client.transport.sync import detach
 
@@ -37,7 +39,15 @@ def _serve(args: Namespace) -> None:
     except MemorydError as error:
         _write(_encode(ERROR, error.code, error.message))
         raise
-    _write(_encode(RESULT, identity))
+    repositories = list(read_roots().get(identity.namespace, ()))
+    greeting = Greeting(
+        name=identity.name,
+        namespace=identity.namespace,
+        role=identity.role,
+        protocol=PROTOCOL_VERSION,
+        repositories=repositories,
+    )
+    _write(_encode(RESULT, greeting))
     threading.Thread(target=_pass_on, args=(connection,), daemon=True).start()
     with connection, suppress(ConnectionResetError):
         while received := connection.recv(_BLOCK_BYTES):

@@ -32,8 +32,22 @@ def _share(args: Namespace) -> None:
 def _text(shared: Shared, to: str) -> str:
     where = make_printable(to) or "/"
     rows = [[one.origin[:8], one.outcome, one.id[:8]] for one in shared]
+    if shared.shared:
+        return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{_root_text(shared, where)}"
     sentence = f"Shared {count_text(len(rows), 'memory')} with {where}; {undo_text(shared.operation)} takes it back."
     return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{sentence}"
+
+
+def _root_text(shared: Shared, where: str) -> str:
+    root = make_printable(shared.shared)
+    if shared.waiting:
+        return f"In {where} they wait here until the machine of {root} answers; `memctl shared waiting` lists them."
+    if where.partition("/")[0] != root:
+        return f"They are in {where} on this machine now; in {root} they are deleted, and its history there has them."
+    return (
+        f"They are in {where} on the machine of {root} now: everybody there who may read {root} reads them. Here"
+        " nothing is left of them but in backups made before."
+    )
 
 
 def _declare_namespaces(parser: ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from memoryd.client.protocol.shared import RootStatus, SharedStatus
 from memoryd.client.times import iso
 
 _COLOURS = {"ready": "green", "away": "red"}
-_NONE = "No root is shared; a section [shared.NAME] in the configuration joins one (docs/sharing.md)."
+_NONE = "No root is shared; `memctl shared join NAME --server ssh://HOST` joins one (docs/sharing.md)."
 
 
 def _show_status(args: Namespace) -> None:
@@ -25,11 +25,12 @@ def _status_text(status: SharedStatus) -> str:
 
 def _root_text(root: RootStatus) -> str:
     fields = {
-        "server": make_printable(root.server),
-        "line": paint(root.state, _COLOURS.get(root.state, "dim")),
+        "server": make_printable(root.server) or "this machine",
+        "repositories": make_printable(", ".join(root.repositories)),
+        "line": "" if root.state == "here" else paint(root.state, _COLOURS.get(root.state, "dim")),
         "problem": make_printable(root.problem),
         "speaks for": f"{make_printable(root.token)} ({root.role})" if root.token else "",
-        "go by themselves": root.auto,
+        "go by themselves": "" if root.state == "here" else root.auto,
         "stay here": make_printable(", ".join(root.exclude)),
         "waiting": f"{count_text(root.waiting, 'save')}; `memctl shared waiting` shows them" if root.waiting else "",
         "left out": f"{count_text(root.unreadable, 'row')} that cannot be read" if root.unreadable else "",

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import rows, settings
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import WAITING
 
@@ -19,6 +19,7 @@ CREATE TABLE sends (
   at REAL NOT NULL             -- the latest attempt
 ) STRICT, WITHOUT ROWID;
 """
+UNCLEAN = "words_of_sent"  # a setting: full text may have words of what was sent
 _KEPT_S = 90 * 86400.0  # as the place keeps what was applied
 
 
@@ -40,6 +41,15 @@ def list_waiting(connection: apsw.Connection, refused: bool, limit: int) -> list
     known: Any = connection.execute(sql, (json.dumps([row.id for row in waiting]),)).fetchall()
     attempts = {memory: (said, why) for memory, said, why in known}
     return [Send(row, *attempts.get(row.id, (None, ""))) for row in waiting]
+
+
+def find(connection: apsw.Connection, id: str) -> Send | None:
+    """Return a memory that waits, None where there is none of this id."""
+    row = rows.read_ids(connection, [id]).get(id)
+    if row is None or row.tier != WAITING:
+        return None
+    known: Any = connection.execute("SELECT said, refused FROM sends WHERE memory = ?", (id,)).fetchone()
+    return Send(row, *(known or (None, "")))
 
 
 def note_said(connection: apsw.Connection, memory: str, said: bytes, now: float) -> None:
@@ -84,3 +94,4 @@ def take_out(connection: apsw.Connection, row: Row) -> None:
     ):
         connection.execute(statement, (row.id,))
     rows.delete(connection, [row.row])
+    settings.put(connection, UNCLEAN, "1")

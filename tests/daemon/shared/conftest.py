@@ -32,6 +32,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memoryd.daemon.shared.root.CHANGE_S", 60.0)
     monkeypatch.setattr("memoryd.daemon.shared.sending.CHANGE_S", 60.0)
     monkeypatch.setattr(line, "HUNG_S", 120.0)
+    monkeypatch.setattr("memoryd.daemon.shared.shelf.AFTER_S", 0.2)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What stands at the place in a test of answers that nobody believes: it speaks frames, and says what a file says."""
 
 import sys
+from typing import Any
 
 import msgspec
 
@@ -13,14 +14,14 @@ def main(path: str) -> None:
     write.write(frame(msgspec.msgpack.encode((0, 0, {"name": "acme", "namespace": "acme", "role": "agent"}))))
     write.flush()
     with open(path, "rb") as file:
-        rows = msgspec.msgpack.decode(file.read())
+        rows = msgspec.Raw(file.read())  # as they are: decoded here, they would be refused here
     frames = FrameReader()
     while data := sys.stdin.buffer.read1():
         for payload in frames.feed(data):
             _, number, call = msgspec.msgpack.decode(payload)
-            answer = {"hits": rows} if call["method"] == "search" else {"memories": rows, "total": len(rows)}
+            answer: Any = {"hits": rows} if call["method"] == "search" else {"memories": rows, "total": 100}
             if call["method"] == "get":
-                answer = rows[0]
+                answer = msgspec.Raw(bytes(rows)[1:])  # of a list of one
             write.write(frame(msgspec.msgpack.encode((0, number, answer))))
             write.flush()
 

@@ -16,7 +16,7 @@ from joined import MEMCTL
 
 from configs import NO_MODEL
 from memoryd.client import Client, MemorydError
-from memoryd.client.protocol import Add, AddToken, GetShared, NewMemory, Search
+from memoryd.client.protocol import Add, AddToken, GetShared, History, List, NewMemory, Search, Update
 from sshd import Sshd
 from waiting import wait_until
 from workbench import Process
@@ -49,7 +49,8 @@ class Pair:
 
     def list_there(self) -> list[str]:
         with self.place.client() as owner:
-            return sorted(memory.content for memory in owner.list(limit=1000))
+            pages = [owner.call(List(limit=1000, offset=offset)).memories for offset in range(0, 10_000, 1000)]
+            return sorted(memory.content for page in pages for memory in page)
 
     def wait_until_sent(self) -> None:
         with self.here.client() as client:
@@ -152,33 +153,50 @@ def test_a_line_that_is_cut_anywhere_loses_and_repeats_nothing(folder: Path, ssh
 
 
 @pytest.mark.slow
-def test_daemons_that_save_while_the_place_is_killed_lose_nothing(folder: Path, sshd: Sshd) -> None:
+def test_eight_daemons_that_save_and_change_the_same_while_the_place_is_killed_lose_nothing(
+    folder: Path, sshd: Sshd
+) -> None:
     pair = Pair(folder)
-    others = [Process(_make(folder / f"other{number}"), pair.config).start() for number in range(3)]
+    daemons = [pair.here, *(Process(_make(folder / f"other{number}"), pair.config).start() for number in range(7))]
+    until = time.monotonic() + 60.0
     try:
-        texts = [[f"Decision {number} of daemon {place}" for number in range(25)] for place in range(4)]
+        with pair.here.client() as client:
+            same = [save(client, f"Known to all {number}").id for number in range(5)]
 
-        def work(process: Any, part: list[str]) -> None:
+        def work(process: Any, place: int) -> tuple[list[str], list[str]]:
+            """Return the texts that were saved, and the ids of what was changed, each as often as it was."""
+            saved, changed = [], []
             with process.client() as client:
-                for text in part:
-                    save(client, text)
+                while time.monotonic() < until:
+                    saved.append(f"Decision {len(saved)} of daemon {place}")
+                    save(client, saved[-1])
+                    id = random.choice(same)
+                    with suppress(MemorydError):  # the place is away
+                        client.call(Update(id=id, content=f"Changed by {place} after {len(saved)}"))
+                        changed.append(id)
+            return saved, changed
 
         def kill_place() -> None:
-            for _ in range(3):
-                time.sleep(1.0)
+            while time.monotonic() < until - 15:
+                time.sleep(10.0)
                 pair.place.kill()
                 pair.place.start()
 
-        with ThreadPoolExecutor(5) as pool:
+        with ThreadPoolExecutor(9) as pool:
             killing = pool.submit(kill_place)
-            list(pool.map(work, [pair.here, *others], texts))
+            done = list(pool.map(work, daemons, range(8)))
             killing.result()
-        for process in (pair.here, *others):
+        for process in daemons:
             with process.client() as client:
                 wait_until(lambda client=client: not client.call(GetShared(send=True)).waiting, 120)  # type: ignore[misc]
-        assert pair.list_there() == sorted(text for part in texts for text in part)
+        with pair.place.client() as owner:
+            saved = sorted(text for text in pair.list_there() if text.startswith("Decision"))
+            assert saved == sorted(text for texts, _ in done for text in texts)
+            for id in same:
+                actions = [change.action for change in owner.call(History(id=id)).changes]
+                assert actions.count("updated") >= sum(changed.count(id) for _, changed in done) > 0
     finally:
-        for process in others:
+        for process in daemons[1:]:
             process.stop()
         pair.stop()
 

@@ -1,5 +1,6 @@
 """Rows of the place that are no memories of the root: each is left out and counted, and the others are there."""
 
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,7 @@ GOOD: dict[str, Any] = {
     "score": 0.9,
     "confidence": 0.8,
 }
-DEEP = msgspec.Raw(b"\x91" * 100 + b"\x00")  # lists in lists
+DEEP, DEEPER = msgspec.Raw(b"\x91" * 100 + b"\x00"), msgspec.Raw(b"\x91" * 5000 + b"\x00")  # lists in lists
 BAD = (
     *({"id": value} for value in ("", "abcd", "AB" * 16, 5, None, "../" * 11)),
     *({"namespace": value} for value in ("", "acmeinc", "other/api", "home", 7)),
@@ -41,6 +42,9 @@ BAD = (
     {"content": "x" * 12_000_000},
     {"content": b"\xff\xfe"},
     {"metadata": {"deep": DEEP}},
+    {"metadata": {"deep": DEEPER}},
+    {"content": DEEPER},
+    {"start_line": msgspec.Raw(b"\xcb" + struct.pack(">d", 2.0**70))},
     {"type": None},
     {"tags": 1, "content": None},
 )

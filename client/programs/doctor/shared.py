@@ -1,0 +1,32 @@
+"""Check of shared roots: the way to each, and saves that one refused."""
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.programs.doctor.patient import Finding, Patient, fail, report_ok, warn
+from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.transport import ssh
+
+_GREETING_S = 15.0
+
+
+def check_roots(patient: Patient) -> Finding | None:
+    """See that the place of each root answers and lets this machine in, and took what was saved."""
+    if not (shared := patient.shared) or not shared.roots:
+        return None
+    sections = (patient.settings or {}).get("shared", {})
+    for root in shared.roots:
+        if root.state == "here" or root.name not in sections:
+            continue
+        own = sections[root.name]
+        command = ssh.build_line_command(own["server"], own["memctl"], own["token"] or root.name)
+        try:
+            namespace = ssh.ask_greeting(root.name, command, _GREETING_S).namespace
+        except MemorydError as error:
+            return fail(error.message.rstrip("."), f"memctl shared join {root.name} --dry-run")
+        if namespace != root.name:
+            message = f"{root.name}: the token {own['token']} there is for {namespace}"
+            return fail(message, f"memctl shared join {root.name} --token TOKEN")
+    if refused := [save for save in shared.waiting if save.refused]:
+        return warn(f"{count_text(len(refused), 'save')} refused: {refused[0].refused}", "memctl shared waiting")
+    if unreadable := [root.name for root in shared.roots if root.unreadable]:
+        return warn(f"rows of {', '.join(unreadable)} that cannot be read were left out", "memctl shared status")
+    return report_ok(f"{count_text(len(shared.roots), 'root')}: {', '.join(root.name for root in shared.roots)}")

@@ -1,0 +1,356 @@
+"""shared create, join, leave: a root and its repositories, and which checkouts of this machine lie in it.
+
+What a machine has joined stands in its configuration alone; what a root is for stands in that of its place.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+from memoryd.client.errors import Conflict, Forbidden, Invalid, MemorydError, NotFound, Unavailable
+from memoryd.client.programs.memctl.arguments import Usage
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.confirming import confirm
+from memoryd.client.programs.memctl.link import client_for
+from memoryd.client.programs.memctl.output import make_printable, print_note, show
+from memoryd.client.programs.memctl.place import shorten_home
+from memoryd.client.programs.memctl.project import give_name
+from memoryd.client.programs.memctl.sections import read_section, write_section
+from memoryd.client.programs.memctl.service import restart
+from memoryd.client.programs.memctl.table import count_text, format_table
+from memoryd.client.projects import known as projects
+from memoryd.client.projects.roots import find_root, is_pattern
+from memoryd.client.protocol import AddMany, AddToken, GetShared, List, Memory, NewMemory
+from memoryd.client.protocol.shared import Auto
+from memoryd.client.transport import paths, spawn, ssh
+from memoryd.client.transport.batches import split_evenly
+from memoryd.client.transport.sync import Client
+
+_NAME = r"[a-z][a-z0-9_]{0,39}"
+_SERVER = r"ssh://([\w][\w.-]*@)?[\w][\w.-]*(:\d{1,5})?/?"
+_GREETING_S, _PAUSE_S = 30.0, 1.0
+_PAGE, _BATCH = 1000, 100
+_KEEP = ("mine", "all", "none")
+
+
+class Placing(NamedTuple):
+    """A checkout that lies in a root by its remote, and what it is called there."""
+
+    folder: str
+    namespace: str
+    place: str
+
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(_NAME, name):
+        raise Invalid(f"{name[:80]!r} cannot be a root: it is a letter and up to 39 of a-z, 0-9 and _, without `/`.")
+    return name
+
+
+def _check_server(server: str) -> str:
+    if not re.fullmatch(_SERVER, server, re.ASCII):
+        raise Usage(
+            f"{server[:80]!r} is no machine; write --server ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT"
+        )
+    return server
+
+
+def _check_patterns(patterns: list[str]) -> list[str]:
+    for pattern in patterns:
+        if not is_pattern(pattern):
+            raise Invalid(f"{pattern[:80]!r} names no host and owner; write it like 'github.com/acme/*'.")
+    return patterns
+
+
+# create --------------------------------------------------------------------------------------------------------------
+
+
+def _declare_create(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="what to call it; its namespaces are NAME/REPOSITORY")
+    parser.add_argument(
+        "--repo",
+        action="append",
+        required=True,
+        metavar="PATTERN",
+        help="its repositories, such as 'github.com/acme/*'; may be given several times",
+    )
+    _declare_server(parser, "create it on that machine, such as ssh://home; by default on this one")
+    parser.add_argument(
+        "--existing", action="store_true", help="what is in such namespaces there already is shared too"
+    )
+
+
+def _declare_server(parser: ArgumentParser, about: str) -> None:
+    parser.add_argument("--server", metavar="URL", help=about)
+    parser.add_argument("--memctl", metavar="COMMAND", help="how memctl is called there (default: memctl)")
+
+
+def _create(args: Namespace) -> int | None:
+    name, patterns = _check_name(args.name), _check_patterns(args.repo)
+    if args.server:
+        return _create_there(args, name, patterns)
+    section = read_section(name)
+    if section and section.get("server"):
+        raise Conflict(f"{name} lies on {section['server']}; create it there with --server {section['server']}.")
+    if section is None:
+        _check_strays(name, patterns)
+    with client_for(args) as client:
+        held = 0 if args.existing or section else client.call(List(namespace=name, reach="subtree", limit=1)).total
+        if held:
+            raise Conflict(
+                f"{name} holds {count_text(held, 'memory')} here, which everybody in the root would see;"
+                " --existing says that this is meant."
+            )
+        with suppress(Conflict):
+            client.call(AddToken(name=name, namespace=name))
+    write_section(name, {"repositories": patterns})
+    _restart(args, name)
+    said = {"name": name, "repositories": patterns}
+    show(args, said, lambda: f"{name} lies on this machine, for {', '.join(patterns)}. {_join_text(name)}")
+    return None
+
+
+def _join_text(name: str) -> str:
+    return (
+        f"`memctl shared join {name}` says which checkouts here lie in it; elsewhere add --server ssh://THIS-MACHINE."
+        f" `memctl token add PERSON --namespace {name}` lets somebody else in (docs/sharing.md)."
+    )
+
+
+def _create_there(args: Namespace, name: str, patterns: list[str]) -> int:
+    server = _check_server(args.server)
+    words = ["shared", "create", name, *(word for pattern in patterns for word in ("--repo", pattern))]
+    words += ["--existing"] if args.existing else []
+    command = ssh.build_command(server, f"{args.memctl or 'memctl'} {shlex.join(words)}")
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        refused = said.splitlines()[-1] if said.startswith("memctl") else ssh.explain(name, done.stderr, "")
+        raise MemorydError(make_printable(refused.removeprefix("memctl: ")))
+    return 0
+
+
+# join ----------------------------------------------------------------------------------------------------------------
+
+
+def _declare_join(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="name of the root")
+    _declare_server(parser, "the machine that has it, such as ssh://home; not for a root that lies here")
+    parser.add_argument("--token", metavar="TOKEN", help="name of the token there (default: the root's)")
+    about = "which saves go there by themselves: decisions, rules, lessons and conventions (default), all, or none"
+    parser.add_argument("--auto", choices=get_args(Auto), help=about)
+    parser.add_argument("--dry-run", action="store_true", help="show what would be done")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _join(args: Namespace) -> None:
+    name = _check_name(args.name)
+    section = read_section(name) or {}
+    given = {"server": args.server and _check_server(args.server), "token": args.token, "memctl": args.memctl}
+    settings = {**section, **{key: value for key, value in {**given, "auto": args.auto}.items() if value}}
+    speaks = ""
+    if settings.get("server"):
+        command = ssh.build_line_command(
+            settings["server"], settings.get("memctl", "memctl"), settings.get("token", name)
+        )
+        greeting = ssh.ask_greeting(name, command, _GREETING_S)
+        if greeting.namespace != name:
+            raise Forbidden(
+                f"The token {greeting.name} there is for {greeting.namespace[:80]}, not for {name}; name another one"
+                " with --token."
+            )
+        if not greeting.repositories:
+            raise NotFound(
+                f"{name} names no repositories there. On that machine: memctl shared create {name} --repo"
+                " 'github.com/OWNER/*'"
+            )
+        settings["repositories"] = _check_patterns(greeting.repositories)
+        speaks = f"; {greeting.name} is {greeting.role} there"
+    elif not section:
+        raise Usage(f"which machine has {name}? give --server ssh://HOST (or create it here: memctl shared create).")
+    plan = _plan(name, settings["repositories"])
+    about = f"{name}{' on ' + settings['server'] if settings.get('server') else ''} is for"
+    preview = make_printable(f"{about} {', '.join(settings['repositories'])}{speaks}.\n{_plan_text(plan)}")
+    report: dict[str, Any] = {"name": name, "settings": settings, "dry_run": args.dry_run, "placed": []}
+    if args.dry_run:
+        report["placed"] = [one._asdict() for one in plan]
+        show(args, report, lambda: preview)
+        return
+    if not args.yes:
+        confirm(name, "This says what is shared.", preview, "Nothing was changed.")
+    write_section(name, settings)
+    _restart(args, name)
+    for one in plan:
+        given_name, _, _ = give_name(args, one.folder, one.place, join=True)
+        report["placed"].append({**one._asdict(), "moved": given_name["moved"], "operations": given_name["operations"]})
+    show(args, report, lambda: f"{_plan_text(plan)}\n{_joined_text(name, settings)}")
+
+
+def _plan(name: str, patterns: list[str]) -> list[Placing]:
+    """Return the checkouts known here that are to be placed; refuse while another one has a name of the root."""
+    _check_strays(name, patterns)
+    placings = []
+    for project in projects.read_table()["projects"]:
+        folder = next((one for one in reversed(project["folders"]) if os.path.isdir(one)), None)
+        if folder and (place := projects.find_place(folder, {name: patterns})) and place != project["namespace"]:
+            placings.append(Placing(folder, project["namespace"], place))
+    return placings
+
+
+def _check_strays(name: str, patterns: list[str]) -> None:
+    for project in projects.read_table()["projects"]:
+        for folder in project["folders"]:
+            if projects.is_stray(project, folder, projects.find_place(folder, {name: patterns}), {name: patterns}):
+                new = project["namespace"].partition("/")[2].replace("/", "-") or f"{name}-2"
+                raise Conflict(
+                    f"{project['namespace']} is the namespace of {folder}, whose remote is none of {name}:"
+                    f" memctl project rename {shlex.quote(folder)} {shlex.quote(new)}"
+                )
+
+
+def _plan_text(plan: list[Placing]) -> str:
+    rows = [[make_printable(text) for text in (shorten_home(one.folder), one.namespace, one.place)] for one in plan]
+    none = "No other checkout known here is one of them; one that is cloned later lies in it by itself."
+    return format_table(["CHECKOUT", "NAMESPACE", "FROM NOW ON"], rows, none)
+
+
+def _joined_text(name: str, settings: dict[str, Any]) -> str:
+    if not settings.get("server"):
+        return f"What is saved in {name}/… is shared by all who have a token for {name}."
+    auto = settings.get("auto", "decisions")
+    goes = {"decisions": "Decisions, rules, lessons and conventions", "all": "All memories", "none": "No memories"}[
+        auto
+    ]
+    where = f"{goes} saved in {name}/… go to {settings['server']} by themselves, where all of {name} read them"
+    return f"{where}; what was saved before stays here. `memctl shared leave {name}` takes that back."
+
+
+# leave ---------------------------------------------------------------------------------------------------------------
+
+
+def _declare_leave(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="name of the root")
+    about = "which of its memories to copy to this machine: those that you saved (mine, the default), all, or none"
+    parser.add_argument("--keep", choices=_KEEP, help=about)
+
+
+def _leave(args: Namespace) -> None:
+    name = _check_name(args.name)
+    section = read_section(name)
+    if section is None:
+        raise NotFound(f"No root {name} is joined here; `memctl shared status` shows those that are.")
+    if not section.get("server"):
+        raise Invalid(f"{name} lies here. `memctl token revoke NAME` takes its members' access away.")
+    keep = args.keep or _ask_what_to_keep(name)
+    with client_for(args) as client:
+        kept = 0 if keep == "none" else _keep(client, name, section.get("token", name) if keep == "mine" else "")
+        waiting = [save for save in client.call(GetShared()).waiting if find_root(save.namespace, {name: []})]
+    write_section(name, None)
+    _restart(args, "")
+    report = {"name": name, "keep": keep, "kept": kept, "waiting": len(waiting)}
+    show(args, report, lambda: _left_text(name, kept, len(waiting)))
+
+
+def _ask_what_to_keep(name: str) -> str:
+    if not (sys.stdin and sys.stdin.isatty()):
+        return "mine"
+    print_note(f"Copy which memories of {name} to this machine: mine, all or none? [mine]")
+    answer = sys.stdin.readline().strip() or "mine"
+    if answer not in _KEEP:
+        raise MemorydError("Nothing was changed. Say mine, all or none.")
+    return answer
+
+
+def _left_text(name: str, kept: int, waiting: int) -> str:
+    waits = (
+        f" {count_text(waiting, 'save')} that waited for it {'stays' if waiting == 1 else 'stay'} here."
+        if waiting
+        else ""
+    )
+    return f"Left {name}; {count_text(kept, 'memory')} of it copied to this machine, in the same namespaces.{waits}"
+
+
+def _keep(client: Client, name: str, author: str) -> int:
+    """Copy the memories of a root, or those of one author, to this machine; return how many there are."""
+    by_namespace: dict[str, list[NewMemory]] = {}
+    for memory in _read_all(client, name, author):
+        by_namespace.setdefault(memory.namespace, []).append(_copy(memory))
+    for namespace, memories in by_namespace.items():
+        for part in split_evenly(memories, _BATCH):
+            client.call(AddMany(memories=part, namespace=namespace))
+    return sum(map(len, by_namespace.values()))
+
+
+def _read_all(client: Client, name: str, author: str) -> Iterator[Memory]:
+    seen: set[str] = set()
+    before: float | None = None
+    give_up_at = time.monotonic() + _GREETING_S
+    while True:
+        call = List(namespace=name, reach="subtree", tier=["L3"], limit=_PAGE, before=before)
+        page = client.call(msgspec.structs.replace(call, where={"metadata.author": author}) if author else call)
+        if f"shared:{name}" in page.degraded:
+            if time.monotonic() < give_up_at:  # the line is being opened
+                time.sleep(_PAUSE_S)
+                continue
+            raise Unavailable(
+                f"The place of {name} does not answer, so nothing was changed; --keep none leaves without."
+            )
+        new = [memory for memory in page.memories if memory.id not in seen]
+        yield from new
+        if not new:
+            return
+        seen |= {memory.id for memory in new}
+        before = new[-1].created_at + 1e-6  # more than one may have been made at once
+
+
+def _copy(memory: Memory) -> NewMemory:
+    return NewMemory(
+        content=memory.content,
+        type=memory.type,
+        summary=memory.summary,
+        metadata={key: value for key, value in memory.metadata.items() if key != "author"},
+        importance=memory.importance,
+        source=memory.source,
+        origin=memory.origin,
+        created_at=memory.created_at,
+        expires_at=memory.expires_at,
+        pinned=memory.pinned,
+    )
+
+
+def _restart(args: Namespace, name: str) -> None:
+    """Let a daemon that runs read the configuration; `name` is the root that it is to know then."""
+    if not spawn.locate(paths.socket_path(args.socket)):
+        return
+    with client_for(args, autostart=False) as client:
+        restart(client, args.timeout)
+        if name and name not in {root.name for root in client.call(GetShared()).roots}:
+            raise MemorydError(f"The daemon reads another configuration than {paths.config_path()}: memctl doctor")
+
+
+COMMANDS = {
+    "shared create": Command(
+        _declare_create,
+        _create,
+        "  memctl shared create acme --repo 'github.com/acme/*'\n"
+        "  memctl shared create acme --repo 'github.com/acme/*' --server ssh://home",
+    ),
+    "shared join": Command(
+        _declare_join,
+        _join,
+        "  memctl shared join acme --server ssh://home --dry-run\n"
+        "  memctl shared join acme --server ssh://home --token ada",
+    ),
+    "shared leave": Command(
+        _declare_leave, _leave, "  memctl shared leave acme\n  memctl shared leave acme --keep all"
+    ),
+}

@@ -1,0 +1,61 @@
+"""Shared roots, as the configuration names them, and which checkouts lie in one: those of its repositories.
+
+No checkout lies in a root because of its name. What a root is stands in the configuration alone, so that no copy of the
+data directory makes one.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from memoryd.client.transport import paths
+
+Roots = Mapping[str, Sequence[str]]  # name → patterns of its repositories
+
+# A host, then at least one part without a wildcard: else all checkouts of a host would be in the root.
+_PATTERN = r"[a-z0-9.-]+(:\d+)?/[^*?\[\]/\s]+(/\S*)?"
+_WILDCARD = r"[*?\[]"
+_MAX_BYTES = 400
+
+
+def read_roots() -> Roots:
+    """Return the repositories of each root; none where the configuration cannot be read."""
+    try:
+        data = paths.config_path().read_bytes()
+        if b"shared" not in data:  # a hook reads this: parsing TOML would take it longer than all else
+            return {}
+        import tomllib
+
+        sections = tomllib.loads(data.decode())["shared"]
+        return {name: list(map(str, section.get("repositories", []))) for name, section in sections.items()}
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return {}
+
+
+def find_root(namespace: str, roots: Roots) -> str:
+    """Return the root that a namespace is or lies in, empty for none."""
+    outermost = namespace.partition("/")[0]
+    return outermost if outermost in roots else ""
+
+
+def find_place(remotes: Sequence[str], roots: Roots) -> str:
+    """Return the namespace in a root of a checkout with some remotes, the first that is one's; empty for none."""
+    for remote in remotes:
+        for root, patterns in sorted(roots.items()):
+            for pattern in patterns:
+                if fnmatchcase(remote.lower(), pattern.lower()) and (name := _name(remote.lower(), pattern.lower())):
+                    return f"{root}/{name}"
+    return ""
+
+
+def is_pattern(pattern: str) -> bool:
+    """Return whether a text names repositories: a host and an owner, as in `github.com/acme/*`."""
+    return re.fullmatch(_PATTERN, pattern.lower()) is not None
+
+
+def _name(remote: str, pattern: str) -> str:
+    """Return what a repository is called in its root, the same on every machine: what follows the fixed folders."""
+    fixed = re.split(_WILDCARD, pattern)[0]
+    parts = remote[fixed.rfind("/") + 1 :].split("/")
+    is_name = all(part.strip() not in ("", ".", "..") and part.isprintable() for part in parts)
+    return "/".join(parts) if is_name and len(remote.encode()) <= _MAX_BYTES else ""

@@ -1,0 +1,232 @@
+"""memctl shared create, join, leave between two real daemons over a real ssh."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joined import MEMCTL
+
+from configs import NO_MODEL
+from memoryd.client.protocol import Add, GetShared, List, NewMemory, Share
+from sshd import Sshd
+from workbench import Process
+
+pytestmark = pytest.mark.slow
+
+
+class Machine:
+    """A daemon with its configuration, and memctl beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700)
+        self.folder = folder
+        self.process = Process(folder, NO_MODEL).start()
+        self.config = folder / "config.toml"
+        names = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG")
+        self.memctl = " ".join([*(f"{name}={self.process.environment[name]}" for name in names), MEMCTL])
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**self.process.environment, "HOME": str(self.folder)}
+        command = [sys.executable, "-m", "memoryd.client.programs.memctl", *words]
+        return subprocess.run(
+            command, env=environment, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+
+    def say(self, *words: str) -> str:
+        done = self.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refuse(self, *words: str) -> str:
+        before = self.config.read_text()
+        done = self.run(*words)
+        assert done.returncode, done.stdout
+        assert "Traceback" not in done.stderr
+        assert self.config.read_text() == before
+        return done.stderr
+
+    def checkout(self, name: str, remote: str) -> Path:
+        folder = self.folder / "src" / name
+        (folder / ".git").mkdir(parents=True, exist_ok=True)
+        (folder / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
+        return folder
+
+    def meet(self, folder: Path) -> str:
+        """Have an agent's hook meet a folder."""
+        code = f"from memoryd.client.projects.project import project_namespace as n; print(n({str(folder)!r}))"
+        environment = {**self.process.environment, "HOME": str(self.folder)}
+        return subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    def list_texts(self, namespace: str = "", **filters: Any) -> list[str]:
+        with self.process.client() as client:
+            page = client.call(List(namespace=namespace, reach="subtree", limit=100, **filters))
+        return sorted(memory.content for memory in page)
+
+    def add(self, content: str, namespace: str, type: str = "decision") -> Any:
+        with self.process.client() as client:
+            return client.call(Add(memory=NewMemory(content=content, type=type), namespace=namespace))
+
+
+@pytest.fixture
+def home(folder: Path, sshd: Sshd) -> Iterator[Machine]:
+    machine = Machine(folder / "home")
+    yield machine
+    machine.process.stop()
+
+
+@pytest.fixture
+def laptop(folder: Path, home: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    machine = Machine(folder / "laptop")
+    yield machine
+    machine.process.stop()
+
+
+def join(home: Machine, laptop: Machine, *words: str) -> str:
+    home.say("shared", "create", "acme", "--repo", "github.com/acme/*")
+    return laptop.say("shared", "join", "acme", "--server", "ssh://place", "--memctl", home.memctl, "--yes", *words)
+
+
+def check_roots(machine: Machine) -> Any:
+    """Return what doctor finds of the roots."""
+    findings = json.loads(machine.run("doctor", "--json").stdout)
+    return next(finding for finding in findings if finding["name"] == "shared-roots")
+
+
+def test_a_root_is_made_joined_used_and_left(home: Machine, laptop: Machine) -> None:
+    api = laptop.checkout("api", "git@github.com:acme/api.git")
+    other = laptop.checkout("other", "git@github.com:me/other.git")
+    assert [laptop.meet(folder) for folder in (api, other)] == ["api", "other"]
+    laptop.add("Known before", "api")
+    home.say("shared", "create", "acme", "--repo", "github.com/acme/*")
+    words = ("shared", "join", "acme", "--server", "ssh://place", "--memctl", home.memctl)
+    before = laptop.config.read_text()
+    shown = laptop.say(*words, "--dry-run")
+    assert "acme/api" in shown
+    assert "other" not in shown
+    assert laptop.config.read_text() == before
+    assert "--yes" in laptop.refuse(*words)
+    said = laptop.say(*words, "--yes")
+    assert "what was saved before stays here" in said
+    assert [laptop.meet(folder) for folder in (api, other)] == ["acme/api", "other"]
+    assert laptop.meet(laptop.checkout("web", "https://github.com/acme/web")) == "acme/web"
+    assert laptop.list_texts("acme", tier=["L1"]) == ["Known before"]
+    assert home.list_texts() == []
+
+    assert laptop.add("Releases are on Tuesdays", "acme/api").shared == "acme"
+    home.add("Saved at home", "acme/web")
+    assert laptop.list_texts("acme") == ["Known before", "Releases are on Tuesdays", "Saved at home"]
+    assert "github.com/acme/*" in laptop.say("shared", "status")
+    assert "this machine" in home.say("shared")
+    assert check_roots(laptop)["state"] == "ok"
+    assert "acme/web" in laptop.say("namespaces", "acme")
+
+    assert "1 memory" in laptop.say("shared", "leave", "acme", "--keep", "mine")
+    assert "shared.acme" not in laptop.config.read_text()
+    assert laptop.list_texts("acme") == ["Known before", "Releases are on Tuesdays"]
+    assert home.list_texts("acme") == ["Releases are on Tuesdays", "Saved at home"]
+    with laptop.process.client() as client:
+        assert client.call(GetShared()).roots == []
+    join(home, laptop)
+    assert "2 memories" in laptop.say("shared", "leave", "acme", "--keep", "all")
+    assert laptop.list_texts("acme") == ["Known before", "Releases are on Tuesdays", "Saved at home"]
+
+
+def test_what_cannot_be_made_or_joined_is_said_in_a_sentence_and_changes_nothing(
+    home: Machine, laptop: Machine, sshd: Sshd
+) -> None:
+    for name in ("/", "", "Acme", "a/b", "acme/api"):
+        assert "cannot be a root" in home.refuse("shared", "create", name, "--repo", "github.com/acme/*")
+    assert "host and owner" in home.refuse("shared", "create", "acme", "--repo", "*")
+    home.add("Private", "acme")
+    assert "--existing" in home.refuse("shared", "create", "acme", "--repo", "github.com/acme/*")
+    home.say("erase", "--matching", "Private", "--yes")
+    like = home.checkout("acme", "git@example.org:me/acme.git")
+    assert home.meet(like) == "acme"
+    assert "project rename" in home.refuse("shared", "create", "acme", "--repo", "github.com/acme/*")
+    home.say("project", "rename", "acme", "mine")
+    home.say("shared", "create", "acme", "--repo", "github.com/acme/*")
+    home.say("token", "add", "eve", "--namespace", "other")
+
+    def refuse(memctl: str = home.memctl, server: str = "ssh://place", *words: str) -> str:
+        return laptop.refuse("shared", "join", "acme", "--server", server, "--memctl", memctl, "--yes", *words)
+
+    assert "no machine" in refuse(server="home")
+    assert "`ssh HOST true`" in refuse(server="ssh://nowhere.invalid")
+    assert "--memctl" in refuse("no-such-memctl")
+    assert "no memoryd" in refuse("echo Welcome; echo")
+    assert "update memoryd there" in refuse("echo \"memctl: argument: invalid choice: 'serve-stdio'\" >&2; false")
+    assert "token add acme" in refuse(home.memctl, "ssh://place", "--token", "bob")
+    assert "is for other, not for acme" in refuse(home.memctl, "ssh://place", "--token", "eve")
+    newer = laptop.folder / "newer"
+    newer.write_text("import sys, msgspec\nfrom memoryd.client.transport.frames import frame\n"
+        "greeting = {'name': 'acme', 'namespace': 'acme', 'role': 'agent', 'protocol': 99}\n"
+        "sys.stdout.buffer.write(frame(msgspec.msgpack.encode((0, 0, greeting))))\n")  # fmt: skip
+    assert "version 99 of the protocol" in refuse(f"{sys.executable} {newer}")
+    assert "which machine" in laptop.refuse("shared", "join", "acme")
+    assert "No root acme" in laptop.refuse("shared", "leave", "acme")
+    laptop.say("shared", "join", "acme", "--server", "ssh://place", "--memctl", home.memctl, "--yes")
+    (sshd.folder / "keys").write_text("")
+    assert "Permission denied" in refuse()
+    assert check_roots(laptop)["state"] == "fail"
+    assert "Permission denied" in check_roots(laptop)["message"]
+    assert laptop.list_texts() == []
+
+
+def test_a_project_is_not_renamed_into_a_root_or_out_of_one(home: Machine, laptop: Machine) -> None:
+    other, api = (laptop.checkout(name, f"git@github.com:{who}/{name}") for name, who in (("o", "me"), ("api", "acme")))
+    assert laptop.meet(other) == "o"
+    join(home, laptop)
+    assert laptop.meet(api) == "acme/api"
+    laptop.add("Decided", "acme/api")
+    for words in (("o", "acme/o"), ("o", "acme"), ("acme/api", "api"), (str(api), "api")):
+        assert "memctl share ID --to acme" in laptop.refuse("project", "rename", *words)
+    assert "memctl share ID --to acme" in laptop.refuse("project", "move", "acme/api", str(other))
+    assert home.list_texts() == ["Decided"]
+    like = laptop.checkout("acme", "git@github.com:me/acme")
+    assert laptop.meet(like) == "acme-2"
+
+
+def test_a_copy_of_before_shares_nothing(home: Machine, laptop: Machine) -> None:
+    join(home, laptop)
+    laptop.add("Shared", "acme/api")
+    laptop.say("backup")
+    laptop.say("shared", "leave", "acme", "--keep", "none")
+    laptop.say("restore", "latest")
+    added = laptop.add("Private again", "acme/api")
+    assert not added.shared
+    assert home.list_texts() == ["Shared"]
+    assert laptop.list_texts() == ["Private again"]
+    for path in laptop.process.data.rglob("*"):
+        assert not (path.is_file() and b"ssh://place" in path.read_bytes()), path
+
+
+def test_a_root_is_made_on_the_other_machine(home: Machine, laptop: Machine) -> None:
+    words = ("--repo", "github.com/acme/*", "--server", "ssh://place", "--memctl", home.memctl)
+    assert "acme lies on this machine" in laptop.say("shared", "create", "acme", *words)
+    assert "github.com/acme" in home.config.read_text()
+    assert "cannot be a root" in laptop.refuse("shared", "create", "Acme", *words)
+    home.add("Private", "web")
+    assert "--existing" in laptop.refuse("shared", "create", "web", *words)
+
+
+def test_memories_are_shared_into_a_root_and_out_of_it(home: Machine, laptop: Machine) -> None:
+    join(home, laptop)
+    preference = laptop.add("I like tabs", "acme/api", "preference")
+    assert not preference.shared
+    with laptop.process.client() as client:
+        moved = client.call(Share(ids=[preference.id], to="acme/api"))
+        assert (moved.shared, moved.waiting, moved.memories[0].outcome) == ("acme", False, "moved")
+        assert home.list_texts() == ["I like tabs"]
+        assert client.call(List(tier=["L1", "waiting"])).total == 0
+        back = client.call(Share(ids=[moved.memories[0].id[:8]], to="notes"))
+        assert (back.shared, back.memories[0].origin) == ("acme", moved.memories[0].id)
+    assert home.list_texts() == []
+    assert laptop.list_texts("notes") == ["I like tabs"]
+    said = laptop.say("share", back.memories[0].id, "--to", "acme/api")
+    assert "everybody there who may read acme" in said
