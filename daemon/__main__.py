@@ -30,7 +30,7 @@ from memoryd.client.projects import known as projects
 from memoryd.client.transport import paths, trust
 from memoryd.daemon import config
 from memoryd.daemon.server import watchdog
-from memoryd.daemon.system import listen, log, notify, presence, process
+from memoryd.daemon.system import listen, log_lines, notify, presence, process
 
 if TYPE_CHECKING:
     from memoryd.daemon.core.core import Core
@@ -49,7 +49,7 @@ logger = logging.getLogger("memoryd.daemon")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the daemon until it has to stop; return the exit code."""
     options = _build_parser().parse_args(arguments)
-    log.set_up(options.log_level)
+    log_lines.set_up(options.log_level)
     faulthandler.enable()  # the watchdog's SIGABRT leaves in the log where each thread was
     # Read when numpy is loaded, below. Its own threads would do a job's matrix products at the priority of searches.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -157,7 +157,7 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
         for lock in _hold_locks(options, folder, socket_path):
             stack.callback(os.close, lock)
         if options.log_file:
-            log.keep_in_file(options.log_file)
+            log_lines.keep_in_file(options.log_file)
         process.clear(process.keep_temporary_files(folder))
         models.sweep(models_folder)
         _take_up_waiting(folder)
@@ -303,7 +303,7 @@ async def _run(
     await server.start()
     logger.info("ready: socket %s, data %s, pid %d", listener.path, core.folder, os.getpid())
     notify.notify_systemd("READY=1")
-    log.keep_bounded(asyncio.get_running_loop())
+    log_lines.keep_bounded(asyncio.get_running_loop())
     watching = asyncio.create_task(_end_when_lost(held, stopping))
     beating = asyncio.create_task(watchdog.pulse(watchdog.read_interval_s(), core.store.silence_s))
     # The socket answers from now on. Whoever started the daemon gets word once the model is loaded too, so that its

@@ -104,9 +104,9 @@ _OPENING = re.compile(r'(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[
 _GIVEN = "⎿ "
 _ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8}|\d{8}T\d{6}Z)\b")
 _PATIENT = """import sys
-from memoryd.client.programs.hooks import answering, process
-answering.DEADLINE_MS, process.LIMIT_S, process.LIMITS_S, process._RESERVE_S = 60_000, 60.0, {}, -60.0
-process.main(sys.argv[1:])
+from memoryd.client.programs.hooks import answering, hook
+answering.DEADLINE_MS, hook.LIMIT_S, hook.LIMITS_S, hook._RESERVE_S = 60_000, 60.0, {}, -60.0
+hook.main(sys.argv[1:])
 """
 _THERE = re.compile(r"<!-- there is (\S+): (\S+) -->")
 _CHANCE = (

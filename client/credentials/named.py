@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memoryd.client.credentials.names import TellingName, kind_of, list_names, read_name
 from memoryd.client.credentials.rules import FILE, CredentialMatch
+from memoryd.client.credentials.secret_names import TellingName, kind_of, list_names, read_name
+from memoryd.client.credentials.secret_values import BARE, NEAR, QUOTED, SAID, is_credential
 from memoryd.client.credentials.tables import CELL, find_in_tables
-from memoryd.client.credentials.values import BARE, NEAR, QUOTED, SAID, is_credential
 from memoryd.client.patterns import compile_late
 
 _MOST = 400  # characters of a value that are looked at: where it is longer the rest goes with them

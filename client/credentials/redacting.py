@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memoryd.client.credentials.named import find_named
-from memoryd.client.credentials.names import find_name, is_user, kind_of
 from memoryd.client.credentials.rules import CredentialMatch, find_formats
-from memoryd.client.credentials.values import QUOTED, is_credential, is_made
+from memoryd.client.credentials.secret_names import find_name, is_user, kind_of
+from memoryd.client.credentials.secret_values import QUOTED, is_credential, is_made
 from memoryd.client.credentials.views import TextView, view_visible
 from memoryd.client.patterns import compile_late
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from memoryd.client.credentials.names import find_name, is_user, kind_of
 from memoryd.client.credentials.rules import CredentialMatch
-from memoryd.client.credentials.values import BARE, is_credential
+from memoryd.client.credentials.secret_names import find_name, is_user, kind_of
+from memoryd.client.credentials.secret_values import BARE, is_credential
 from memoryd.client.patterns import compile_late
 
 # What a telling name has behind it where it ends a cell.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.links import *
     from memoryd.client.protocol.memories import *
     from memoryd.client.protocol.namespaces import *
-    from memoryd.client.protocol.observing import *
+    from memoryd.client.protocol.pauses import *
     from memoryd.client.protocol.search import *
     from memoryd.client.protocol.service import *
     from memoryd.client.protocol.sessions import *
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 # In this order protocol.json lists the methods. docs/reference.md has a section for each module with its docstring.
 _MODULES = tuple(
     f"{__name__}.{module}"
-    for module in "base memories keyed search context links feedback history erase tiers observing sessions summaries"
+    for module in "base memories keyed search context links feedback history erase tiers pauses sessions summaries"
     " backfill workspaces dreams topics namespaces access shared jobs events transfer statistics service".split()
 )
 # Where names are looked for first: all that a search needs.

@@ -53,9 +53,9 @@ class Endpoint(Methods, ABC):
 
         Raise `Unavailable` where this client is not to start one.
         """
-        from memoryd.client.transport import elsewhere, spawn
+        from memoryd.client.transport import other_socket, spawn
 
-        if found := elsewhere.find(self._address, self.timeout_s):
+        if found := other_socket.find(self._address, self.timeout_s):
             return found
         if not self.autostart:
             trust.check_denied(error, self._address)

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from memoryd.client.errors import Unavailable
 from memoryd.client.extras import advise
-from memoryd.client.transport import activation, elsewhere, paths, trust
+from memoryd.client.transport import activation, other_socket, paths, trust
 from memoryd.client.transport.lock import take
 
 START_LIMIT_S = 30.0
@@ -52,7 +52,7 @@ def start(socket_path: Path, arguments: Sequence[str] = ()) -> str:
 
 def locate(socket_path: Path) -> str:
     """Return where a daemon listens: at `socket_path`, or where the lock of the data folder says; empty: none does."""
-    return str(socket_path) if is_answering(socket_path) else elsewhere.find(str(socket_path))
+    return str(socket_path) if is_answering(socket_path) else other_socket.find(str(socket_path))
 
 
 def is_answering(socket_path: Path) -> bool:

@@ -50,8 +50,8 @@ from memoryd.daemon.backfill.tables import transcripts
 from memoryd.daemon.backfill.tables.transcripts import Transcript, Unmatched
 from memoryd.daemon.conversations import gate, observing
 from memoryd.daemon.conversations.observing import CheckedTurn
-from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import content_hash
 from memoryd.daemon.erasing.tables import erasing
 from memoryd.daemon.language.rating import SMALL_TALK
 from memoryd.daemon.memories.changing import delete_found

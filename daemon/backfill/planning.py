@@ -11,7 +11,7 @@ from memoryd.client.credentials.private import WHOLE
 from memoryd.client.protocol.backfill import PastTurn
 from memoryd.daemon.conversations import gate, pairing
 from memoryd.daemon.conversations.observing import PAUSED, PRIVATE
-from memoryd.daemon.core.checks import content_hash
+from memoryd.daemon.core.limits import content_hash
 from memoryd.daemon.language import rating
 from memoryd.daemon.store.contexts import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.store.turns import RecentTurn

@@ -19,8 +19,8 @@ from memoryd.client.protocol import (
     ResetSession,
 )
 from memoryd.daemon.context.tables import given
-from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_text
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, rows, turns
 from memoryd.daemon.store.conversion import convert_to

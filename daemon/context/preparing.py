@@ -12,13 +12,12 @@ from memoryd.client.errors import Invalid
 from memoryd.client.prompt_text import describe_origin, make_inert, say_later
 from memoryd.client.protocol import ContextText, GetContext, LaterStatement
 from memoryd.daemon.agreement import claims
-from memoryd.daemon.context import given
-from memoryd.daemon.context import notes as chosen
+from memoryd.daemon.context import choosing, given
 from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.context.fitting import ALWAYS, ContextNote, FittedNotes, Layout, Quote, fit, group_of
-from memoryd.daemon.context.lines import choose_sentences
-from memoryd.daemon.core.checks import check_text
+from memoryd.daemon.context.unasked_lines import choose_sentences
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_text
 from memoryd.daemon.language import condensing
 from memoryd.daemon.language.questions import only_asks
 from memoryd.daemon.registry import handles
@@ -50,10 +49,10 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         raise Invalid("The task is empty; describe what the context is for.")
     check_text("session", call.session)
     had = {} if call.fresh else given.read(core, call)
-    notes = chosen.find(sources, call)
-    always = chosen.find_standing(core, call)
+    notes = choosing.find(sources, call)
+    always = choosing.find_standing(core, call)
     present = _read_present(core, notes, "" if call.fresh else call.session)
-    by, has_names = build_counter(core), chosen.are_named(present.values())
+    by, has_names = build_counter(core), choosing.are_named(present.values())
     # Standing lines are built without the task, so that contexts for all tasks begin with the same characters.
     statements = _read_later(core, notes.retrieval, [*always, *present.values()])
     writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _STANDING_SHARE), has_names, "", statements)
@@ -122,7 +121,7 @@ class _NoteBuilder:
         )
 
     def _say(self, row: Row, is_hit: bool, spare: bool) -> Quote:
-        speaker, statement = chosen.read_said(row, self._named)
+        speaker, statement = choosing.read_said(row, self._named)
         text = self._text(row, speaker, statement)
         if is_hit and not text:  # a single sentence that is too long
             text = self._fit(lambda chars: _cut(statement[:_READ_CHARS], chars, self._task))
@@ -187,7 +186,7 @@ class _Head(NamedTuple):
 
 
 def _select_relevant(
-    relevant: chosen.RelevantNotes, present: dict[str, Row], always: set[str], lines: _NoteBuilder
+    relevant: choosing.RelevantNotes, present: dict[str, Row], always: set[str], lines: _NoteBuilder
 ) -> list[ContextNote]:
     """Return the relevant hits as notes, best first, none twice.
 
@@ -221,7 +220,7 @@ def _select_relevant(
     return notes
 
 
-def _read_present(core: Core, notes: chosen.RelevantNotes, own: str) -> dict[str, Row]:
+def _read_present(core: Core, notes: choosing.RelevantNotes, own: str) -> dict[str, Row]:
     """Return by id the hits, the memories they contradict and those shown with them, if alive and within reach.
 
     Memories from the session `own` are left out, since it has them.
@@ -233,7 +232,7 @@ def _read_present(core: Core, notes: chosen.RelevantNotes, own: str) -> dict[str
     reached = retrieval.chosen.reached
     recent = {row.id: row for row in retrieval.recent.values() if row.id in ids}
     present = recent | {row.id: row for row in living if reached is None or row.namespace in reached}
-    return {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
+    return {id: row for id, row in present.items() if not own or choosing.session_of(row) != own}
 
 
 def _explain_omissions(
@@ -276,7 +275,7 @@ def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[ContextNote]
     return Layout(vectors, generation.embedder.floors.join)
 
 
-def _mark(call: GetContext, notes: chosen.RelevantNotes, fitted: FittedNotes) -> Mark:
+def _mark(call: GetContext, notes: choosing.RelevantNotes, fitted: FittedNotes) -> Mark:
     relevant = {hit.id for hit in notes.hits}
     return Mark(
         namespace=call.namespace,

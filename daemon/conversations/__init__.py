@@ -9,5 +9,5 @@ answers, and `promoting` moves the oldest of more than 20 turns to L1 or, if the
 (`store/extraction.py`), and a task's result is committed together with the removal of its turns from the queue.
 
 `consolidating` empties L0 on request, `running_summary` shortens a conversation for its caller, `tasks` records the
-results of tasks, `log` lists what was done in each session, `pausing` stops recording.
+results of tasks, `session_log` lists what was done in each session, `pausing` stops recording.
 """

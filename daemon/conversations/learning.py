@@ -13,8 +13,8 @@ import numpy as np
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Metadata, NewMemory
 from memoryd.daemon.agreement.statements import find_contradiction, is_same
-from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_content, content_hash
 from memoryd.daemon.language.talk import is_turn
 from memoryd.daemon.llm.provider import Fact
 from memoryd.daemon.memories import adding

@@ -14,7 +14,7 @@ from memoryd.client.credentials.private import WHOLE
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
 from memoryd.daemon.conversations import citing, extracting, gate, pairing, promoting
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.sentences import ends_with_question
 from memoryd.daemon.registry import handles
@@ -107,19 +107,19 @@ def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Ca
     namespaces.check(namespace)
     if not new_turns:
         raise Invalid("No turns are given to observe.")
-    checks.check_text("session", session)
+    limits.check_text("session", session)
     if len(session.encode()) > _MAX_SESSION_BYTES:
         raise Invalid(f"The session's name is longer than {_MAX_SESSION_BYTES} bytes.")
     for number, turn in enumerate(new_turns):
         try:
             if turn.content != WHOLE:
-                checks.check_content(turn.content)
-            checks.check_word("role", turn.role)
+                limits.check_content(turn.content)
+            limits.check_word("role", turn.role)
             if turn.speaker:
-                checks.check_word("speaker", turn.speaker)
-            checks.check_files(turn.files)
+                limits.check_word("speaker", turn.speaker)
+            limits.check_files(turn.files)
             if turn.id is not None:
-                checks.check_id(turn.id)
+                limits.check_id(turn.id)
         except Invalid as error:
             raise Invalid(f"Turn {number}: {error}", {"index": number}) from None
         if turn.id is not None and caller.bound:
@@ -170,7 +170,7 @@ def _take_turn(place: TurnTarget, checked: CheckedTurn) -> ObservedTurn:
     asked = _find_asked(place, turn)
     if checked.refused and not (asked and checked.refused in gate.QUIET):
         return _skip(place, turn, checked.refused)
-    key = checks.content_hash(turn.content)
+    key = limits.content_hash(turn.content)
     if turn.id is not None and _is_known(place, turn.id, key):
         return _skip(place, turn, KNOWN, [turn.id])
     if origins := _select_alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):

@@ -6,7 +6,7 @@ from contextlib import suppress
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import GetObserving, Observing, Pause, PauseObserving
 from memoryd.daemon.conversations.tables import session_names
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces
@@ -50,4 +50,4 @@ def _check(call: PauseObserving) -> None:
         raise Invalid(f"A {call.kind} has a name of 1 to {_MAX_BYTES} bytes.")
     elif call.kind == "folder" and not call.name.startswith("/"):
         raise Invalid(f"{call.name!r} is not an absolute path of a folder.")
-    checks.check_text("name", call.name)
+    limits.check_text("name", call.name)

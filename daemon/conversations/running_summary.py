@@ -6,8 +6,8 @@ from concurrent.futures import Future
 from memoryd.client.protocol import Summarize, Summarized
 from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import running
-from memoryd.daemon.language.running import SummaryPlan
+from memoryd.daemon.language import summary_plan
+from memoryd.daemon.language.summary_plan import SummaryPlan
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.registry import handles
 
@@ -29,9 +29,9 @@ def handle(core: Core, call: Summarize) -> "Future[Summarized]":
 
 def summarize(core: Core, call: Summarize, by: Counter) -> Summarized:
     """Return the conversation within its budget."""
-    plan = running.make_plan(call, by.count)
+    plan = summary_plan.make_plan(call, by.count)
     summary, author = _summary(core, call, plan, by) if plan.older else (None, "")
-    done = running.finish(call, plan, summary, by.count)
+    done = summary_plan.finish(call, plan, summary, by.count)
     done.tokenizer, done.by = by.name, author
     return done
 
@@ -43,11 +43,11 @@ def _summary(core: Core, call: Summarize, plan: SummaryPlan, by: Counter) -> tup
     if call.wait and provider is not RULES:
         try:
             text = provider.digest(_select_spoken(plan), former, call.max_summary_tokens)
-            if summary := running.clip(text, call.max_summary_tokens, by.count):
+            if summary := summary_plan.clip(text, call.max_summary_tokens, by.count):
                 return summary, provider.name
         except Exception as error:
             log.warning("%s could not summarise a conversation, rules are used instead: %s", provider.name, error)
-    return running.extract(plan.older, former, call.max_summary_tokens, by.count), RULES.name
+    return summary_plan.extract(plan.older, former, call.max_summary_tokens, by.count), RULES.name
 
 
 def _select_spoken(plan: SummaryPlan) -> list[tuple[str, str]]:

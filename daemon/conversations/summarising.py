@@ -13,8 +13,8 @@ from memoryd.client.protocol import NewMemory
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.conversations.tables.sessions import Said
-from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import content_hash
 from memoryd.daemon.language import digesting, rating
 from memoryd.daemon.llm.provider import RULES, ask
 from memoryd.daemon.memories import adding

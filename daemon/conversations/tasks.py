@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Add, Added, CompleteTask, Metadata, NewMemory
 from memoryd.daemon.conversations.promoting import CONDENSE_CHARS
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding
 from memoryd.daemon.registry import handles
@@ -22,8 +22,8 @@ def complete(core: Core, call: CompleteTask, caller: Caller = USER) -> "Future[A
     """Record the result of a task; the future is done when it is on disk."""
     if not call.output.strip():
         raise Invalid("The output is empty; describe the result of the task, or what failed and why.")
-    checks.check_text("task", call.task)
-    checks.check_text("session", call.session)
+    limits.check_text("task", call.task)
+    limits.check_text("session", call.session)
     kind, importance = _FAILED if call.outcome == "failed" else _DONE
     known = {"outcome": call.outcome, "task": call.task, "session": call.session}
     about: Metadata = {name: value for name, value in known.items() if value}

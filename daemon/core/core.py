@@ -23,7 +23,7 @@ from memoryd.daemon.llm.provider import Cognition
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import TraceStore
-from memoryd.daemon.store import codes, settings
+from memoryd.daemon.store import codes, database_settings
 from memoryd.daemon.store.pauses import Pauses
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import AccessTokens
@@ -159,7 +159,7 @@ class Core:
             log.warning("the codes of the vectors could not be kept, the next start makes them again: %s", error)
 
     def _write_clock(self, transaction: Transaction) -> None:
-        settings.put(transaction.connection, SETTING, self.clock.update())
+        database_settings.put(transaction.connection, SETTING, self.clock.update())
 
 
 def make_private(folder: Path) -> None:

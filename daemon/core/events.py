@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from memoryd.client.protocol import Event, JobRun
-from memoryd.daemon.store.changes import RecordedChange
+from memoryd.daemon.store.changed_rows import RecordedChange
 from memoryd.daemon.store.store import Store
 
 Happening = RecordedChange | Event  # an event of the daemon itself is ready to be sent

@@ -1,8 +1,8 @@
 """A dream of a workspace: MEMORY.md is put in order with what the daily files `memory/YYYY-MM-DD.md` say.
 
-Notes that no dream has seen are compared with the items of MEMORY.md (`fates`); their outcome
-is a draft, which `files` writes. Daily files are only read. Those in sub-folders of `memory/` belong to namespaces of
-their own and are left alone. What is processed is noted by hash, so no restart makes a dream come twice. An item of
+Notes that no dream has seen are compared with the items of MEMORY.md (`fates`); their outcome is a draft,
+written by `memory_file`. Daily files are only read. Those in sub-folders of `memory/` belong to namespaces of their own
+and are left alone. What is processed is noted by hash, so no restart makes a dream come twice. An item of
 MEMORY.md without a date of its own is older than all notes in the first dream, and from then on as old as it was when a
 dream first saw it.
 """
@@ -19,8 +19,8 @@ import numpy as np
 
 from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol.dreams import DreamStep
-from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import content_hash
 from memoryd.daemon.dreams.fates import (
     DreamNote,
     Likeness,

@@ -12,8 +12,7 @@ from memoryd.client.protocol import Progress
 from memoryd.client.protocol.dreams import Dream, Dreamt
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, StopCheck, Work
-from memoryd.daemon.dreams import dreaming
-from memoryd.daemon.dreams import files as dream_files
+from memoryd.daemon.dreams import dreaming, memory_file
 from memoryd.daemon.dreams.dreaming import DreamTerms
 from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.workspaces import hosts, registry
@@ -48,7 +47,7 @@ def apply(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Dream of one workspace; one that cannot be does not keep the others from it."""
     terms = DreamTerms(before=_format_today(core, core.clock()), tell=lambda stage, done, total: check())
     try:
-        report = dream_files.dream(core, step.data, terms)
+        report = memory_file.dream(core, step.data, terms)
     except Unavailable:
         raise
     except MemorydError as error:
@@ -84,13 +83,13 @@ def dream(core: Core, call: Dream, terms: DreamTerms) -> Dreamt:
     if call.place is None:
         persons = [workspace for workspace in registry.list_all(core) if not hosts.find_host(workspace)]
         chosen = [workspace for workspace in persons if dreaming.list_daily_files(core, workspace)]
-        return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
+        return Dreamt(dreams=memory_file.dream_all(core, chosen, terms, call.dry_run))
     workspace = hosts.check_writable(registry.find(core, call.place))
     if call.allow is not None:
         registry.allow_writing(core, workspace, call.allow)
     if call.undo:
-        return Dreamt(dreams=[dream_files.undo(core, workspace, call.dry_run)])
-    return Dreamt(dreams=dream_files.dream_all(core, [workspace], terms, call.dry_run))
+        return Dreamt(dreams=[memory_file.undo(core, workspace, call.dry_run)])
+    return Dreamt(dreams=memory_file.dream_all(core, [workspace], terms, call.dry_run))
 
 
 @handles(Dream)

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from memoryd.daemon.config import EmbeddingApiConfig
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.system.remote import Address, Breaker, Passing, Remote, RemoteFailed, RequestRefused
+from memoryd.daemon.system.model_api import Address, Breaker, Passing, Remote, RemoteFailed, RequestRefused
 from memoryd.models import Calibration, Embedder, Floors, ModelUnreachable, calibrate, edition
 
 PREFIX = "openai:"

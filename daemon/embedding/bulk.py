@@ -16,8 +16,8 @@ from memoryd.client.errors import Unavailable
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.embedding.api import ABOUT_TEXT, Batching
 from memoryd.daemon.store.vectors import Vector, text_hash
+from memoryd.daemon.system.model_api import RequestRefused
 from memoryd.daemon.system.process import lower_priority
-from memoryd.daemon.system.remote import RequestRefused
 from memoryd.models import Embedder
 
 _NICE = 15

@@ -31,7 +31,7 @@ from memoryd.daemon.embedding.api import is_api
 from memoryd.daemon.embedding.backlog import work_off, work_off_contexts
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.embedding.queries import QueryVectors
+from memoryd.daemon.embedding.query_vectors import QueryVectors
 from memoryd.daemon.store import codes, text_parts, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector

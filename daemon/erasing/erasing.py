@@ -27,7 +27,7 @@ from memoryd.daemon.store.filters import UNBOUNDED, compile_filter, is_bounded
 from memoryd.daemon.store.rows import Row, choose_unique
 from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.store.writer import Transaction, wait_patiently
-from memoryd.daemon.system import log
+from memoryd.daemon.system import log_lines
 
 _PART = 500  # memories per transaction
 _MAX_IDS = 1000  # of a reply
@@ -60,7 +60,7 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
     if not call.dry_run:
         yield from _erase_all(core, traces, every, report, call.unsent)
         if chosen.mention and traces == OtherTraces(None, chosen.mention):
-            log.forget_lines(core.folder / log.FILE_NAME, chosen.mention.is_in_text)
+            log_lines.forget_lines(core.folder / log_lines.FILE_NAME, chosen.mention.is_in_text)
     every += chosen.again
     paths = leftovers.list_copies(core.folder)
     report.looked_at = len(paths)

@@ -16,7 +16,7 @@ from memoryd.client.protocol import JobRun, Outcome, RunBy, SkippedStep
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import LOOK, SLICE_S, Step, Work
 from memoryd.daemon.jobs.plans import Plan
-from memoryd.daemon.store import history, jobs, settings
+from memoryd.daemon.store import database_settings, history, jobs
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 from memoryd.daemon.system.timekeeper import SETTING
 
@@ -112,7 +112,7 @@ class Run:
 
     def _begin(self, transaction: Transaction, at: float) -> int:
         """Note that the run begins, and how the clock is."""
-        settings.put(transaction.connection, SETTING, self.core.clock.update())
+        database_settings.put(transaction.connection, SETTING, self.core.clock.update())
         return jobs.begin(transaction.connection, self.name, at, self.terms.by)
 
     def check(self) -> None:

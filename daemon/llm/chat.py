@@ -20,7 +20,7 @@ import msgspec
 from memoryd.client.credentials import redact
 from memoryd.client.protocol import LlmUsage
 from memoryd.daemon.config import LlmConfig
-from memoryd.daemon.system.remote import Address, Breaker, Passing, Remote, RemoteFailed, RequestRefused
+from memoryd.daemon.system.model_api import Address, Breaker, Passing, Remote, RemoteFailed, RequestRefused
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from memoryd.client.errors import Conflict, Forbidden
 from memoryd.client.protocol import Add, Added, AddMany, NewMemory
-from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_memory, content_hash, metadata_text
 from memoryd.daemon.memories import duplicates, origins
 from memoryd.daemon.memories.duplicates import AddTarget, Batch, Embedded, New, Verdict
 from memoryd.daemon.registry import handles

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Added, AddedMany, AddMany, Progress
-from memoryd.daemon.core.checks import check_nth, content_hash
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_nth, content_hash
 from memoryd.daemon.memories import adding, batches, duplicates, origins
 from memoryd.daemon.memories.duplicates import Batch
 from memoryd.daemon.registry import Parts, ReportProgress, handles

@@ -24,13 +24,13 @@ from memoryd.client.protocol import (
     Update,
     method_name,
 )
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, keyed, origins
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.memories.elsewhere import here_or_elsewhere
 from memoryd.daemon.registry import Answer, handles
-from memoryd.daemon.store import conversion, extraction, history, links, namespaces, rows, sessions, turns, vectors
+from memoryd.daemon.store import conversion, extraction, history, links, made_of_turns, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -59,7 +59,7 @@ def update(core: Core, call: Update, caller: Caller = USER) -> "Answer[Changed]"
 def _update(core: Core, call: Update, caller: Caller) -> "Future[Changed]":
     fields = _check_fields(call)
     metadata = {} if call.metadata is UNSET else call.metadata
-    checks.check_metadata(metadata)
+    limits.check_metadata(metadata)
     embedded = core.embedding.embed_text(fields["content"]) if "content" in fields else None
     near = _find_near(core, call, embedded)
 
@@ -78,9 +78,9 @@ def _update(core: Core, call: Update, caller: Caller) -> "Future[Changed]":
 @handles(Tag)
 def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
     """Add tags and set metadata values of one memory."""
-    checks.check_metadata(call.values)
+    limits.check_metadata(call.values)
     for word in call.tags:
-        checks.check_word("tag", word)
+        limits.check_word("tag", word)
 
     def build_changes(row: Row) -> dict[str, Any]:
         metadata = {**msgspec.json.decode(row.metadata), **call.values}
@@ -104,7 +104,7 @@ def confirm(core: Core, call: Confirm, caller: Caller = USER) -> "Future[Confirm
         going = {row.id: row for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
         operation = history.begin(connection, "confirm", caller.log_place(call.namespace), now)
         for row in going.values():
-            checks.check_editable(row.id, row.tier, row.path)
+            limits.check_editable(row.id, row.tier, row.path)
             history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
             rows.change(connection, row.row, {"confirmed_at": now})
         return Confirmed(ids=list(going), operation=operation)
@@ -121,7 +121,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
         rows_to_delete = [turns.resolve_row(connection, prefix, condition) for prefix in call.ids]
         rows_to_delete += [keyed.resolve_key(core, connection, call.namespace, key) for key in call.keys]
         by_id = {row.id: row for row in rows_to_delete}
-        made = [row for row in sessions.find_made(connection, list(by_id.values())) if row.id not in by_id]
+        made = [row for row in made_of_turns.find_made(connection, list(by_id.values())) if row.id not in by_id]
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
         delete_found(core, transaction, [*by_id.values(), *made], operation, caller)
         return Deleted(
@@ -143,7 +143,7 @@ def delete_found(
     for row in rows_to_delete:
         namespace = core.store.namespaces.name(row.namespace)
         history.check_change(connection, caller, row.id, namespace)
-        checks.check_editable(row.id, row.tier, row.path)
+        limits.check_editable(row.id, row.tier, row.path)
         if row.tier != L0:
             history.record(connection, operation, row.id, namespace, row)
     numbers = [row.row for row in rows_to_delete if row.tier != L0]
@@ -243,19 +243,19 @@ def _check_fields(call: Update) -> dict[str, Any]:
     if not values and call.metadata is UNSET:
         raise Invalid("The update names no field to change.")
     if "content" in values:
-        checks.check_content(values["content"])
-        values["content_hash"] = checks.content_hash(values["content"])
+        limits.check_content(values["content"])
+        values["content_hash"] = limits.content_hash(values["content"])
     if "summary" in values:
-        checks.check_text("summary", values["summary"])
+        limits.check_text("summary", values["summary"])
     if "type" in values:
-        checks.check_word("type", values["type"])
+        limits.check_word("type", values["type"])
     if "pinned" in values:
         values["pinned"] = int(values["pinned"])
     return values
 
 
 def _metadata_text(metadata: protocol.Metadata) -> str:
-    return checks.metadata_text({key: value for key, value in metadata.items() if value is not None})
+    return limits.metadata_text({key: value for key, value in metadata.items() if value is not None})
 
 
 def _change(
@@ -271,7 +271,7 @@ def _change(
     row = rows.resolve(connection, call.id, visible_condition(core, call))
     namespace = core.store.namespaces.name(row.namespace)
     history.check_change(connection, caller, row.id, namespace)
-    checks.check_editable(row.id, row.tier, row.path)
+    limits.check_editable(row.id, row.tier, row.path)
     fields = {**changed(row), "updated_at": core.clock()}
     if isinstance(call, Update):
         fields |= origins.change(row, fields, call.origin, caller)

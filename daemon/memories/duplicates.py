@@ -18,8 +18,8 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Add, AddMany, NewMemory
 from memoryd.daemon.agreement.statements import find_contradiction, is_same
 from memoryd.daemon.arrays.scan import AlikeQuery
-from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import content_hash
 from memoryd.daemon.embedding.generation import Generation, Stamp
 from memoryd.daemon.language.talk import is_talk, is_turn
 from memoryd.daemon.search.candidates import cosines

@@ -9,7 +9,7 @@ import msgspec
 
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Changed, Feedback
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
@@ -28,7 +28,7 @@ def find_voter(caller: Caller, namespace: str) -> str:
 @handles(Feedback)
 def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]":
     """Record whether a memory was useful to the caller; this replaces its former vote."""
-    checks.check_text("note", call.note)
+    limits.check_text("note", call.note)
     condition, by = visible_condition(core, call), find_voter(caller, call.namespace)
 
     def write(transaction: Transaction) -> Changed:

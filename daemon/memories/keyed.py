@@ -8,7 +8,7 @@ import msgspec
 
 from memoryd.client.errors import Busy, Invalid, NotFound
 from memoryd.client.protocol import MAX_KEY_BYTES, MAX_VALUE_BYTES, KeyedEntry, NewMemory
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, origins
 from memoryd.daemon.memories.duplicates import AddTarget, Embedded, Verdict
@@ -63,14 +63,14 @@ def check_memory(memory: NewMemory) -> None:
     """Check a memory that is put; its metadata may be far larger than that of others."""
     if memory.id is not None or memory.supersedes is not None:
         raise Invalid("A memory with a key cannot be given an id or `supersedes`; the key identifies it.")
-    checks.check_memory(msgspec.structs.replace(memory, metadata={}))
-    checks.check_metadata(memory.metadata, MAX_VALUE_BYTES)
+    limits.check_memory(msgspec.structs.replace(memory, metadata={}))
+    limits.check_metadata(memory.metadata, MAX_VALUE_BYTES)
 
 
 def _build_row(core: Core, place: AddTarget, entry: KeyedEntry, memory: NewMemory) -> Row:
     plain = msgspec.structs.replace(adding.add_lifetime(core, memory), metadata={})
-    row = adding.new_row(core, place, plain, checks.content_hash(memory.content))
-    row.metadata = checks.metadata_text(memory.metadata, MAX_VALUE_BYTES)
+    row = adding.new_row(core, place, plain, limits.content_hash(memory.content))
+    row.metadata = limits.metadata_text(memory.metadata, MAX_VALUE_BYTES)
     row.key, row.searchable, row.ttl_s = entry.key, int(entry.searchable), entry.ttl_s
     if entry.ttl_s is not None:
         row.expires_at = core.clock() + entry.ttl_s

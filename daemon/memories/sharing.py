@@ -13,8 +13,8 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Invalid, MemorydError, NotFound
 from memoryd.client.protocol import Add, AddMany, Delete, Get, Memory, NewMemory, Share, Shared, SharedMemory
-from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_editable
 from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.memories.duplicates import AddTarget, Comparisons, Embedded, New

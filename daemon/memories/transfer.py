@@ -15,7 +15,7 @@ import msgspec
 from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import MAX_NOTE_CHARS, Imported, ImportMemories, NewMemory, Record
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import batches, keyed, origins
 from memoryd.daemon.memories.feedback import find_voter
@@ -284,9 +284,9 @@ def _row(record: Record) -> Row:
         namespace=-1,  # set when the record is compared
         pinned=int(record.pinned),
         feedback=feedback.text(record.votes),
-        content_hash=checks.content_hash(record.content),
+        content_hash=limits.content_hash(record.content),
         text_hash=vectors.text_hash(rows.build_embedded_text(record.content, turns=record.turns)),
-        metadata=checks.metadata_text(record.metadata, _metadata_limit(record)),
+        metadata=limits.metadata_text(record.metadata, _metadata_limit(record)),
         searchable=int(record.searchable),
     )
 
@@ -355,11 +355,11 @@ def check_record(record: Record) -> None:
     namespaces.check(record.namespace)
     names = [name for name in NewMemory.__struct_fields__ if name not in ("neighbours", "supersedes")]
     values = {name: getattr(record, name) for name in names}
-    checks.check_memory(NewMemory(**values | {"metadata": {}}))
-    checks.check_metadata(record.metadata, _metadata_limit(record))
+    limits.check_memory(NewMemory(**values | {"metadata": {}}))
+    limits.check_metadata(record.metadata, _metadata_limit(record))
     if record.key is not None:
         keyed.check_key(record.key)
-    checks.check_text("neighbours", record.neighbours)
+    limits.check_text("neighbours", record.neighbours)
     if record.tier == L0:
         raise Invalid("It is a turn of L0, not yet a memory; use `memctl observe`.")
     if not 0.0 <= record.importance <= 1.0:
@@ -381,20 +381,20 @@ def _check_votes(record: Record) -> None:
     if len(record.votes) > feedback.MAX_VOTES or len({vote.by for vote in record.votes}) < len(record.votes):
         raise Invalid(f"It has more than {feedback.MAX_VOTES} votes, or two by one caller.")
     for vote in record.votes:
-        checks.check_text("caller of a vote", vote.by)
-        checks.check_text("note of a vote", vote.note)
+        limits.check_text("caller of a vote", vote.by)
+        limits.check_text("note of a vote", vote.note)
         if len(vote.note) > MAX_NOTE_CHARS or len(vote.cited) > feedback.MAX_CITATIONS:
             raise Invalid(f"A vote has a note of more than {MAX_NOTE_CHARS} characters, or too many citations.")
 
 
 def _check_ids(record: Record) -> None:
     if record.superseded_by is not None:
-        checks.check_id(record.superseded_by)
+        limits.check_id(record.superseded_by)
     for other in record.contradicts:
-        checks.check_id(other)
+        limits.check_id(other)
     for link in record.relations:
-        checks.check_id(link.origin)
-        checks.check_id(link.target)
-        checks.check_word("kind of link", link.kind)
+        limits.check_id(link.origin)
+        limits.check_id(link.target)
+        limits.check_word("kind of link", link.kind)
         if record.id not in (link.origin, link.target):
             raise Invalid(f"A link from {link.origin[:8]} to {link.target[:8]} does not belong to this memory.")

@@ -19,8 +19,8 @@ from memoryd.client.credentials.private import KIND, cut_private, cut_private_tr
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Call, Redacted
 from memoryd.daemon.config import PrivacyConfig
-from memoryd.daemon.core.checks import check_depth
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_depth
 
 ASKING = (
     "query",

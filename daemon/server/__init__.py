@@ -13,7 +13,7 @@ that changes memories asks `history.check_change` about each in the writer's tra
 daemon with and of one without another agent's memories: the answers must be equal.
 
 **Events** cost nothing while nobody follows them. While somebody does, the writer notes which rows a transaction
-wrote and reads them back after its commit (`store/changes.py`). `view` decides what each follower sees: a memory
+wrote and reads them back after its commit (`store/changed_rows.py`). `view` decides what each follower sees: a memory
 that leaves its reach is deleted for it, one that enters is created. `subscriptions` sends them in batches of 10 ms;
 more than 1,000 waiting events are counted and reported as `missed`.
 

@@ -12,7 +12,7 @@ import memoryd
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound, StorageFailed, Unauthenticated
 from memoryd.client.protocol import NewToken, Subscribed
-from memoryd.daemon.jobs import tiers as reporting
+from memoryd.daemon.jobs import tier_report
 from memoryd.daemon.memories import reading
 from memoryd.daemon.registry import handles
 from memoryd.daemon.server.dispatch import CallContext
@@ -125,7 +125,7 @@ def stats(context: CallContext, call: protocol.GetStats) -> protocol.Stats:
 def _read_runtime(context: CallContext, stats: protocol.Stats) -> protocol.Runtime:
     core, server = context.core, context.server
     generation = core.embedding.active
-    tiers = reporting.tiers(core, protocol.Tiers(reach="all"))
+    tiers = tier_report.tiers(core, protocol.Tiers(reach="all"))
     return protocol.Runtime(
         version=memoryd.__version__,
         pid=os.getpid(),

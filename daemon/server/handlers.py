@@ -1,7 +1,7 @@
 """Importing this module imports every module that registers handlers."""
 
 from memoryd.daemon.jobs import calls as jobs_calls
-from memoryd.daemon.jobs import tiers
+from memoryd.daemon.jobs import tier_report
 from memoryd.daemon.memories import (
     adding,
     adding_many,

@@ -4,7 +4,7 @@ from memoryd.client.protocol import Event, EventKind, Subscribe
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.events import Happening
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.store.changes import RecordedChange, Side
+from memoryd.daemon.store.changed_rows import RecordedChange, Side
 from memoryd.daemon.store.namespaces import check, list_enclosing
 from memoryd.daemon.store.tiers import L0
 

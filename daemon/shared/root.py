@@ -31,8 +31,8 @@ from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.exchange import error_of, result_of
 from memoryd.client.transport.ssh import build_line_command
 from memoryd.daemon.config import SharedConfig
-from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_metadata
 from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.search.remotes import CHANGE_S
 from memoryd.daemon.server.access import AUTHOR

@@ -18,8 +18,8 @@ import msgspec
 from memoryd.client import protocol
 from memoryd.client.errors import Busy, Invalid, MemorydError, TimedOut, Unavailable
 from memoryd.client.protocol import Add, Added, NewMemory, Share, Undo, Update
-from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_editable
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.memories import adding, changing
 from memoryd.daemon.search.remotes import CHANGE_S, Remotes

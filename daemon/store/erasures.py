@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 import apsw
 import msgspec
 
-from memoryd.daemon.store import history, rows, settings, turns
+from memoryd.daemon.store import database_settings, history, rows, turns
 from memoryd.daemon.store.rows import Row
 
 _SESSIONS = "erased_sessions"  # setting: a JSON list
@@ -44,7 +44,7 @@ def note_digests(connection: apsw.Connection, digests: Sequence[str]) -> None:
     """Note of which sessions something is erased, by digests of their names."""
     noted = read_noted(connection)
     if new := [one for one in digests if one not in noted]:
-        settings.put(connection, _SESSIONS, msgspec.json.encode([*noted, *new][-_MOST_NOTED:]).decode())
+        database_settings.put(connection, _SESSIONS, msgspec.json.encode([*noted, *new][-_MOST_NOTED:]).decode())
 
 
 def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
@@ -79,7 +79,7 @@ _ANY_ERASED = "SELECT 1 FROM operations WHERE kind = ? LIMIT 1"
 
 def read_noted(connection: apsw.Connection) -> list[str]:
     """Return the digests of the sessions of which something was erased."""
-    return msgspec.json.decode(settings.read(connection, _SESSIONS) or "[]", type=list[str])
+    return msgspec.json.decode(database_settings.read(connection, _SESSIONS) or "[]", type=list[str])
 
 
 def digest(session: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from memoryd.client.errors import MemorydError
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.known import Project
-from memoryd.daemon.store import namespaces, settings
+from memoryd.daemon.store import database_settings, namespaces
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 
@@ -35,7 +35,7 @@ def note_within(transaction: Transaction, store: Store) -> None:
 def read(connection: apsw.Connection) -> list[Project]:
     """Return the projects that a database knows; somebody else may have made it."""
     try:
-        known = msgspec.json.decode(settings.read(connection, _SETTING) or "[]", type=list[Project])
+        known = msgspec.json.decode(database_settings.read(connection, _SETTING) or "[]", type=list[Project])
     except (msgspec.MsgspecError, RecursionError):
         return []
     return [project for project in known if _is_sound(project)]
@@ -43,8 +43,8 @@ def read(connection: apsw.Connection) -> list[Project]:
 
 def _put(connection: apsw.Connection, known: list[Project]) -> None:
     value = msgspec.json.encode(known).decode()
-    if (settings.read(connection, _SETTING) or "[]") != value:
-        settings.put(connection, _SETTING, value)
+    if (database_settings.read(connection, _SETTING) or "[]") != value:
+        database_settings.put(connection, _SETTING, value)
 
 
 def _is_sound(project: Project) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Pause, PauseKind
-from memoryd.daemon.store import settings
+from memoryd.daemon.store import database_settings
 from memoryd.daemon.store.writer import Transaction
 
 _ENDED = "ended_pauses"  # setting: a JSON list
@@ -168,7 +168,7 @@ class Pauses:
 
 
 def _put_ended(connection: apsw.Connection, ended: Sequence[_EndedPause]) -> None:
-    settings.put(connection, _ENDED, msgspec.json.encode(ended[-_MOST_ENDED:]).decode())
+    database_settings.put(connection, _ENDED, msgspec.json.encode(ended[-_MOST_ENDED:]).decode())
 
 
 def _digest(name: str) -> str:
@@ -181,7 +181,7 @@ def _read(connection: apsw.Connection) -> list[Pause]:
 
 
 def _read_ended(connection: apsw.Connection) -> list[_EndedPause]:
-    return msgspec.json.decode(settings.read(connection, _ENDED) or "[]", type=list[_EndedPause])
+    return msgspec.json.decode(database_settings.read(connection, _ENDED) or "[]", type=list[_EndedPause])
 
 
 def _read_place(name: str) -> Pause:

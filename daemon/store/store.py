@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import codes, damage, extraction, fulltext, hashes, reserve, settings, vectors
+from memoryd.daemon.store import codes, damage, database_settings, extraction, fulltext, hashes, reserve, vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import (
     CHECKING_CACHE,
@@ -240,11 +240,11 @@ class Store:
     def read_setting(self, name: str) -> str | None:
         """Return a setting of this database."""
         with self.reading() as connection:
-            return settings.read(connection, name)
+            return database_settings.read(connection, name)
 
     def set_setting(self, name: str, value: str) -> "Future[None]":
         """Write a setting of this database."""
-        return self.write(lambda transaction: settings.put(transaction.connection, name, value))
+        return self.write(lambda transaction: database_settings.put(transaction.connection, name, value))
 
     def select_rows(self, selection: Filter, now: float) -> NDArray[np.int64]:
         """Return the row numbers that a filter leaves: one text of all of them is faster than a Python row each."""

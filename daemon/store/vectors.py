@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.store import settings
+from memoryd.daemon.store import database_settings
 from memoryd.daemon.store.tiers import DOCUMENTS
 
 Vector = NDArray[np.float32]
@@ -162,7 +162,7 @@ def adopt(connection: apsw.Connection, model: int, name: str) -> None:
 
     Memories without a vector wait by themselves, turns of L0 are queued again.
     """
-    settings.put(connection, "model", name)
+    database_settings.put(connection, "model", name)
     connection.execute("DELETE FROM settings WHERE name = 'next_model'")
     if connection.execute("DELETE FROM models WHERE id <> ? RETURNING id", (model,)).fetchall():
         connection.execute("INSERT OR IGNORE INTO extraction (turn, task) SELECT key, 'embed' FROM turns")

@@ -23,7 +23,7 @@ import apsw
 
 from memoryd.client.errors import Busy, Conflict, Forbidden, MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.store.actor import PRESENT, Actor
-from memoryd.daemon.store.changes import RecordedChange, Written
+from memoryd.daemon.store.changed_rows import RecordedChange, Written
 from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS, REPAIR_ADVICE
 from memoryd.daemon.store.reserve import Reserve, let_grow
 from memoryd.daemon.system.presence import WatchedFile, find_missing

@@ -5,7 +5,7 @@
 clock since the last look.
 
 **Files**: temporary files of SQLite, Python and child processes are in `tmp` beside the database, which the daemon
-empties at its start (`process`); its working directory is `/`. A log file (`log`) is exchanged at 5 MB, with
+empties at its start (`process`); its working directory is `/`. A log file (`log_lines`) is exchanged at 5 MB, with
 stderr.
 
 **Threads** of their own run under `supervisor`: one that raises is started again after a pause; `status` counts how

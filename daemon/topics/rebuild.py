@@ -32,7 +32,7 @@ from memoryd.daemon.store import namespaces, tokenizer, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.topics import names
+from memoryd.daemon.topics import label_words
 from memoryd.daemon.topics.clusters import (
     MAX_MEMBERS,
     Pairs,
@@ -148,7 +148,7 @@ class Draft(NamedTuple):
     pairs: Pairs  # of related clusters
     concepts: dict[str, list[int]]
     related: float
-    namer: names.Namer
+    namer: label_words.Namer
 
 
 def _build_draft(core: Core, generation: Generation, namespace: int, pause: Pause) -> Draft:
@@ -241,11 +241,11 @@ def _find_middle(centres: Vector, group: Sequence[int]) -> int:
 # Labels ---------------------------------------------------------------------------------------------------------------
 
 
-def _build_namer(core: Core, keys: Sequence[MemoryKey]) -> names.Namer:
-    sample = [key.row for key in keys[:: max(1, len(keys) // names.SAMPLE)]][: names.SAMPLE]
+def _build_namer(core: Core, keys: Sequence[MemoryKey]) -> label_words.Namer:
+    sample = [key.row for key in keys[:: max(1, len(keys) // label_words.SAMPLE)]][: label_words.SAMPLE]
     with core.store.reading() as connection:
-        texts = graph.read_texts(connection, sample, names.LONGEST)
-        return names.Namer(texts.values(), tokenizer.build_stemmer(connection))
+        texts = graph.read_texts(connection, sample, label_words.LONGEST)
+        return label_words.Namer(texts.values(), tokenizer.build_stemmer(connection))
 
 
 def _label(core: Core, draft: Draft, former: dict[str, NewNode], pause: Pause) -> Iterator[NewNode]:
@@ -279,7 +279,7 @@ def _label_groups(core: Core, draft: Draft, groups: Sequence[Sequence[int]]) -> 
     """Return a label for each group of clusters, made from a sample of its memories."""
     chosen = [_choose_rows(draft, group) for group in groups]
     with core.store.reading() as connection:
-        texts = graph.read_texts(connection, [row for rows in chosen for row in rows], names.LONGEST)
+        texts = graph.read_texts(connection, [row for rows in chosen for row in rows], label_words.LONGEST)
         stemmer = tokenizer.build_stemmer(connection)
         return [draft.namer.label([texts[row] for row in rows if row in texts], stemmer) for rows in chosen]
 

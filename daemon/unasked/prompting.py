@@ -14,7 +14,7 @@ import numpy as np
 
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
 from memoryd.daemon.agreement import claims
-from memoryd.daemon.context.lines import MAX_CHARS, ContextLine, build_saved_line, find_outdated
+from memoryd.daemon.context.unasked_lines import MAX_CHARS, ContextLine, build_saved_line, find_outdated
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms

@@ -16,7 +16,7 @@ from memoryd.client.protocol import GetUnasked
 from memoryd.client.protocol.base import SAVED_FROM
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.counting import Counter
-from memoryd.daemon.context.lines import (
+from memoryd.daemon.context.unasked_lines import (
     AGENTS,
     CandidateTurn,
     ContextLine,

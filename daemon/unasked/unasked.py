@@ -14,9 +14,9 @@ from memoryd.client.credentials.private import WHOLE
 from memoryd.client.protocol import GetUnasked, Unasked, UnaskedLine
 from memoryd.daemon.context import given
 from memoryd.daemon.context.counting import Counter, build_counter
-from memoryd.daemon.context.lines import ContextLine, FittedLines, KnownTexts, append_later, fit
-from memoryd.daemon.core.checks import check_text
+from memoryd.daemon.context.unasked_lines import ContextLine, FittedLines, KnownTexts, append_later, fit
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_text
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.retrieval import Sources

@@ -12,7 +12,7 @@ from memoryd.client.protocol import workspaces as calls
 from memoryd.client.protocol.workspaces import Indexed, WorkspaceList
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import ReportProgress, handles
-from memoryd.daemon.workspaces import chunks, indexing, placing, registry
+from memoryd.daemon.workspaces import chunks, indexing, note_paths, registry
 from memoryd.daemon.workspaces.committing import ReportCounts
 from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.tables import workspaces
@@ -73,7 +73,7 @@ def _find_file(core: Core, workspace: StoredWorkspace, path: str) -> str | None:
     if Path(path).is_dir():
         return None
     within = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    return placing.relative_path(workspace, within, core.clock(), core.config.workspaces.local_dates)
+    return note_paths.relative_path(workspace, within, core.clock(), core.config.workspaces.local_dates)
 
 
 def _build_reporter(report: ReportProgress, stage: str) -> ReportCounts:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from memoryd.daemon.core.checks import check_word, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import check_word, content_hash, metadata_text
 from memoryd.daemon.store import namespaces, rows, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row

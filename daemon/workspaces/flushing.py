@@ -17,7 +17,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.extraction import KEPT_CHARS
 from memoryd.daemon.workspaces import writing
-from memoryd.daemon.workspaces.placing import relative_path
+from memoryd.daemon.workspaces.note_paths import relative_path
 from memoryd.daemon.workspaces.replacing import read_file
 
 log = logging.getLogger(__name__)

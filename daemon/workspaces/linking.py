@@ -4,7 +4,7 @@ from memoryd.client.protocol import Memory
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
-from memoryd.daemon.workspaces.documents.links import name_of
+from memoryd.daemon.workspaces.documents.references import name_of
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.daemon.core.checks import MAX_PATH_BYTES
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.limits import MAX_PATH_BYTES
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import committing, hosts
 from memoryd.daemon.workspaces.committing import ReportCounts
 from memoryd.daemon.workspaces.documents.globs import Globs
-from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
+from memoryd.daemon.workspaces.documents.walking import GLOBS, WHOLE
 from memoryd.daemon.workspaces.live import get_lives
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace

@@ -8,7 +8,7 @@ import msgspec
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryd.client.protocol import Delete
 from memoryd.client.protocol.workspaces import Forget, Forgotten, Remember, Remembered, RemovedLines
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing
 from memoryd.daemon.privacy.privacy import find_privacy
@@ -23,7 +23,7 @@ from memoryd.daemon.workspaces import chunks, hosts, indexing, registry
 from memoryd.daemon.workspaces.documents.document import MAX_BYTES
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import append, cut, decode, find_item, split
-from memoryd.daemon.workspaces.placing import relative_path
+from memoryd.daemon.workspaces.note_paths import relative_path
 from memoryd.daemon.workspaces.replacing import change_file, read_file
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
@@ -37,7 +37,7 @@ _MARK = "\ufeff"
 @handles(Remember)
 def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     """Append a note to a file; return its place and the memory that contains it."""
-    checks.check_content(call.text)
+    limits.check_content(call.text)
     workspace = hosts.check_writable(find_workspace(core, call.workspace, caller))
     relative = relative_path(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
     namespace = chunks.namespace_of(workspace, relative)

@@ -15,7 +15,7 @@ from configs import NO_MODEL
 from hosting import Agent
 from memoryd.client import AsyncClient, Client, Unavailable
 from memoryd.client.programs.hooks import spool
-from memoryd.client.transport import elsewhere
+from memoryd.client.transport import other_socket
 from waiting import wait_until
 from workbench import Process
 
@@ -123,7 +123,7 @@ def test_a_hook_that_reaches_the_usual_socket_looks_nowhere_else(enter: Enter) -
     ask += "print(DaemonLink(time.monotonic() + 20).call('status')['memories'])\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("0\n")
-    assert "memoryd.client.transport.elsewhere" not in done.stdout
+    assert "memoryd.client.transport.other_socket" not in done.stdout
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_daemon_of_another_data_folder_is_not_taken(
     enter("cron")
     (folder / "other").mkdir(mode=0o700)
     (folder / "other" / "memoryd.lock").write_bytes((folder / "data" / "memoryd.lock").read_bytes())
-    assert elsewhere.find(str(folder / "cron" / f"memoryd-{os.getuid()}" / "memoryd.sock"))
+    assert other_socket.find(str(folder / "cron" / f"memoryd-{os.getuid()}" / "memoryd.sock"))
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "other"))
     with pytest.raises(Unavailable):
         report_pid()
@@ -201,7 +201,7 @@ def test_whoever_does_not_name_the_data_folder_is_not_taken(enter: Enter, folder
         listener.listen()
         (folder / "data" / "memoryd.lock").write_text(str(folder / "login" / "s"))
         address = str(folder / "cron" / f"memoryd-{os.getuid()}" / "memoryd.sock")
-        assert elsewhere.find(address, 0.05) == "", "nobody replies"
+        assert other_socket.find(address, 0.05) == "", "nobody replies"
 
 
 @needs_root

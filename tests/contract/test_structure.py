@@ -43,7 +43,7 @@ def speaks_sql(path: str) -> bool:
 def test_only_the_store_the_tables_of_rooms_and_readers_of_other_programs_import_sqlite() -> None:
     found = importers("apsw", "sqlite_vec", "sqlite3")
     assert {path for path in found if not speaks_sql(path)} <= {
-        "client/programs/importing/database.py",
+        "client/programs/importing/foreign_database.py",
         "client/programs/sessions/opencode.py",
     }
 

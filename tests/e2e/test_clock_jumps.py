@@ -10,7 +10,7 @@ import pytest
 
 from memoryd.client import Client
 from memoryd.client.programs.memctl import run
-from memoryd.client.programs.memctl.private import PrivateDaemon, run_private_daemon
+from memoryd.client.programs.memctl.private_daemon import PrivateDaemon, run_private_daemon
 from memoryd.client.protocol import Shutdown
 from memoryd.daemon.jobs.table import list_jobs
 

@@ -53,7 +53,7 @@ def test_jobs_alone_is_the_list(fake: FakeDaemon, memctl: Memctl) -> None:
 def test_a_failed_job_shows_why_within_the_width(
     fake: FakeDaemon, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryd.client.programs.memctl.table.is_terminal", lambda: True)
+    monkeypatch.setattr("memoryd.client.programs.memctl.text_table.is_terminal", lambda: True)
     failed = msgspec.structs.replace(FAILED, error="The disk is full. " * 20)
     state: Any = {"state": "quarantined", "failures": 5, "next_run_at": None, "last": failed}
     fake.replies[protocol.Jobs] = protocol.JobList(jobs=[msgspec.structs.replace(JOB, **state)], at=NOW)

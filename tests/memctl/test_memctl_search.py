@@ -13,7 +13,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 
 from each import each
-from memoryd.client.programs.memctl.place import place_text, short_path
+from memoryd.client.programs.memctl.source_file import place_text, short_path
 from memoryd.client.protocol import Get, Hit, Hits, Memory, Search
 
 

@@ -14,7 +14,7 @@ from fake_daemon import Memctl
 from configs import NO_MODEL
 from memoryd.client.errors import Unavailable
 from memoryd.client.extras import advise
-from memoryd.client.programs.memctl.private import make_guarded_folder, run_private_daemon
+from memoryd.client.programs.memctl.private_daemon import make_guarded_folder, run_private_daemon
 from waiting import wait_until
 
 COMMAND = [sys.executable, "-m", "memoryd.client.programs.memctl"]
@@ -176,7 +176,7 @@ def test_a_private_daemon_that_cannot_start_says_why_and_leaves_nothing() -> Non
 def test_a_private_daemon_ends_also_when_its_process_is_killed(folder: Path) -> None:
     program = (
         "import time\n"
-        "from memoryd.client.programs.memctl.private import run_private_daemon\n"
+        "from memoryd.client.programs.memctl.private_daemon import run_private_daemon\n"
         f"with run_private_daemon(config={NO_MODEL!r}) as daemon:\n"
         "    print(daemon.folder, daemon.pid, flush=True)\n"
         "    time.sleep(600)\n"

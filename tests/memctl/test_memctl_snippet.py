@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from each import each
 from memoryd.client.programs.memctl.snippet import make_snippet, query_of, stem
-from memoryd.client.programs.memctl.table import width
+from memoryd.client.programs.memctl.text_table import width
 
 FILLER = "Nothing of interest stands in this sentence about other things. " * 40
 

@@ -1,9 +1,9 @@
 import pytest
 
 from each import each
-from memoryd.client.programs.memctl import table as module
+from memoryd.client.programs.memctl import text_table as module
 from memoryd.client.programs.memctl.output import make_printable, say
-from memoryd.client.programs.memctl.table import (
+from memoryd.client.programs.memctl.text_table import (
     count_text,
     draw_bar,
     format_fields,

@@ -14,8 +14,8 @@ from fake_daemon import Memctl
 
 from each import each
 from memoryd.client import Client
-from memoryd.client.programs.memctl.table import width
 from memoryd.client.programs.memctl.tail import event_line
+from memoryd.client.programs.memctl.text_table import width
 from memoryd.client.protocol import Add, AddToken, Event, NewMemory
 from waiting import wait_until
 

@@ -35,7 +35,7 @@ from timeline import TimelineRow, read_rows
 from unasked import SEEN
 
 from memoryd.client.confidence import LIKELY
-from memoryd.client.programs.memctl.private import PrivateDaemon
+from memoryd.client.programs.memctl.private_daemon import PrivateDaemon
 
 _HERE = Path(__file__).resolve().parent
 _TEAM = _HERE.parent / "data" / "team"

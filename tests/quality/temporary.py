@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.client.errors import TimedOut
-from memoryd.client.programs.memctl.private import PrivateDaemon, run_private_daemon
+from memoryd.client.programs.memctl.private_daemon import PrivateDaemon, run_private_daemon
 from memoryd.client.programs.memctl.service import wait_until_ready
 from memoryd.client.protocol import Memory, Turn
 from memoryd.client.transport.paths import models_dir

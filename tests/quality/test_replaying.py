@@ -15,7 +15,7 @@ from unasked import judge_file
 
 from configs import NO_MODEL
 from memoryd.client.errors import Invalid
-from memoryd.client.programs.memctl.private import run_private_daemon
+from memoryd.client.programs.memctl.private_daemon import run_private_daemon
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.search import effects
 

@@ -15,7 +15,7 @@ from memoryd.client.programs.memctl.link import named_namespace, say_redacted
 from memoryd.client.programs.memctl.output import make_printable, paint, print_note, show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.sending import SHOWN, open_spool
-from memoryd.client.programs.memctl.table import count_text, format_table
+from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.programs.sessions.agents import AGENTS
 from memoryd.client.projects.project import project_root
 from memoryd.client.protocol.backfill import Backfilled

@@ -7,7 +7,7 @@ from memoryd.client.programs.backfill.backfill import report_text, take
 from memoryd.client.programs.backfill.finding import SessionQuery
 from memoryd.client.programs.memctl.link import named_namespace
 from memoryd.client.programs.memctl.output import print_note
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.programs.sessions.agents import AGENTS
 from memoryd.client.projects.project import project_root
 

@@ -12,7 +12,7 @@ import msgspec
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.local import environment
 
-WORKER = "memoryd.client.programs.demo.worker"
+AGENT_PROCESS = "memoryd.client.programs.demo.agent_process"
 END_LIMIT_S = 5.0
 
 
@@ -23,7 +23,7 @@ class Agent:
         self.name = name
         self.namespace = f"demo/{name}"
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", WORKER, str(socket), self.namespace],
+            [sys.executable, "-P", "-m", AGENT_PROCESS, str(socket), self.namespace],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(),

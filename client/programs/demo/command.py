@@ -9,7 +9,7 @@ from memoryd.client.programs.demo.steps import STEPS, DemoStage
 from memoryd.client.programs.memctl.arguments import declare_nothing
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.output import paint, say, say_json
-from memoryd.client.programs.memctl.private import run_private_daemon
+from memoryd.client.programs.memctl.private_daemon import run_private_daemon
 
 NAMES = ("alpha", "beta", "gamma")
 

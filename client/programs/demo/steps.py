@@ -8,9 +8,9 @@ import msgspec
 
 from memoryd.client.programs.demo.agents import Agent
 from memoryd.client.programs.memctl.output import columns, paint, say
-from memoryd.client.programs.memctl.private import PrivateDaemon
+from memoryd.client.programs.memctl.private_daemon import PrivateDaemon
 from memoryd.client.programs.memctl.service import model_text, wait_until_ready
-from memoryd.client.programs.memctl.table import ms_text, shorten, size_text, to_one_line
+from memoryd.client.programs.memctl.text_table import ms_text, shorten, size_text, to_one_line
 from memoryd.client.protocol import Verify
 from memoryd.client.transport.sync import Client
 

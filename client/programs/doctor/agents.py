@@ -11,7 +11,7 @@ from memoryd.client.programs.hooks import folders, installing, spool
 from memoryd.client.programs.hooks.commands import check_state
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.memctl.spooled import describe_waiting
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.projects import known as projects
 from memoryd.client.transport import paths
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from memoryd.client.programs.doctor import (
     agents,
     database,
-    files,
+    disk,
     installation,
+    jobs,
     models,
     service,
     settings,
     shared,
-    work,
 )
 from memoryd.client.programs.doctor.patient import Finding, Patient
 from memoryd.client.programs.doctor.workspaces import check_workspaces
@@ -37,8 +37,8 @@ AREAS: dict[str, dict[str, Check]] = {
         "data-folder": service.check_data_folder,
     },
     "Files": {
-        "data": files.check_data,
-        "disk": files.check_disk,
+        "data": disk.check_data,
+        "disk": disk.check_disk,
         "backup": database.check_backup,
     },
     "Storage": {
@@ -56,8 +56,8 @@ AREAS: dict[str, dict[str, Check]] = {
         "mcp": agents.check_mcp,
     },
     "Work": {
-        "jobs": work.check_jobs,
-        "tokens-required": work.check_tokens,
+        "jobs": jobs.check_jobs,
+        "tokens-required": jobs.check_tokens,
         "workspaces": check_workspaces,
     },
     "Sharing": {

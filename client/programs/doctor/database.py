@@ -7,7 +7,7 @@ from typing import Any
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
 from memoryd.client.extras import advise
 from memoryd.client.programs.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
-from memoryd.client.programs.memctl.table import count_kept, count_text, size_text
+from memoryd.client.programs.memctl.text_table import count_kept, count_text, size_text
 from memoryd.client.protocol import Verify
 from memoryd.client.rescue import find_damage
 from memoryd.client.transport import paths

@@ -7,7 +7,7 @@ from memoryd.client.programs.doctor.patient import Finding, Patient, fail, repor
 from memoryd.client.programs.memctl.local import is_installed
 from memoryd.client.programs.memctl.model import API, folder_options, run_models
 from memoryd.client.programs.memctl.service import better_model, model_text, unread_text
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol import ModelState
 
 LOOK_S = 0.5

@@ -11,7 +11,7 @@ from memoryd.client.offline import is_here
 from memoryd.client.programs.doctor.patient import Finding, Patient, check_access, fail, quote_path, report_ok, warn
 from memoryd.client.programs.memctl.local import is_installed, read_output
 from memoryd.client.programs.memctl.model import API
-from memoryd.client.programs.memctl.table import shorten, to_one_line
+from memoryd.client.programs.memctl.text_table import shorten, to_one_line
 from memoryd.client.transport import paths
 
 LIMIT_S = 3.0

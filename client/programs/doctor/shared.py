@@ -2,7 +2,7 @@
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.doctor.patient import Finding, Patient, fail, report_ok, warn
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.transport import ssh
 
 _GREETING_S = 15.0

@@ -12,7 +12,7 @@ from memoryd.client.programs.doctor.patient import Finding, Patient, Texts
 from memoryd.client.programs.memctl.arguments import Usage
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.output import columns, make_printable, paint, print_note, show
-from memoryd.client.programs.memctl.table import count_text, pad, wrap
+from memoryd.client.programs.memctl.text_table import count_text, pad, wrap
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 STATE = 6  # columns of a state and the gap after it

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memoryd.client.programs.doctor.patient import Finding, Patient, quote_path, report_ok, warn
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol.workspaces import Workspace, Workspaces
 
 WATCHED = 0.8  # of what the system allows

@@ -27,9 +27,9 @@ from memoryd.client.programs.memctl.output import (
     say_degraded,
     show,
 )
-from memoryd.client.programs.memctl.place import shorten_home
+from memoryd.client.programs.memctl.source_file import shorten_home
 from memoryd.client.programs.memctl.spooled import describe_waiting, send_spooled
-from memoryd.client.programs.memctl.table import count_text, format_table, shorten
+from memoryd.client.programs.memctl.text_table import count_text, format_table, shorten
 from memoryd.client.programs.memctl.upkeep.restart import get_status
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.project import current_namespace, project_root
@@ -255,9 +255,9 @@ def _declare_hook(parser: ArgumentParser) -> None:
 
 
 def _run_hook(args: Namespace) -> None:
-    from memoryd.client.programs.hooks import process
+    from memoryd.client.programs.hooks import hook
 
-    process.main([args.event, "--agent", args.agent])
+    hook.main([args.event, "--agent", args.agent])
 
 
 COMMANDS = {

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from agent.memory_provider import MemoryProvider
 
-from memoryd.client.programs.hooks import answering, hosts, process, spool
+from memoryd.client.programs.hooks import answering, hook, hosts, spool
 from memoryd.client.programs.hooks.answering import EventContext
 from memoryd.client.programs.hooks.wire import CallRefused, DaemonLink, Silent
 
@@ -81,7 +81,7 @@ class MemorydProvider(MemoryProvider):
 
     def _ask(self, event: EventContext) -> str:
         with suppress(Silent, CallRefused):
-            link = process.open_link(event.event)
+            link = hook.open_link(event.event)
             try:
                 return answering.context(link, event)
             finally:
@@ -92,10 +92,10 @@ class MemorydProvider(MemoryProvider):
         calls = [call for event in events for call in answering.list_calls(event)]
         link = None
         with suppress(Silent):
-            link = DaemonLink(time.monotonic() + process.LIMIT_S)
+            link = DaemonLink(time.monotonic() + hook.LIMIT_S)
             with suppress(CallRefused):
-                spool.replay(link, time.monotonic() + process.REPLAY_SHARE * process.LIMIT_S)
-        process.note(link, calls)
+                spool.replay(link, time.monotonic() + hook.REPLAY_SHARE * hook.LIMIT_S)
+        hook.note(link, calls)
         if link is not None:
             link.close()
 

@@ -19,7 +19,7 @@ from memoryd.client.errors import MemorydError
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.memctl.link import ask_running, send
 from memoryd.client.programs.memctl.output import print_note
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.project import project_namespace
 

@@ -51,9 +51,9 @@ class DaemonLink:
         try:
             self._socket.connect(address)
         except OSError:
-            from memoryd.client.transport import elsewhere
+            from memoryd.client.transport import other_socket
 
-            address = elsewhere.find(address, self._give_up_at - time.monotonic())
+            address = other_socket.find(address, self._give_up_at - time.monotonic())
             if not address:
                 raise
             self._socket.connect(address)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.client.programs.importing.database import is_database, open_database, read_rows
+from memoryd.client.programs.importing.foreign_database import is_database, open_database, read_rows
 from memoryd.client.programs.importing.markdown import NoteFile, list_below, parse_tags, read_notes
 from memoryd.client.programs.importing.records import Account, Unconfirmed, make_record, parse_time, to_type_word
 from memoryd.client.programs.memctl.sending import Item

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.client.programs.importing.database import (
+from memoryd.client.programs.importing.foreign_database import (
     SqliteConnection,
     columns_of,
     is_database,

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.programs.importing.database import columns_of, note_version, open_database, read_rows, skip_table
+from memoryd.client.programs.importing.foreign_database import (
+    columns_of,
+    note_version,
+    open_database,
+    read_rows,
+    skip_table,
+)
 from memoryd.client.programs.importing.records import Account, make_record, parse_time
 from memoryd.client.programs.memctl.sending import Item
 from memoryd.client.protocol import Record

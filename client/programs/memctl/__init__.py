@@ -20,9 +20,9 @@ def main() -> NoReturn:
     gc.disable()  # of what is imported nothing is garbage; `running` turns it on for the command itself
     _import_msgspec()
     if sys.platform == "linux" and sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
-        from memoryd.client.programs.hooks import process
+        from memoryd.client.programs.hooks import hook
 
-        process.main(sys.argv[2:])
+        hook.main(sys.argv[2:])
     code = run(sys.argv[1:])
     sys.stderr.flush()
     os._exit(code)  # taking the interpreter down module by module costs 10 ms and frees nothing that matters

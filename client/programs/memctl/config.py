@@ -9,7 +9,7 @@ from memoryd.client.programs.memctl.arguments import declare_nothing
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.local import effective_settings
 from memoryd.client.programs.memctl.output import paint, print_note, show
-from memoryd.client.programs.memctl.table import format_fields
+from memoryd.client.programs.memctl.text_table import format_fields
 from memoryd.client.transport import paths
 
 

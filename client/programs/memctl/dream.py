@@ -7,9 +7,9 @@ from memoryd.client.programs.memctl.arguments import Usage, add_optional
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.notes import resolve_place
 from memoryd.client.programs.memctl.output import columns, complain, paint, show
-from memoryd.client.programs.memctl.place import short_path
 from memoryd.client.programs.memctl.progress import send_with_bar
-from memoryd.client.programs.memctl.table import count_text, shorten, to_one_line
+from memoryd.client.programs.memctl.source_file import short_path
+from memoryd.client.programs.memctl.text_table import count_text, shorten, to_one_line
 from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
 
 _TIMEOUT_S = 600.0  # without a sign of life: a language model takes its time

@@ -7,7 +7,7 @@ from memoryd.client.calls import stats as stats_call
 from memoryd.client.programs.memctl.arguments import filters_of
 from memoryd.client.programs.memctl.link import client_for, named_namespace, send
 from memoryd.client.programs.memctl.output import make_printable
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol import GetStats, List, Stats
 
 _SHOWN = 12  # values of a filter that are named

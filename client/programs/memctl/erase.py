@@ -10,7 +10,7 @@ from memoryd.client.programs.memctl.confirming import confirm
 from memoryd.client.programs.memctl.link import client_for, named_namespace, send
 from memoryd.client.programs.memctl.memories import read_content
 from memoryd.client.programs.memctl.output import columns, complain, make_printable, show
-from memoryd.client.programs.memctl.table import GAP, count_text, shorten, to_one_line
+from memoryd.client.programs.memctl.text_table import GAP, count_text, shorten, to_one_line
 from memoryd.client.protocol import Erase, Erased, List, Memory, Mentioned, Turn, Turns
 from memoryd.client.text_match import Wording
 from memoryd.client.times import iso

@@ -12,7 +12,7 @@ from memoryd.client.programs.memctl.arguments import Usage, add_filters, add_que
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import named_namespace, send, show_result
 from memoryd.client.programs.memctl.output import columns, make_printable, paint, show
-from memoryd.client.programs.memctl.table import (
+from memoryd.client.programs.memctl.text_table import (
     draw_bar,
     format_fields,
     format_table,

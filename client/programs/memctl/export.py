@@ -16,7 +16,7 @@ from memoryd.client.programs.memctl.link import apply_options, client_for, named
 from memoryd.client.programs.memctl.output import complain, print_note, say_bytes, say_json, show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.record_text import format_json, to_plain
-from memoryd.client.programs.memctl.table import count_kept, count_text
+from memoryd.client.programs.memctl.text_table import count_kept, count_text
 from memoryd.client.protocol import Exported, History, Operations
 
 SHOWN = 10  # files that are named one by one

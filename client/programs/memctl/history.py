@@ -10,7 +10,7 @@ from memoryd.client.programs.memctl.arguments import Usage, add_optional, parse_
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import send, show_result
 from memoryd.client.programs.memctl.output import TIMES, make_printable, paint, print_note, show, undo_text
-from memoryd.client.programs.memctl.table import count_kept, format_table, shorten, text_of
+from memoryd.client.programs.memctl.text_table import count_kept, format_table, shorten, text_of
 from memoryd.client.protocol import Change, Changes, Operation
 from memoryd.client.times import iso
 

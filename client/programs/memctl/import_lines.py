@@ -14,7 +14,7 @@ from memoryd.client.programs.memctl.escapes import decode_json
 from memoryd.client.programs.memctl.link import client_for, namespace_of, say_redacted
 from memoryd.client.programs.memctl.output import make_printable, show
 from memoryd.client.programs.memctl.progress import ProgressBar
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.times import is_past
 from memoryd.client.transport.batches import split_batches, sum_kinds
 

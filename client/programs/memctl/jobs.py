@@ -10,7 +10,7 @@ from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for, show_result
 from memoryd.client.programs.memctl.output import complain, paint, show, undo_text
 from memoryd.client.programs.memctl.progress import ProgressBar
-from memoryd.client.programs.memctl.table import count_text, format_table, ms_text
+from memoryd.client.programs.memctl.text_table import count_text, format_table, ms_text
 from memoryd.client.protocol import Call, Job, JobList, JobRun, PlannedStep, Progress
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client

@@ -22,11 +22,11 @@ from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.confirming import confirm
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.output import make_printable, print_note, show
-from memoryd.client.programs.memctl.place import shorten_home
 from memoryd.client.programs.memctl.project import give_name
 from memoryd.client.programs.memctl.sections import read_section, write_section
 from memoryd.client.programs.memctl.service import restart
-from memoryd.client.programs.memctl.table import count_text, format_table
+from memoryd.client.programs.memctl.source_file import shorten_home
+from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.roots import find_root, is_pattern
 from memoryd.client.protocol import AddMany, AddToken, GetShared, List, Memory, NewMemory

@@ -7,7 +7,7 @@ from memoryd.client.programs.memctl.arguments import add_reach, parse_limit
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.output import paint
-from memoryd.client.programs.memctl.table import to_one_line
+from memoryd.client.programs.memctl.text_table import to_one_line
 from memoryd.client.protocol import Disagreements, Memory
 from memoryd.client.times import iso
 

@@ -11,8 +11,8 @@ from memoryd.client.programs.memctl.arguments import add_reach, parse_date, pars
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.output import columns, make_printable, paint
-from memoryd.client.programs.memctl.place import short_path
-from memoryd.client.programs.memctl.table import GAP, count_text, shorten, to_one_line, wrap
+from memoryd.client.programs.memctl.source_file import short_path
+from memoryd.client.programs.memctl.text_table import GAP, count_text, shorten, to_one_line, wrap
 from memoryd.client.protocol import LoggedSession, SessionLog
 from memoryd.client.times import iso
 

@@ -21,8 +21,8 @@ from memoryd.client.programs.memctl.link import (
     show_result,
 )
 from memoryd.client.programs.memctl.output import make_printable, paint, show, undo_text
-from memoryd.client.programs.memctl.place import make_link, place_link, short_path
-from memoryd.client.programs.memctl.table import (
+from memoryd.client.programs.memctl.source_file import make_link, place_link, short_path
+from memoryd.client.programs.memctl.text_table import (
     GAP,
     count_kept,
     count_text,

@@ -17,7 +17,7 @@ from memoryd.client.programs.memctl.local import effective_settings, read_output
 from memoryd.client.programs.memctl.output import columns, show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.service import model_text
-from memoryd.client.programs.memctl.table import GAP, format_table, wrap
+from memoryd.client.programs.memctl.text_table import GAP, format_table, wrap
 from memoryd.client.protocol import ModelState, UseModel
 from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client

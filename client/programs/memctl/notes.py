@@ -9,8 +9,8 @@ from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.memories import read_content
 from memoryd.client.programs.memctl.output import make_printable, paint, undo_text
-from memoryd.client.programs.memctl.place import make_link, short_path
-from memoryd.client.programs.memctl.table import count_text, to_one_line
+from memoryd.client.programs.memctl.source_file import make_link, short_path
+from memoryd.client.programs.memctl.text_table import count_text, to_one_line
 from memoryd.client.protocol import workspaces as calls
 
 SHOWN_COLUMNS = 80

@@ -22,7 +22,7 @@ from memoryd.client.programs.memctl.link import (
     show_result,
 )
 from memoryd.client.programs.memctl.output import make_printable, paint, show
-from memoryd.client.programs.memctl.table import count_text, format_table
+from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches, sum_kinds
 

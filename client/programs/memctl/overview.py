@@ -14,8 +14,8 @@ from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.memctl.commands import summary_of_common
 from memoryd.client.programs.memctl.link import apply_options, client_for, namespace_of
 from memoryd.client.programs.memctl.output import columns, make_printable, paint, paused_text, show
-from memoryd.client.programs.memctl.place import shorten_home
-from memoryd.client.programs.memctl.table import (
+from memoryd.client.programs.memctl.source_file import shorten_home
+from memoryd.client.programs.memctl.text_table import (
     count_stored,
     count_text,
     duration_text,

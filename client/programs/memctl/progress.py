@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Self, TypeVar
 
 from memoryd.client.programs.memctl.link import apply_options, client_for
-from memoryd.client.programs.memctl.table import draw_bar, shorten
+from memoryd.client.programs.memctl.text_table import draw_bar, shorten
 from memoryd.client.protocol import Call, Progress
 
 R = TypeVar("R")

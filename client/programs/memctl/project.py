@@ -10,8 +10,8 @@ from memoryd.client.programs.memctl.arguments import add_optional, declare_nothi
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.output import make_printable, paint, show
-from memoryd.client.programs.memctl.place import shorten_home
-from memoryd.client.programs.memctl.table import count_kept, count_text, format_table
+from memoryd.client.programs.memctl.source_file import shorten_home
+from memoryd.client.programs.memctl.text_table import count_kept, count_text, format_table
 from memoryd.client.programs.memctl.token import list_around
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.known import Project, ProjectTable

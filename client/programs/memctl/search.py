@@ -9,9 +9,9 @@ from memoryd.client.programs.memctl.arguments import Rare, Usage, add_all_filter
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import send
 from memoryd.client.programs.memctl.output import columns, paint, say_degraded, show
-from memoryd.client.programs.memctl.place import place_link
 from memoryd.client.programs.memctl.snippet import make_snippet
-from memoryd.client.programs.memctl.table import (
+from memoryd.client.programs.memctl.source_file import place_link
+from memoryd.client.programs.memctl.text_table import (
     GAP,
     count_text,
     disagreement_lines,

@@ -13,7 +13,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.programs.memctl.link import client_for, say_redacted
 from memoryd.client.programs.memctl.output import paint
 from memoryd.client.programs.memctl.progress import ProgressBar
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol import Imported, Record
 from memoryd.client.transport import paths
 from memoryd.client.transport.batches import count_bytes, split_batches, sum_kinds

@@ -13,7 +13,7 @@ from memoryd.client.programs.memctl.link import ask_running, client_for
 from memoryd.client.programs.memctl.output import make_printable, paint, paused_text, show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.spooled import send_spooled
-from memoryd.client.programs.memctl.table import count_text, duration_text, format_fields, size_text, to_one_line
+from memoryd.client.programs.memctl.text_table import count_text, duration_text, format_fields, size_text, to_one_line
 from memoryd.client.protocol import ClockState, Done, ModelState, Shutdown, Status, ThreadState
 from memoryd.client.times import iso
 from memoryd.client.transport import paths

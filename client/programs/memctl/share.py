@@ -8,7 +8,7 @@ from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.empty import count_turns
 from memoryd.client.programs.memctl.link import send, show_result
 from memoryd.client.programs.memctl.output import make_printable, show, undo_text
-from memoryd.client.programs.memctl.table import count_text, format_table
+from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.protocol import Namespaces, Shared
 
 

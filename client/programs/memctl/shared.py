@@ -6,7 +6,7 @@ from memoryd.client.programs.memctl.arguments import declare_nothing
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.output import make_printable, paint
-from memoryd.client.programs.memctl.table import count_text, format_fields, format_table
+from memoryd.client.programs.memctl.text_table import count_text, format_fields, format_table
 from memoryd.client.protocol import GetShared
 from memoryd.client.protocol.shared import RootStatus, SharedStatus
 from memoryd.client.times import iso

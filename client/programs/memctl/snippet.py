@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from memoryd.client.patterns import compile_late
 from memoryd.client.programs.memctl.output import make_printable
-from memoryd.client.programs.memctl.table import width, wrap
+from memoryd.client.programs.memctl.text_table import width, wrap
 
 MAX_CHARS = 100_000  # of a content that are looked at
 FILLED = 0.85  # of the lines' columns, as lines end with whole words

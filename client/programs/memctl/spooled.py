@@ -8,7 +8,7 @@ from contextlib import suppress
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.output import print_note
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.transport import paths
 
 

@@ -9,7 +9,7 @@ from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.local import read_output
 from memoryd.client.programs.memctl.output import make_printable, paint, show
 from memoryd.client.programs.memctl.service import model_text
-from memoryd.client.programs.memctl.table import (
+from memoryd.client.programs.memctl.text_table import (
     count_stored,
     count_text,
     duration_text,

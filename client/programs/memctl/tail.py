@@ -11,7 +11,7 @@ from memoryd.client.programs.memctl.arguments import accept_whole, add_reach
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for, reach_of
 from memoryd.client.programs.memctl.output import columns, paint, print_note, say_bytes, to_plain
-from memoryd.client.programs.memctl.table import GAP, count_text, pad, shorten, to_one_line, width
+from memoryd.client.programs.memctl.text_table import GAP, count_text, pad, shorten, to_one_line, width
 from memoryd.client.protocol import EVENT_KINDS, Event
 from memoryd.client.times import iso
 from memoryd.client.transport.subscription import Subscription

@@ -9,7 +9,7 @@ from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.output import paint, show
 from memoryd.client.programs.memctl.progress import send_with_bar
-from memoryd.client.programs.memctl.table import (
+from memoryd.client.programs.memctl.text_table import (
     count_text,
     draw_bar,
     format_fields,

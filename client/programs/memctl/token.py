@@ -7,7 +7,7 @@ from memoryd.client.programs.memctl.arguments import Usage, declare_nothing
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import named_namespace, show_result
 from memoryd.client.programs.memctl.output import make_printable, paint, print_note
-from memoryd.client.programs.memctl.table import format_table
+from memoryd.client.programs.memctl.text_table import format_table
 from memoryd.client.protocol import AddToken, ListTokens, RevokeToken, Role, TokenList
 from memoryd.client.times import iso
 

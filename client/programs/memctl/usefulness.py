@@ -7,7 +7,7 @@ from memoryd.client.programs.memctl.arguments import add_reach
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.log import parse_moment
-from memoryd.client.programs.memctl.table import format_table
+from memoryd.client.programs.memctl.text_table import format_table
 from memoryd.client.protocol import UsefulnessReport
 
 _HEADERS = ["month", "project", "sessions", "told", "used", "said again", "corrected"]

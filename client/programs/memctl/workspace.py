@@ -11,9 +11,9 @@ from memoryd.client.programs.memctl.arguments import add_optional
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for, send, show_result
 from memoryd.client.programs.memctl.output import complain, make_printable, paint, show
-from memoryd.client.programs.memctl.place import shorten_home
 from memoryd.client.programs.memctl.progress import send_with_bar
-from memoryd.client.programs.memctl.table import count_text, format_fields, format_table
+from memoryd.client.programs.memctl.source_file import shorten_home
+from memoryd.client.programs.memctl.text_table import count_text, format_fields, format_table
 from memoryd.client.projects.project import project_namespace, project_root
 from memoryd.client.protocol import workspaces as declared
 from memoryd.client.times import iso

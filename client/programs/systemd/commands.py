@@ -7,7 +7,7 @@ from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.local import require_daemon
 from memoryd.client.programs.memctl.output import make_printable, paint, print_note, show
-from memoryd.client.programs.memctl.table import format_fields, size_text
+from memoryd.client.programs.memctl.text_table import format_fields, size_text
 from memoryd.client.programs.systemd import installing
 from memoryd.client.programs.systemd.units import current_place, format_units
 from memoryd.client.transport import activation, paths

@@ -8,7 +8,7 @@ from memoryd.client.programs.memctl.arguments import add_reach, parse_limit
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import show_result
 from memoryd.client.programs.memctl.output import paint
-from memoryd.client.programs.memctl.table import count_text, format_fields, format_table, to_one_line
+from memoryd.client.programs.memctl.text_table import count_text, format_fields, format_table, to_one_line
 from memoryd.client.protocol import topics as calls
 from memoryd.client.times import iso
 

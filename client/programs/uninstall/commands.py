@@ -15,8 +15,8 @@ from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.confirming import confirm
 from memoryd.client.programs.memctl.local import is_installed
 from memoryd.client.programs.memctl.output import complain, make_printable, paint, show
-from memoryd.client.programs.memctl.place import shorten_home
-from memoryd.client.programs.memctl.table import pad, size_text
+from memoryd.client.programs.memctl.source_file import shorten_home
+from memoryd.client.programs.memctl.text_table import pad, size_text
 from memoryd.client.programs.uninstall.finding import Installation, Part, Remains, find
 
 _SHOWN = 10  # of what stays

@@ -25,7 +25,7 @@ from memoryd.client.programs.hooks.installing import FileChange, Refusal, Target
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.local import effective_settings, is_installed
 from memoryd.client.programs.memctl.model import folder_options, run_models
-from memoryd.client.programs.memctl.table import count_kept, count_stored, count_text
+from memoryd.client.programs.memctl.text_table import count_kept, count_stored, count_text
 from memoryd.client.programs.memctl.upkeep import restart
 from memoryd.client.programs.systemd import installing as service
 from memoryd.client.protocol import GetStats, Stats, Status

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from memoryd.daemon.store import rows, settings
+from memoryd.daemon.store import database_settings, rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import WAITING
 
@@ -94,4 +94,4 @@ def take_out(connection: apsw.Connection, row: Row) -> None:
     ):
         connection.execute(statement, (row.id,))
     rows.delete(connection, [row.row])
-    settings.put(connection, UNCLEAN, "1")
+    database_settings.put(connection, UNCLEAN, "1")

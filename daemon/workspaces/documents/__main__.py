@@ -13,8 +13,8 @@ from pathlib import Path
 from memoryd.client.errors import MemorydError
 from memoryd.daemon.workspaces.documents.document import Document, refusal
 from memoryd.daemon.workspaces.documents.files import read
-from memoryd.daemon.workspaces.documents.scan import scan
-from memoryd.daemon.workspaces.documents.wire import Read, ReaderReply, Walk, encoder, requests
+from memoryd.daemon.workspaces.documents.messages import Read, ReaderReply, Walk, encoder, requests
+from memoryd.daemon.workspaces.documents.walking import scan
 
 IDLE_S = 10.0
 NICE = 5

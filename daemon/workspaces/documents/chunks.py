@@ -13,8 +13,8 @@ from itertools import accumulate
 from memoryd.daemon.workspaces.documents.cuts import SENTENCE, Cuts, cut_pieces, find_line_cuts, find_text_cuts
 from memoryd.daemon.workspaces.documents.document import LIMIT_CHARS, OVERLAP_CHARS, Chunk
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT, split
-from memoryd.daemon.workspaces.documents.links import Reference, find_tags, links_in
 from memoryd.daemon.workspaces.documents.outline import OutlineSection, outline
+from memoryd.daemon.workspaces.documents.references import Reference, find_tags, links_in
 
 _WORD = re.compile(r"\s(?=\S)")
 

@@ -15,7 +15,7 @@ from threading import Lock, Thread
 
 from memoryd.client.errors import Unavailable, error_for
 from memoryd.daemon.workspaces.documents.document import Document, Limits, Scan, check_relative, refusal
-from memoryd.daemon.workspaces.documents.wire import Read, ReaderReply, Walk, encoder, replies
+from memoryd.daemon.workspaces.documents.messages import Read, ReaderReply, Walk, encoder, replies
 
 COMMAND = [sys.executable, "-P", "-m", "memoryd.daemon.workspaces.documents"]
 FILE_LIMIT_S = 60.0

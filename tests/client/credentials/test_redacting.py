@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from each import each
 from memoryd.client.credentials import allow_list, describe_kinds, find, named, redact, redact_tree
-from memoryd.client.credentials.names import TellingName
 from memoryd.client.credentials.rules import RULES, CredentialMatch
+from memoryd.client.credentials.secret_names import TellingName
 
 TEXTS = [unmark(marked) for _, marked in HOLDING]
 TOKEN = write("github_pat_{m22}_{m40}")

@@ -19,7 +19,7 @@ from memoryd.client.protocol import (
     PauseObserving,
     Traces,
 )
-from memoryd.daemon.store import settings
+from memoryd.daemon.store import database_settings
 from memoryd.daemon.store.pauses import Pauses, TurnPlace
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.store.writer import Transaction
@@ -168,7 +168,7 @@ def test_an_ended_pause_of_which_a_version_before_kept_a_digest_still_holds(daem
     ended = f'[{{"kind": "folder", "name": "{name}", "since": 5.0, "until": 9.0, "is_hidden": true}}]'
 
     def put(transaction: Transaction) -> None:
-        settings.put(transaction.connection, "ended_pauses", ended)
+        database_settings.put(transaction.connection, "ended_pauses", ended)
         daemon.core.pauses.follow(transaction)
 
     daemon.core.store.write(put).result()

@@ -21,7 +21,7 @@ from memoryd.daemon.embedding import embedder as module
 from memoryd.daemon.embedding.api import ApiEmbedder, Models
 from memoryd.daemon.memories import reading
 from memoryd.daemon.search import candidates
-from memoryd.daemon.system.remote import Passing, RemoteFailed
+from memoryd.daemon.system.model_api import Passing, RemoteFailed
 from memoryd.models import Calibration, ModelUnreachable, calibrate, edition
 from model_server import ModelServer, after, fails, model_server
 from workbench import CountingEmbedder, add, add_many, found, running, search, wait_until

@@ -46,7 +46,7 @@ def test_a_search_embeds_its_query_once_and_a_repeated_one_not_at_all(folder: Pa
 def test_the_cache_of_queries_forgets_the_one_not_used_for_longest(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryd.daemon.embedding.queries.CAPACITY", 2)
+    monkeypatch.setattr("memoryd.daemon.embedding.query_vectors.CAPACITY", 2)
     embedder = CountingEmbedder()
     with running(folder, embedder) as core:
         for query in ("a1", "b1", "a1", "c1", "a1", "b1"):

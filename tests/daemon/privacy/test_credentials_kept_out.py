@@ -10,7 +10,7 @@ import pytest
 
 from memoryd.client import Client, Invalid
 from memoryd.client.protocol import METHODS, READS, Feedback, Record, Tag, method_name
-from memoryd.daemon.system import log
+from memoryd.daemon.system import log_lines
 from wire import Wire
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _put_in(value: Any, name: str = "") -> Any:
 def test_no_text_of_any_call_leaves_a_credential_on_disk_or_in_the_log(
     daemon: "Daemon", client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    formatter = log._LineFormatter(under_systemd=False)
+    formatter = log_lines._LineFormatter(under_systemd=False)
     id = client.add("The heron fishes at dawn").id
     refused = 0
     for line in GOLDEN.read_text().splitlines():

@@ -25,7 +25,7 @@ from memoryd.client.protocol import MAX_VALUE_BYTES, Request
 from memoryd.daemon import config
 from memoryd.daemon.server import envelope
 from memoryd.daemon.server.lanes import Lane, LaneWork
-from memoryd.daemon.system import listen, log, notify
+from memoryd.daemon.system import listen, log_lines, notify
 from waiting import wait_until
 from workbench import LIMIT_S
 
@@ -259,7 +259,7 @@ def _line(message: str, under_systemd: bool = False, error: BaseException | None
     failure = (type(error), error, error.__traceback__) if error else None
     record = logging.LogRecord("memoryd.daemon.server.server", logging.WARNING, "", 0, message, None, failure)
     record.created, record.msecs = 1_800_000_000.25, 250.0
-    return log._LineFormatter(under_systemd, traces).format(record)
+    return log_lines._LineFormatter(under_systemd, traces).format(record)
 
 
 def test_a_line_holds_no_credential_that_a_client_sent() -> None:
@@ -322,7 +322,7 @@ def test_an_exception_of_a_thousand_calls_or_of_a_long_text_is_a_short_line() ->
 def test_a_thread_that_ends_by_an_exception_is_one_line_too(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(threading, "excepthook", log._log_end_of_thread)
+    monkeypatch.setattr(threading, "excepthook", log_lines._log_end_of_thread)
     thread = threading.Thread(target=_fail, name="judge")
     thread.start()
     thread.join()
@@ -338,9 +338,9 @@ def test_the_journals_format_is_for_a_stderr_that_is_the_journal(
         found = os.fstat(stderr.fileno())
         for value, collected in ((f"{found.st_dev}:{found.st_ino}", True), ("1:1", False)):
             monkeypatch.setenv("JOURNAL_STREAM", value)
-            assert log._is_journal() is collected
+            assert log_lines._is_journal() is collected
         monkeypatch.delenv("JOURNAL_STREAM")
-        assert log._is_journal() is False
+        assert log_lines._is_journal() is False
 
 
 # Notices -------------------------------------------------------------------------------------------------------------

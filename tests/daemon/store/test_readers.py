@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from memoryd.client.errors import Unavailable
-from memoryd.daemon.store import settings
+from memoryd.daemon.store import database_settings
 from memoryd.daemon.store.store import Store
 from waiting import wait_until
 
@@ -83,7 +83,7 @@ def test_a_read_that_is_broken_off_leaves_no_old_state_to_the_next(store: Store)
 
 def fill(connection: apsw.Connection) -> None:
     for number in range(100):
-        settings.put(connection, f"setting {number}", "1")
+        database_settings.put(connection, f"setting {number}", "1")
 
 
 def test_a_store_that_is_closed_is_not_read_and_leaves_no_connection(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 from configs import NO_MODEL
 from memoryd.client import linux
 from memoryd.client.errors import Invalid
-from memoryd.client.programs.memctl.private import run_private_daemon
+from memoryd.client.programs.memctl.private_daemon import run_private_daemon
 from memoryd.daemon.system.clock import ClockReading, FileClock, SystemClock, build_reader
 
 DAY_S = 86_400.0

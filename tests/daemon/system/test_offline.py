@@ -15,7 +15,7 @@ from memoryd.client.offline import is_here, is_offline
 from memoryd.daemon import config
 from memoryd.daemon.config import Config
 from memoryd.daemon.embedding.fetch import fetch
-from memoryd.daemon.system.remote import Address, Passing, Remote, RemoteFailed
+from memoryd.daemon.system.model_api import Address, Passing, Remote, RemoteFailed
 from memoryd.models import ModelError, pull
 
 WAYS_OUT = "http urllib.request huggingface_hub requests httpx ftplib smtplib"
@@ -37,7 +37,7 @@ def no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_module_that_reaches_out_is_known() -> None:
     assert importers(*WAYS_OUT.split()) == [
         "client/programs/doctor/settings.py",
-        "daemon/system/remote.py",
+        "daemon/system/model_api.py",
         "models/sources.py",
     ], "a new way out must ask `is_offline` and stand in the README"
 

@@ -17,7 +17,7 @@ from memoryd.client import Client, MemorydError
 from memoryd.client.protocol import Shutdown
 from memoryd.client.transport.spawn import is_answering
 from memoryd.daemon import config
-from memoryd.daemon.system import log, process
+from memoryd.daemon.system import log_lines, process
 from waiting import wait_until
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\nfolder = "models"\n'
@@ -161,10 +161,10 @@ def in_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
     def keep(max_kb: int) -> Path:
         stderr = logging.StreamHandler()
-        stderr.setFormatter(log._LineFormatter(under_systemd=False))
+        stderr.setFormatter(log_lines._LineFormatter(under_systemd=False))
         root.handlers, root.level = [stderr], logging.INFO
-        monkeypatch.setattr(log, "MAX_BYTES", max_kb * 1000)
-        log.keep_in_file(folder / "memoryd.log")
+        monkeypatch.setattr(log_lines, "MAX_BYTES", max_kb * 1000)
+        log_lines.keep_in_file(folder / "memoryd.log")
         return folder / "memoryd.log"
 
     yield keep
@@ -198,7 +198,7 @@ def test_what_libraries_write_to_stderr_alone_is_bounded_too(in_file: Callable[[
     path = in_file(10)
     loop: Any = asyncio.new_event_loop()
     os.write(2, b"x" * 100_000 + b"the end")
-    log.keep_bounded(loop)
+    log_lines.keep_bounded(loop)
     loop.close()
     assert files(path) == {"memoryd.log": 0, "memoryd.log.1": 10_000}
     assert (path.parent / "memoryd.log.1").read_text().endswith("the end")

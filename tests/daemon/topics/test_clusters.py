@@ -10,7 +10,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import tokenizer
 from memoryd.daemon.topics import clusters
 from memoryd.daemon.topics.clusters import Pairs, agglomerate, find_communities, find_pairs, scale_to_unit
-from memoryd.daemon.topics.names import Namer
+from memoryd.daemon.topics.label_words import Namer
 
 
 def pause() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from conversing import observe, settle
 from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Trace, Unasked
-from memoryd.daemon.context.lines import MAX_CHARS, choose_sentences
+from memoryd.daemon.context.unasked_lines import MAX_CHARS, choose_sentences
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.unasked import prompting, sureness, unasked
 from workbench import LIMIT_S, Clock, add_many, ask

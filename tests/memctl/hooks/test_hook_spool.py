@@ -11,7 +11,7 @@ from fake_daemon import Memctl
 
 from configs import NO_MODEL
 from hosting import Agent
-from memoryd.client.programs.hooks import answering, process, spool
+from memoryd.client.programs.hooks import answering, hook, spool
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.programs.hooks.wire import CallRefused, Silent
 from workbench import Process
@@ -86,7 +86,7 @@ def test_a_call_that_is_refused_for_good_is_dropped_and_counted_without_its_cont
     assert replayed(Link(lambda: CallRefused(code))) == [1, 2]
     assert (spool.count_waiting(), reasons(own)) == (0, [f"observe: refused by the daemon ({code})"])
     assert (own / "hooks.dropped").stat().st_mode & 0o777 == 0o600
-    process.note(Link(lambda: CallRefused(code)), [call(3, POISON)])
+    hook.note(Link(lambda: CallRefused(code)), [call(3, POISON)])
     assert (spool.count_waiting(), spool.count_dropped()) == (0, 2), "also one that was never spooled"
 
 

@@ -24,9 +24,9 @@ def _parse_shell(text: str) -> str:
 
 def _print_completion(args: Namespace) -> None:
     if args.shell == "words":
-        from memoryd.client.programs.memctl.completion import words
+        from memoryd.client.programs.memctl.completion import suggesting
 
-        return words.print_words(args)
+        return suggesting.print_words(args)
     from memoryd.client.programs.memctl.output import say
 
     return say(SCRIPTS[args.shell])

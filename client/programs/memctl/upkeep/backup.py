@@ -14,7 +14,7 @@ from memoryd.client.programs.memctl.local import BACKUPS, Copy, list_copies, lis
 from memoryd.client.programs.memctl.output import make_printable, paint, show
 from memoryd.client.programs.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.programs.memctl.spooled import send_spooled
-from memoryd.client.programs.memctl.table import count_kept, count_text, format_table, size_text
+from memoryd.client.programs.memctl.text_table import count_kept, count_text, format_table, size_text
 from memoryd.client.programs.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
 from memoryd.client.projects import known as projects
 from memoryd.client.protocol import BackedUp

@@ -15,7 +15,7 @@ from memoryd.client.programs.memctl.link import client_for, named_namespace
 from memoryd.client.programs.memctl.local import Copy, list_copies
 from memoryd.client.programs.memctl.output import complain, make_printable, paint, show
 from memoryd.client.programs.memctl.progress import ProgressBar, send_with_bar
-from memoryd.client.programs.memctl.table import count_text
+from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.programs.memctl.upkeep import restart
 from memoryd.client.programs.memctl.upkeep.backup import FILE_NAME, LIMIT_S
 from memoryd.client.protocol import Delete, Deleted, Done, Turns, Verification

@@ -15,7 +15,7 @@ from memoryd.daemon.workspaces.documents import reader as reader_module
 from memoryd.daemon.workspaces.documents.document import Limits
 from memoryd.daemon.workspaces.documents.files import read
 from memoryd.daemon.workspaces.documents.reader import FileReader
-from memoryd.daemon.workspaces.documents.scan import scan
+from memoryd.daemon.workspaces.documents.walking import scan
 from waiting import wait_until
 
 

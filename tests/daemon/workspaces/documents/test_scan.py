@@ -11,7 +11,7 @@ import pytest
 from each import each
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.workspaces.documents.globs import Globs
-from memoryd.daemon.workspaces.documents.scan import scan
+from memoryd.daemon.workspaces.documents.walking import scan
 
 
 def write(root: Path, *names: str, text: str = "x\n") -> None:

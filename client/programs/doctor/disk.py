@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 from memoryd.client.programs.doctor.patient import Finding, Patient, check_access, fail, quote_path, report_ok, warn
-from memoryd.client.programs.memctl.table import size_text
+from memoryd.client.programs.memctl.text_table import size_text
 
 LOW_BYTES, LITTLE_BYTES = 200_000_000, 1_000_000_000
 LOW_INODES, LITTLE_INODES = 100, 10_000

@@ -3,7 +3,7 @@
 import os
 
 from memoryd.client.programs.memctl.output import is_terminal
-from memoryd.client.programs.memctl.table import to_one_line
+from memoryd.client.programs.memctl.text_table import to_one_line
 from memoryd.client.protocol import Memory
 
 

@@ -14,7 +14,7 @@ from memoryd.client.programs.memctl.commands import DEFAULT_VERBS, find_rows, li
 from memoryd.client.programs.memctl.completion.scripts import SCRIPTS
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.output import say
-from memoryd.client.programs.memctl.table import shorten, to_one_line
+from memoryd.client.programs.memctl.text_table import shorten, to_one_line
 from memoryd.client.protocol import GetStats, List, ListTokens
 from memoryd.client.transport.sync import Client
 

@@ -1,9 +1,9 @@
-"""Checks of what the daemon looks after: jobs, workspaces, tokens."""
+"""Checks of background jobs and of tokens."""
 
 from time import time
 
 from memoryd.client.programs.doctor.patient import Finding, Patient, Texts, fail, report_ok, warn
-from memoryd.client.programs.memctl.table import count_text, shorten, to_one_line
+from memoryd.client.programs.memctl.text_table import count_text, shorten, to_one_line
 from memoryd.client.protocol import Job
 
 REASON_CHARS = 120

@@ -7,8 +7,8 @@ and plain words are none.
 
 import re
 
-from memoryd.client.credentials.names import NAMES, PARTS, WORDS, kind_of
 from memoryd.client.credentials.rules import FILE, is_placeholder, measure_entropy
+from memoryd.client.credentials.secret_names import NAMES, PARTS, WORDS, kind_of
 from memoryd.client.patterns import compile_late
 
 NEAR, SAID, BARE, QUOTED = range(4)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.daemon.core.checks import MAX_PATH_BYTES
+from memoryd.daemon.core.limits import MAX_PATH_BYTES
 from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.documents import ignore
 from memoryd.daemon.workspaces.documents.globs import Globs

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Message, RunningSummary, Summarize, Summarized, ToolCall
-from memoryd.daemon.language import running
-from memoryd.daemon.language.running import OVERHEAD, SUMMARY_ID
+from memoryd.daemon.language import summary_plan
+from memoryd.daemon.language.summary_plan import OVERHEAD, SUMMARY_ID
 
 WORDS = "Build seven of the parser is done and we keep it".split()
 
@@ -38,11 +38,11 @@ def result(id: str, call: str, words: int = 6) -> Message:
 def summarized(messages: list[Message], former: RunningSummary | None = None, **limits: Any) -> Summarized:
     given_limits = {"max_tokens": 100, "max_summary_tokens": 30, **limits}
     call = Summarize(messages=messages, running_summary=former, **given_limits)
-    plan = running.make_plan(call, count)
+    plan = summary_plan.make_plan(call, count)
     text = None
     if plan.older:
-        text = running.extract(plan.older, former.summary if former else "", call.max_summary_tokens, count)
-    return running.finish(call, plan, text, count)
+        text = summary_plan.extract(plan.older, former.summary if former else "", call.max_summary_tokens, count)
+    return summary_plan.finish(call, plan, text, count)
 
 
 def ids(done: Summarized) -> list[str]:
@@ -259,11 +259,11 @@ def test_never_over_budget_the_newest_kept_and_no_result_alone(
         done = summarized(said, former, max_tokens=budget, max_summary_tokens=20, max_tokens_before_summary=before)
         former = done.running_summary
         kept = ids(done)
-        assert sum(running.cost(m, count) for m in done.messages) == done.tokens <= budget
+        assert sum(summary_plan.cost(m, count) for m in done.messages) == done.tokens <= budget
         assert said[-1].role == "system" or kept[-1] == said[-1].id
         calls = {call.id for m in done.messages for call in m.tool_calls}
         assert calls == {m.tool_call_id for m in done.messages if m.role == "tool"}
         users = [m.id for m in said if m.role == "user"]
         assert not users or users[-1] in kept
         summary = [m for m in done.messages if m.id == SUMMARY_ID]
-        assert sum(running.cost(m, count) for m in summary) <= 20
+        assert sum(summary_plan.cost(m, count) for m in summary) <= 20

@@ -18,7 +18,7 @@ from memoryd.daemon.dreams.dreaming import MEMORY, DreamDraft, DreamInput, Dream
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import indexing, registry
-from memoryd.daemon.workspaces.documents.scan import DREAMS
+from memoryd.daemon.workspaces.documents.walking import DREAMS
 from memoryd.daemon.workspaces.replacing import change_file, read_file, remove_file
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 

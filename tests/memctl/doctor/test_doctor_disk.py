@@ -10,7 +10,7 @@ import pytest
 from findings import Doctor
 
 from each import each
-from memoryd.client.programs.doctor import files
+from memoryd.client.programs.doctor import disk
 
 MEMCTL = f"{sys.executable} -m memoryd.client.programs.memctl"
 
@@ -92,7 +92,7 @@ MOUNTS = """\
     [("/", "ext4"), ("/home/u/d", "nfs4"), ("/home/a b/d", "ext4"), ("/homely/x", "xfs"), ("/homes", "ext4")],
 )
 def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(place: str, kind: str) -> None:
-    assert files.filesystem_kind(MOUNTS, Path(place)) == kind
+    assert disk.filesystem_kind(MOUNTS, Path(place)) == kind
 
 
 def test_a_network_file_system_is_refused(doctor: Doctor, folder: Path, proc: Path) -> None:

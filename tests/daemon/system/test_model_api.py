@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from memoryd.daemon.system.remote import Address, Remote, RemoteFailed
+from memoryd.daemon.system.model_api import Address, Remote, RemoteFailed
 
 
 def test_a_request_that_connects_while_it_is_closed_ends_at_once() -> None:
