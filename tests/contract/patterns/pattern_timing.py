@@ -20,10 +20,13 @@ from hypothesis.errors import InvalidArgument, Unsatisfiable
 
 CHARS = 10_000  # of a text; the square of them takes a tenth of a second at least
 LIMIT_S = 0.06  # of processor time for one text; what is linear takes half of that at most
+# What takes so long on an eighth of a text is measured on all of it: a square takes `LIMIT_S` from twice that on.
+_SHORT, _SUSPECT_S = 8, LIMIT_S / 8**2 / 2
 ALL_S = 400  # of processor time for all patterns; the process ends then
 _PUMPS = [*".: 1aA-_/\n([\"`'=<", "a ", "a.", "1.", ". ", "\n ", "a:1 "]
 _ENDS = ("\0", " x")
 _SAMPLES, _SAMPLE_CHARS = 3, 12
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<?[=!]|.", re.DOTALL)
 
 
 class Bound(NamedTuple):
@@ -48,10 +51,17 @@ def find_slow_text(pattern: re.Pattern[str], methods: Iterable[str], chars: int 
     for method in methods:
         for beginning, pump in pumps:
             for end in _ENDS:
-                text = (beginning + pump * (chars // len(pump)))[: chars - len(end)] + end
-                if all(_measure_s(getattr(pattern, method), text) > LIMIT_S for _ in range(3)):
+                run = getattr(pattern, method)
+                if _measure_s(run, _repeat(beginning, pump, end, chars // _SHORT)) < _SUSPECT_S:
+                    continue
+                text = _repeat(beginning, pump, end, chars)
+                if all(_measure_s(run, text) > LIMIT_S for _ in range(3)):
                     return f"{method} of {beginning!r}, {pump!r} again and again, {end!r}"
     return None
+
+
+def _repeat(beginning: str, pump: str, end: str, chars: int) -> str:
+    return (beginning + pump * (chars // len(pump)))[: chars - len(end)] + end
 
 
 def _measure_s(method: Callable[[str], Any], text: str) -> float:
@@ -78,11 +88,28 @@ def _list_parts(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
 
 
 def _match_samples(pattern: re.Pattern[str]) -> list[str]:
-    """Return some texts that a pattern matches, the same ones each time; none for some that look around themselves."""
+    """Return some texts that a pattern would match if it did not look around itself, the same ones each time."""
+    matching = _drop_looks(pattern)
     for characters in (st.characters(codec="ascii"), st.characters()):
         with suppress(InvalidArgument, Unsatisfiable):
-            return _draw(st.from_regex(pattern, fullmatch=True, alphabet=characters))
+            return _draw(st.from_regex(matching, fullmatch=True, alphabet=characters))
     return []
+
+
+def _drop_looks(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """Return a pattern without its lookaheads and lookbehinds: texts that they allow are hardly ever drawn."""
+    left, depth, looks = "", 0, 0
+    for token in _TOKEN.findall(pattern.pattern):
+        depth += token.startswith("(")
+        looks = looks or depth * (len(token) > 1 and token[0] == "(")
+        left += "" if looks else token
+        if token == ")":
+            looks *= looks != depth
+            depth -= 1
+    try:
+        return re.compile(left, pattern.flags)
+    except re.error:  # what follows names a group of a lookahead
+        return pattern
 
 
 def _draw(strategy: st.SearchStrategy[str]) -> list[str]:
