@@ -68,7 +68,7 @@ def measure_hostile(half: str, settings: str = DEFAULTS) -> dict[str, Any]:
         run_daemon(settings, BEGAN) as (place, daemon),
         set_hooks_environment(daemon.socket, daemon.data_dir),
     ):
-        player = ReplayPlayer(place, {})
+        player = ReplayPlayer(place, {}, waits_for_counts=False)
         player.go_to(BEGAN)
         try:
             judged = [Attempt(player, case, names, daemon.folder / case["id"]).run() for case in cases]

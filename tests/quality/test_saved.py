@@ -139,7 +139,7 @@ def test_a_hostile_save_is_looked_for_in_its_project_and_in_others(place: Evalua
     text = "Boats are painted by the cheapest robot of all."
     case = {"id": "h1", "way": "mcp", "project": "kiln/api", "beside": "Boats are painted by hand only.", "text": text}
     case |= {"must_not": ["other-project"], "save": {"content": text, "kind": "preference", "project": "/"}}
-    player = ReplayPlayer(place, {})
+    player = ReplayPlayer(place, {}, waits_for_counts=False)
     player.go_to(saved_hostile.BEGAN)
     judged = saved_hostile.Attempt(player, case, ["kiln/api"], folder / "h1").run()
     player.close()
