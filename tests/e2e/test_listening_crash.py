@@ -95,9 +95,10 @@ class Host:
             return
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("lives", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "lives", [pytest.param(40, marks=pytest.mark.slow), pytest.param(200, marks=pytest.mark.stress)]
+)
 def test_nothing_is_heard_twice_or_lost_however_often_the_daemon_is_killed(
     make_process: Callable[..., Any], lives: int, tmp_path: Path
 ) -> None:

@@ -45,7 +45,8 @@ class Server:
     def __init__(self, index: Any) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="lg-"))
         embedder = GivenEmbedder(index["embed"]) if index else WordEmbedder()
-        self.core = Core(self.folder / "data", Config(), self.folder, lambda name, where: embedder)
+        data = _conftest._place_empty_database(self.folder / "data")
+        self.core = Core(data, Config(), self.folder, lambda name, where: embedder)
         self.core.start()
         wait_until(lambda: self.core.embedding.active is not None)
         self.daemon = _conftest.Daemon(self.core, Config(), self.folder / "s")

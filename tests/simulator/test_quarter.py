@@ -91,7 +91,7 @@ def spoiled(played: Simulation, statement: str) -> list[str]:
     return invariants.always(played.core) + played.player.books.problems(played.core)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 @pytest.mark.parametrize(
     "statement",
     [
@@ -111,7 +111,7 @@ def test_what_is_lost_doubled_or_misplaced_is_noticed(play: Play, statement: str
     assert spoiled(played, statement) != []
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
     played = play(days=WEEK)
     assert invariants.unreachable(played.core) == []
@@ -126,7 +126,7 @@ def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
     assert invariants.unreachable(played.core)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_a_hit_from_a_sibling_is_noticed(play: Play) -> None:
     played = play(days=WEEK)
     hits = ask(played.core, Search(query="ticket", limit=50, touch=False)).hits

@@ -66,9 +66,12 @@ def find_shown(hits: list[Hit]) -> set[str]:
     return {id for hit in hits for id in (hit.id, *(one.id for one in hit.related))}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("file", MOST_WRONG, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(file, marks=pytest.mark.stress if most else pytest.mark.slow) for file, most in MOST_WRONG.items()],
+    ids=lambda file: file.stem,
+)
 def test_a_question_that_is_asked_three_times_never_stands_above_its_answer(real: Process, file: Path) -> None:
     dialogues = [Dialogue(json.loads(line), real) for line in file.read_text().splitlines()]
     assert len(dialogues) == 40

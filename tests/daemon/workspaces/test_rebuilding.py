@@ -12,9 +12,9 @@ import pytest
 from memoryd.client import Client
 from workbench import Process, wait_until
 
-QUERIES = 200
-FILES = 120
-MAX_BYTES = 12_000
+QUERIES = 100
+FILES = 60
+MAX_BYTES = 6_000
 
 
 def documentation() -> Iterator[Path]:
