@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from evaluate import EvaluationStore, evaluate
 from pairs import Pair, count_figures, judge
 from run import compare, list_sets
 from scoring import make_report, report_text
-from sets import EvalItem, read_material
+from sets import HALVES, SMALL, EvalItem, read_material
 from temporary import EvaluatedDaemon
 
+from each import each
 from memoryd.client.protocol import NewTurn
 from memoryd.daemon.conversations.worker import Worker
 
@@ -46,6 +48,15 @@ def report_on(daemon: Any, path: Path, way: str) -> dict[str, Any]:
 
 def plainly(report: Any) -> Any:
     return json.loads(msgspec.json.encode(report))
+
+
+@each("half", HALVES)
+def test_small_stores_are_asked_for_what_they_hold_or_for_nothing(half: str) -> None:
+    for made in read_material(DATA / "projects" / f"{half}.jsonl", "saved"):
+        keys = {item.key for item in made.items}
+        assert len(keys) == SMALL
+        assert all(keys.issuperset(chain(*asked.gold)) for asked in made.questions)
+        assert {bool(asked.gold) for asked in made.questions} == {False, True}
 
 
 def turns(session: str, *said: tuple[str, str]) -> dict[str, Any]:
