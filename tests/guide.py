@@ -35,6 +35,7 @@ from places import make_folder
 CHECKOUT = Path(__file__).parents[1]
 HOME, RUN = "/home/ada", "/run/user/1000"  # what a page shows for the reader's folders
 SETTLED_S = 100
+NO_DAEMON = 3  # the exit code of memctl
 _QUALITY = "it takes minutes, or an hour and public sets; tests/quality runs its parts"
 _MACHINE = "it changes the machine; test_memctl_systemd.py runs what is ours of it"
 # Lines of shell blocks that are not run, and why not. Whoever adds one says who runs it instead.
@@ -281,10 +282,10 @@ class Reader:
         until = time.monotonic() + SETTLED_S
         while time.monotonic() < until:
             done = self.try_to_run("memctl", "status", "--no-autostart", "--json")
-            if done.returncode:
+            if done.returncode == NO_DAEMON:
                 return
-            status = json.loads(done.stdout)
-            if status["model"]["state"] == "ready" and not status["pending_embeddings"]:
+            status = json.loads(done.stdout or "{}")  # none: it did not answer in time
+            if status.get("model", {}).get("state") == "ready" and not status["pending_embeddings"]:
                 tiers = json.loads(self.run("memctl", "tiers", "--json"))
                 if not tiers["waiting"]:
                     return
