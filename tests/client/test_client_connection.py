@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from scripted_peer import Peer, breaks, says, scripted
@@ -32,9 +32,7 @@ from memoryd.client import (
 from memoryd.client.protocol import Progress
 from memoryd.client.transport import aio, exchange
 from wire import Wire, request
-
-if TYPE_CHECKING:
-    from conftest import Daemon, Process
+from workbench import Daemon, Process
 
 Start = Callable[..., "Daemon"]
 GONE = {"hits": []}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +17,7 @@ from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.protocol import Add, GetStatus, Hit, KeyedEntry, Progress
 from memoryd.client.transport import batches
 from memoryd.daemon.memories.batches import PART, UNCOMPARED
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 
 class Blocking:

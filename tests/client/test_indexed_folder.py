@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,10 +13,7 @@ from memoryd.client.errors import MemorydError
 from memoryd.client.integrations import indexed_folder
 from memoryd.client.integrations.indexed_folder import FollowedFolder
 from waiting import wait_until
-from workbench import Process
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon, Process
 
 
 @pytest.fixture

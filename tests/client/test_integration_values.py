@@ -1,6 +1,6 @@
 """Values of frameworks as the daemon takes them: every one of JSON comes back equal, or is refused."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from memoryd.client.integrations.values import build_content, decode, encode, escape, escape_name, restore
 from memoryd.client.protocol import MAX_CONTENT_BYTES
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 texts = st.text(st.one_of(st.characters(exclude_categories=[]), st.sampled_from("\0\n\ud83d\ude00\ufdd00d%")))
 numbers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False))

@@ -74,13 +74,6 @@ def test_a_worktree_that_was_met_belongs_to_its_checkout_when_it_is_gone(home: P
     assert project_root(home / "fix") == str(home / "fix")
 
 
-def test_a_submodule_is_a_project_of_its_own(home: Path) -> None:
-    library = made(home, "api", "library")
-    made(home, "api", ".git")
-    (library / ".git").write_text("gitdir: ../.git/modules/library\n")
-    assert project_namespace(library) == "library"
-
-
 def test_a_worktree_whose_main_checkout_is_gone_is_its_own_project(home: Path) -> None:
     left = made(home, "left")
     (left / ".git").write_text(f"gitdir: {home}/gone/.git/worktrees/left\n")

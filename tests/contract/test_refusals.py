@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,9 +12,7 @@ from each import each
 from memoryd.client import Client
 from memoryd.client.protocol import MAX_FRAME_BYTES
 from wire import Wire, packed, request
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 pack = msgspec.msgpack.encode
 NAN = msgspec.Raw(b"\xca\x7f\xc0\x00\x00")

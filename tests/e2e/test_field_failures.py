@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,10 +22,7 @@ from memoryd.client.protocol.topics import GraphNodes
 from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
 from wire import Wire, request
-from workbench import CountingEmbedder, add, found, running
-
-if TYPE_CHECKING:
-    from conftest import Daemon, Process
+from workbench import CountingEmbedder, Daemon, Process, add, found, running
 
 TESTS = Path(__file__).parent.parent
 TABLE = """

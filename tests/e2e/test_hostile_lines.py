@@ -2,12 +2,10 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Process
+from workbench import Process
 
 LINES = (
     "Retrying" + 90 * "." + " failed",

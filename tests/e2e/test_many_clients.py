@@ -3,12 +3,10 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Process
+from workbench import Process
 
 WORKER = Path(__file__).parent / "mixed_calls.py"
 PROCESSES, CALLS = 16, 500

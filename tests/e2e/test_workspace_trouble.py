@@ -4,7 +4,6 @@ The daemon is put into a user namespace of its own, where permissions hold also 
 mounted, without touching the machine's.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -167,39 +166,3 @@ def test_a_root_given_through_a_link_is_the_folder_itself(process: Any, root: Pa
             client.add_workspace(root)
         with pytest.raises(Invalid, match="symbolic links"):
             client.add_workspace(round_)
-
-
-@pytest.mark.slow
-def test_workspaces_inside_around_or_of_one_namespace_are_refused(process: Any, root: Path) -> None:
-    other = root.parent / "elsewhere" / "notes"
-    other.mkdir(parents=True)
-    with process.client() as client:
-        client.add_workspace(root)
-        for path, says in ((root / "memory", "inside"), (root.parent, "holds"), (other, "give another namespace")):
-            with pytest.raises(Conflict, match=says):
-                client.add_workspace(path)
-        client.add_workspace(other, namespace="other")
-        client.index_workspace()
-        assert [(w.namespace, w.files) for w in client.workspaces()] == [("notes", 1), ("other", 0)]
-        assert finds(client, "walrus")
-
-
-@pytest.mark.slow
-def test_a_folder_that_disappears_while_watched_leaves_the_others_alone(process: Any, root: Path) -> None:
-    other = root.parent / "other"
-    (other / "memory").mkdir(parents=True)
-    with process.client() as client:
-        for path in (root, other):
-            client.add_workspace(path)
-        wait_until(lambda: all(w.watching == "inotify" for w in client.workspaces()))
-        wait_until(lambda: finds(client, "walrus"))  # it is watched before it is read
-        away = root.with_name("away")
-        os.rename(root, away)
-        wait_until(lambda: client.workspaces("notes").workspaces[0].watching == "gone")
-        assert finds(client, "walrus")
-        (other / "memory" / "b.md").write_text("An okapi.\n")
-        wait_until(lambda: finds(client, "okapi"))
-        os.rename(away, root)
-        wait_until(lambda: client.workspaces("notes").workspaces[0].watching == "inotify")
-        (root / "memory" / "c.md").write_text("A quokka.\n")
-        wait_until(lambda: finds(client, "quokka"))

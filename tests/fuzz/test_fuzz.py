@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,9 +27,7 @@ from memoryd.daemon.server import envelope
 from memoryd.daemon.workspaces.documents.chunks import chunk
 from memoryd.daemon.workspaces.documents.front import parse_front_matter
 from wire import Wire, packed
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 FUZZ_S = float(os.environ.get("FUZZ_S", "0"))
 EXAMPLES = 2_000 if FUZZ_S else 40

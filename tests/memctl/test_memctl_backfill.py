@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from fake_daemon import Memctl
@@ -20,9 +20,7 @@ from memoryd.client.programs.sessions.building import Session
 from memoryd.client.protocol.backfill import Backfill, PastTurn
 from past_sessions import make_home
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 SAMPLES = Path(__file__).parent.parent / "data" / "backfill"
 FIRST = "Write down in notes.md that billing migrations need --lock-timeout 5s."

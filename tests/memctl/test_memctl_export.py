@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,9 +17,7 @@ from memoryd.client.programs.memctl.export_folder import JOURNAL
 from memoryd.client.programs.memctl.sending import open_spool
 from memoryd.client.protocol import Erase, Observe, Record
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from fake_daemon import Memctl
@@ -19,9 +19,7 @@ from memoryd.client.programs.importing.markdown import split_entries, split_fron
 from memoryd.client.programs.importing.mem0 import Inert, load_plain
 from memoryd.client.programs.importing.systems import SYSTEMS
 from memoryd.client.protocol import Record
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 SAMPLES = Path(__file__).parent.parent / "data" / "imports"
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from fake_daemon import Memctl
@@ -10,9 +9,7 @@ from figures import counted
 
 from memoryd.client import exposition
 from memoryd.client.protocol import MethodStats
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 Values = dict[str, dict[tuple[tuple[str, str], ...], float]]
 

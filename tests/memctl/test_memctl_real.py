@@ -188,14 +188,6 @@ def test_an_ambiguous_prefix_lists_its_candidates(memctl: Memctl, client: Any) -
     assert all(id[:8] in refused.err for id in ids)
 
 
-@each("query", ['NEAR("a" OR', "* AND x", '"', "a:b", "-x y", "'; DROP", "(", "日本", "\\", "NOT"])
-def test_the_operators_of_full_text_are_just_text(memctl: Memctl, query: str) -> None:
-    memctl("add", "a b x y NOT 日本")
-    found = memctl("search", "--json", "--", query)
-    assert found.code == 0
-    assert isinstance(found.json, list)
-
-
 def test_content_over_the_limit_is_refused(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Input(b"x" * (1024 * 1024 + 1)))
     refused = memctl("add", "-")

@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from fake_daemon import Memctl
 
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 

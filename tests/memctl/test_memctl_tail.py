@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from fake_daemon import Memctl
@@ -18,9 +17,7 @@ from memoryd.client.programs.memctl.tail import event_line
 from memoryd.client.programs.memctl.text_table import width
 from memoryd.client.protocol import Add, AddToken, Event, NewMemory
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon, Process
+from workbench import Daemon, Process
 
 AT = 1_800_000_000.0
 MEMORY = {"at": AT, "id": "3f9a02c4" * 4, "namespace": "acme/api", "type": "fact", "tier": "L1", "by": "add"}

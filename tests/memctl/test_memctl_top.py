@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,9 +16,7 @@ from figures import counted
 from memoryd.client.programs.memctl import run, top
 from memoryd.client.protocol import Connected, GetStats, ModelState, Runtime
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Process
+from workbench import Process
 
 
 def runtime(**fields: Any) -> Runtime:

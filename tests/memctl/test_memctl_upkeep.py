@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 import numpy as np
@@ -24,10 +24,7 @@ from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record
 from memoryd.client.rescue import RescueReport
 from memoryd.daemon.store.connection import PAGE_BYTES
-from workbench import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon, wait_until
 
 
 def everything(client: Client) -> list[Record]:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,9 +15,7 @@ from memoryd.client import Client
 from memoryd.client.protocol import Add, AddToken, NewMemory, RevokeToken
 from sshd import Sshd
 from wire import request
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 SERVE = f"{sys.executable} -m memoryd.client.programs.memctl serve-stdio"
 

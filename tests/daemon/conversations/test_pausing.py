@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 import pytest
@@ -24,9 +24,7 @@ from memoryd.daemon.store.pauses import Pauses, TurnPlace
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.upkeep import rescue
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 Start = Callable[..., "Daemon"]
 SAID = "We decided that the vault is behind the painting"

@@ -1,16 +1,12 @@
 """Whether much is stored in languages that the embedding model does not read."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from memoryd.client import Client
 from memoryd.client.protocol import AddToken, Unread
+from memoryd.daemon.core.core import Core
 from memoryd.models.catalog import CATALOG
-
-if TYPE_CHECKING:
-    from memoryd.daemon.core.core import Core
-    from workbench import Daemon
+from workbench import Daemon
 
 MODEL = "all-MiniLM-L6-v2"
 GERMAN = "Der Wartungsvertrag für die große Maschine in der Halle {} ist in diesem Jahr nicht verlängert."

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unicodedata import normalize
 
 import apsw
@@ -32,10 +32,7 @@ from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import contexts, copies, erasures, upkeep
 from memoryd.daemon.store.vectors import count, text_hash
-from workbench import add, ask, search, wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon, add, ask, search, wait_until
 
 SECRET = "Zenobia confessed that the quokkafarm owes Xanthippe 48151 guilders"
 ANSWER = "I decided that the quokkafarm keeps its zythology ledger in Ljubljana"

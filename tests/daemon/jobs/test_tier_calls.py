@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conversing import DAY_S, FACTS, memories, problems
+from conversing import FACTS, memories, problems
 from each import each
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Forbidden, Invalid, NotFound
@@ -155,24 +155,6 @@ def test_consolidation_keeps_to_its_reach(daemon: Any, core: Core) -> None:
 def test_more_turns_than_a_call_takes_are_refused(client: Any) -> None:
     with pytest.raises(Invalid):
         client.observe([{"role": "user", "content": f"We decided on {number}"} for number in range(501)])
-
-
-def test_the_sweep_runs_as_a_job_and_its_run_is_one_operation(client: Any, core: Core, clock: Clock) -> None:
-    for number in range(30):
-        client.add(f"We decided that rule {number} holds for the ledger.")
-    clock.advance(20 * DAY_S)
-    plan = client.run_job("sweep", dry_run=True)
-    assert (plan.total, plan.counts) == (30, {"move": 30})
-    run = client.run_job("sweep", plan=plan.plan)
-    assert (run.outcome, run.counts) == ("done", {"moved": 30})
-    assert {row.tier for row in memories(core)} == {"L2"}
-    client.undo(run.operation)
-    assert {row.tier for row in memories(core)} == {"L1"}
-
-
-@each("name", ["promote", "sweep", "caps", "expire"])
-def test_each_job_of_the_tiers_runs_on_an_empty_memory(client: Any, name: str) -> None:
-    assert client.run_job(name).outcome == "done"
 
 
 def test_a_token_observes_into_its_own_namespace_and_may_not_consolidate(daemon: Any, client: Any) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,10 +13,7 @@ from memoryd.client.protocol import MAX_ENTRIES, Get, KeyedEntry, List, Memory, 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.batches import PART
 from memoryd.daemon.store.caller import USER, Caller
-from workbench import add, ask, found, undo
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon, add, ask, found, undo
 
 TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,9 +12,7 @@ from memoryd.client import Client, Invalid
 from memoryd.client.protocol import METHODS, READS, Feedback, Record, Tag, method_name
 from memoryd.daemon.system import log_lines
 from wire import Wire
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 TEXT = f"The deploy pushes with {TOKEN} to the mirror of the payments service."

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,9 +10,7 @@ from memoryd.client import Client, Invalid
 from memoryd.client.credentials.private import KIND
 from memoryd.client.protocol import GetUnasked, NewTurn, Observe, Record, Traces
 from memoryd.client.protocol.backfill import Backfill, PastTurn
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 WORD = "zanzibar"
 TEXT = f"The deploy of the payments service runs at six. <private>Ask {WORD}.</private> Then it is checked."

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 import pytest
@@ -15,9 +15,7 @@ from memoryd.daemon.memories.batches import PART
 from memoryd.daemon.server.dispatch import CallContext, run_call
 from memoryd.daemon.store.caller import ANONYMOUS, USER, Caller
 from wire import Wire
-
-if TYPE_CHECKING:
-    from conftest import Clock, Daemon
+from workbench import Clock, Daemon
 
 Connect = Callable[..., Client]
 REVOKED = "The token is not known here; it may have been revoked."

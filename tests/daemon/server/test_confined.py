@@ -1,16 +1,13 @@
 """A connection that is bound to a token by its name, for somebody on another machine (`confine`)."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
 from memoryd.client import Client, Forbidden, NotFound, Unauthenticated, protocol
 from memoryd.client.protocol import METHODS, Add, AddToken, Confine, List, NewMemory, Search, Update, method_name
 from memoryd.daemon.server.access import _CONFINED
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 PLACES = ("", "acme", "acme/api", "acme/api/v2", "acme/web")
 

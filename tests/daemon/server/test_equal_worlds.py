@@ -4,7 +4,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,9 +12,7 @@ from two_worlds import ALPHA, BETA, Ids, World, comparable, differences
 
 from memoryd.client import Client, protocol
 from memoryd.client.protocol import NewMemory
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 Start = Callable[..., "Daemon"]
 QUERIES = ("quokka in the reeds", "what does the quokka eat", "heron", "wombat and quokka 7")

@@ -1,7 +1,7 @@
 """Large memories within reach: every reply fits into a frame, what is long comes shortened, `get` returns the whole."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,9 +10,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import GetContext, NewMemory
 from memoryd.daemon.context import counting
 from memoryd.daemon.server.envelope import FIT_BYTES, shorten
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 MANY = 23
 LARGE = 960_000

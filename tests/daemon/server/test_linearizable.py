@@ -1,6 +1,6 @@
 """What clients write and read at once is what some order of these calls gives, one after the other."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,9 +10,7 @@ from memoryd.client.protocol import Get
 from memoryd.daemon import registry
 from memoryd.daemon.memories import reading
 from orders import Call, Memories, apply, find_order
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 CLIENTS = 6
 

@@ -8,14 +8,13 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 import pytest
 
 from configs import NO_MODEL
 from each import each
-from memoryd.client import MemorydError, StorageFailed
+from memoryd.client import Client, MemorydError, StorageFailed
 from memoryd.client.protocol import Backup, Erase, Jobs, RunJob, Verify
 from memoryd.daemon import __main__ as entry
 from memoryd.daemon.core.core import Core
@@ -23,11 +22,7 @@ from memoryd.daemon.server.watchdog import LOST
 from memoryd.daemon.store.store import FILE_NAME as DATABASE
 from memoryd.daemon.system import presence
 from waiting import wait_until
-from workbench import CountingEmbedder, add, running
-
-if TYPE_CHECKING:
-    from conftest import Process
-    from memoryd.client import Client
+from workbench import CountingEmbedder, Process, add, running
 
 
 def contents(data: Path) -> set[str]:

@@ -3,7 +3,6 @@
 import os
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,9 +15,7 @@ from memoryd.client.protocol import LATENCY_LIMITS_S, Add, AddToken, GetStats, N
 from memoryd.daemon.server.meters import SIZE, TURN_S, Meters, find_bucket, percentile, sum_coarse
 from memoryd.daemon.system.process import name_in, process_name
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 ERROR = 2 ** (1 / 8)  # the width of a bucket
 

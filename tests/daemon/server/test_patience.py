@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,7 @@ from memoryd.client.transport.frames import FrameReader
 from memoryd.daemon.server import connection
 from waiting import wait_until
 from wire import Wire, request
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 Start = Callable[..., "Daemon"]
 STATUS = {"method": "status"}

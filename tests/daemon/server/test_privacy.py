@@ -4,7 +4,7 @@ The same calls go to a daemon that holds the private memories and to one that do
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -35,9 +35,7 @@ from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn, method_name
 from memoryd.daemon.search import effects
 from memoryd.daemon.topics.tables import graph
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +17,7 @@ from memoryd.daemon.registry import HANDLERS
 from memoryd.daemon.server import connection
 from waiting import wait_until
 from wire import Wire, request
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 Start = Callable[..., "Daemon"]
 

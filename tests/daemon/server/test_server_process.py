@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 import pytest
@@ -18,9 +18,7 @@ from memoryd.client.transport.spawn import is_answering
 from memoryd.daemon.store.schema import VERSION
 from waiting import wait_until
 from wire import Wire, request
-
-if TYPE_CHECKING:
-    from conftest import Process
+from workbench import Process
 
 DAEMON = [sys.executable, "-m", "memoryd.daemon"]
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,9 +29,7 @@ from memoryd.client.transport.subscription import Subscription
 from memoryd.daemon.server import subscriptions
 from waiting import wait_until
 from wire import Wire, request
-
-if TYPE_CHECKING:
-    from conftest import Clock, Daemon
+from workbench import Clock, Daemon
 
 Start = Callable[..., "Daemon"]
 IDLE_S = 0.3

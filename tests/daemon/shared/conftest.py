@@ -3,16 +3,13 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from joined import Shared
 
 from memoryd.daemon.shared import line
 from sshd import Sshd
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 
 @pytest.fixture

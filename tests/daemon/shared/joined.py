@@ -2,14 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoryd.client.protocol import Add, Added, AddToken, GetShared, NewMemory
 from sshd import Sshd
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 MEMCTL = f"{sys.executable} -m memoryd.client.programs.memctl"
 

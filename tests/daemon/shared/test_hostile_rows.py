@@ -4,7 +4,7 @@ import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,9 +12,7 @@ import pytest
 from memoryd.client import Invalid
 from memoryd.client.protocol import Get, GetShared, List, Search
 from sshd import Sshd
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 GOOD: dict[str, Any] = {
     "id": "ab" * 16,

@@ -1,16 +1,13 @@
 """A shared root over a real ssh: what goes there by itself, what is found, read, changed there."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
 from joined import Shared
 
 from memoryd.client import Forbidden, Invalid, NotFound, Unauthenticated, protocol
 from memoryd.client.protocol import Add, AddToken, Get, GetShared, List, NewMemory, RevokeToken, Search, Update
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 
 def test_a_decision_goes_to_the_place_and_is_found_from_here(shared: Shared) -> None:

@@ -67,29 +67,6 @@ def test_a_step_that_fails_or_makes_another_schema_leaves_the_database_as_it_was
         assert schema(path) == before
 
 
-def test_a_database_of_a_newer_memoryd_is_refused_and_left_alone(folder: Path) -> None:
-    Store(folder).close()
-    path = folder / FILE_NAME
-    connection = apsw.Connection(str(path))
-    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(StorageFailed, match="newer memoryd"):
-        Store(folder)
-    assert path.read_bytes() == before
-
-
-def test_a_database_of_another_program_is_refused_and_left_alone(folder: Path) -> None:
-    path = folder / FILE_NAME
-    connection = apsw.Connection(str(path))
-    connection.execute("CREATE TABLE theirs (a)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(StorageFailed, match="not one of memoryd"):
-        Store(folder)
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize("content", [b"This is no database at all. " * 100, b"SQLite format 3\0" + b"\xff" * 4096])
 def test_a_file_that_is_no_database_is_refused_and_left_alone(folder: Path, content: bytes) -> None:
     path = folder / FILE_NAME

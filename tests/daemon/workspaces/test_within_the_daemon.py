@@ -3,16 +3,13 @@
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from memoryd.client import Client, StorageFull
 from memoryd.client.protocol import NewMemory
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon, Process
+from workbench import Daemon, Process
 
 TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 TEXT = f"The deploy pushes with {TOKEN} to the mirror of the payments service."

@@ -4,7 +4,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp
@@ -13,9 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from memoryd.client import AsyncClient, Client, Forbidden, TimedOut
 from memoryd.client.integrations.langgraph import AsyncMemorydStore, MemorydStore
 from memoryd.client.protocol import MAX_ENTRIES, Undo
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 HERE = ("users", "ada")
 TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))

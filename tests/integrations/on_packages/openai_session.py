@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from agents import SQLiteSession
@@ -10,9 +10,7 @@ from agents import SQLiteSession
 from memoryd.client import Client
 from memoryd.client.integrations.openai_agents import MemorydSession
 from memoryd.client.protocol import Undo
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 Make = Callable[..., MemorydSession]

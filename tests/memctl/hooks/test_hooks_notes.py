@@ -4,7 +4,6 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from fake_daemon import Memctl
@@ -12,9 +11,7 @@ from fake_daemon import Memctl
 from memoryd.client.programs.hooks.hosts import HOSTS
 from memoryd.client.protocol import GetUnasked
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import Daemon
 
 RULE = "---\nname: deploys\nmetadata:\n  type: feedback\n---\nNobody deploys the shop on a Friday.\n"
 WISH = "---\nname: tea\ntype: user\n---\nAda wants short answers without a summary.\n"

@@ -23,6 +23,13 @@ ARGUMENTS += ["--disable-component-update", "--disable-sync", *(["--no-sandbox"]
 LIMIT_MS = 30_000  # a machine may be busy
 
 
+def expect(shown: Any) -> Any:
+    """Return the assertions about what a page shows. Where Playwright is not installed no test comes this far."""
+    from playwright.sync_api import expect
+
+    return expect(shown)
+
+
 class Served:
     """`memctl web` for a socket; `base` is its address, `opening` the one that opens it once."""
 

@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).parents[3]
 sys.path[:0] = [str(CHECKOUT / "tests"), str(Path(__file__).parent)]
 
 import numpy as np  # noqa: E402
-from page import Browser, Served, Tab  # noqa: E402
+from page import Browser, Served, Tab, expect  # noqa: E402
 from shelf import NOON, fill, invent  # noqa: E402
 
 from memoryd.client.protocol import NewMemory, RunJob  # noqa: E402
@@ -137,7 +137,6 @@ def serve(many: int) -> Iterator[tuple[Served, str]]:
 
 def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800) -> None:
     """Write the screenshot of one view."""
-    from playwright.sync_api import expect
 
     def steps(page: Any) -> None:
         page.set_viewport_size({"width": width, "height": height})

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
-from page import LIMIT_MS, Person, Tab
+from page import LIMIT_MS, Person, Tab, expect
 from shelf import HOSTILE
 
 from memoryd.client.confidence import UNLIKELY
 from memoryd.client.protocol import ListGiven
+
+pytestmark = pytest.mark.slow
 
 VIEWS = [
     "project",
@@ -19,12 +21,9 @@ VIEWS = [
 ]
 
 
-@pytest.mark.slow
 def test_why_did_my_agent_not_know_it_in_three_actions_and_in_the_terminals_sentences(
     tab: Tab, morning: Any, memctl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from playwright.sync_api import expect
-
     missing = "rotate the signing key every 90 days"
 
     def steps(page: Any) -> list[str]:
@@ -45,10 +44,7 @@ def test_why_did_my_agent_not_know_it_in_three_actions_and_in_the_terminals_sent
     assert printed.out.splitlines()[: len(said)] == said
 
 
-@pytest.mark.slow
 def test_what_happened_this_morning_is_undone_in_three_actions(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client() as client:
         before = [operation for operation in client.operations(100) if operation.kind != "undo"]
 
@@ -71,10 +67,7 @@ def test_what_happened_this_morning_is_undone_in_three_actions(tab: Tab, morning
         tab.look(lambda page: page.get_by_role("button", name="Undo", exact=True).last.is_visible())
 
 
-@pytest.mark.slow
 def test_the_keyboard_alone_deletes_and_undoes(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client() as client:
         first = client.list(limit=1)[0]
 
@@ -99,10 +92,7 @@ def test_the_keyboard_alone_deletes_and_undoes(tab: Tab, morning: Any) -> None:
         assert first.id in {memory.id for memory in client.list(limit=100)}
 
 
-@pytest.mark.slow
 def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_view(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     def watch(page: Any) -> None:
         page.keyboard.press("4")
         expect(page.locator(".op").first).to_be_visible()
@@ -128,10 +118,7 @@ def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_vi
     tab.look(watch)
 
 
-@pytest.mark.slow
 def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client() as client:
         hits = client.explain("when do we deploy the API?", touch=False).hits
     likely = [hit for hit in hits if hit.confidence_word != UNLIKELY]
@@ -153,10 +140,7 @@ def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> N
     tab.look(ask)
 
 
-@pytest.mark.slow
 def test_what_is_typed_while_a_view_loads_is_text_and_no_command(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     late: list[Any] = []
 
     def steps(page: Any) -> None:
@@ -186,10 +170,7 @@ def test_what_is_typed_while_a_view_loads_is_text_and_no_command(tab: Tab, morni
         assert [operation.undone_by for operation in client.operations(100)] == before
 
 
-@pytest.mark.slow
 def test_keys_of_a_view_wait_for_its_rows(tab: Tab) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         expect(page.locator(".saved").first).to_be_visible()
         for key in ("3", "j", "j", "Enter"):  # faster than the rows come
@@ -201,10 +182,7 @@ def test_keys_of_a_view_wait_for_its_rows(tab: Tab) -> None:
     tab.look(steps)
 
 
-@pytest.mark.slow
 def test_escape_leaves_a_field_and_a_dialog_and_nothing_acts_behind_it(tab: Tab) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         page.keyboard.press("2")
         expect(page.get_by_label("Search memories")).to_be_focused()
@@ -226,11 +204,8 @@ def test_escape_leaves_a_field_and_a_dialog_and_nothing_acts_behind_it(tab: Tab)
     tab.look(steps)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_result_opens_beside_the_results_which_are_there_when_it_is_closed(tab: Tab, width: int) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         page.set_viewport_size({"width": width, "height": 800})
         page.keyboard.press("/")
@@ -259,10 +234,7 @@ def test_a_result_opens_beside_the_results_which_are_there_when_it_is_closed(tab
     tab.look(steps)
 
 
-@pytest.mark.slow
 def test_the_filter_leaves_the_memories_with_its_words_and_takes_all_keys(tab: Tab) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         page.keyboard.press("3")
         page.keyboard.press("/")
@@ -287,10 +259,7 @@ def test_the_filter_leaves_the_memories_with_its_words_and_takes_all_keys(tab: T
     tab.look(steps)
 
 
-@pytest.mark.slow
 def test_what_an_agent_was_given_is_taken_back_and_never_comes_again(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client() as client:
         [session] = client.call(ListGiven()).sessions
         before = len(client.list(limit=100))
@@ -323,10 +292,7 @@ def test_what_an_agent_was_given_is_taken_back_and_never_comes_again(tab: Tab, m
         assert session.lines[0].id not in {line.id for one in client.call(ListGiven()) for line in one.lines}
 
 
-@pytest.mark.slow
 def test_what_holds_in_a_project_is_added_confirmed_edited_and_ended(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client("acme/api") as client:
 
         def steps(page: Any) -> None:
@@ -359,10 +325,7 @@ def test_what_holds_in_a_project_is_added_confirmed_edited_and_ended(tab: Tab, m
     assert (rule.content, rule.origin, rule.pinned) == ("Never deploy on Fridays, nor before holidays", "person", True)
 
 
-@pytest.mark.slow
 def test_what_seems_changed_is_settled_by_one_click_which_is_undone(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client("acme/api") as client:
         before = len(client.list(limit=50))
 
@@ -384,10 +347,7 @@ def test_what_seems_changed_is_settled_by_one_click_which_is_undone(tab: Tab, mo
         assert len(client.list(limit=50)) == before
 
 
-@pytest.mark.slow
 def test_a_session_opens_into_its_conversation(tab: Tab) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         page.evaluate("location.hash = '/project?ns=acme/api'")
         sessions = page.get_by_role("region", name="Last sessions")

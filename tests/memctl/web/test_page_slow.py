@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from page import LIMIT_MS, Browser, Served, Tab
+from page import LIMIT_MS, Browser, Served, Tab, expect
 from screenshots import serve
 from shelf import fill
 from test_page import VIEWS
@@ -26,8 +26,6 @@ PATHS = [
 
 def show(page: Any, path: str) -> None:
     """Go to a view and wait until it has its answers."""
-    from playwright.sync_api import expect
-
     page.evaluate("path => { location.hash = '/' + path; }", path)
     view = re.split(r"[/?]", path)[0]
     expect(page).to_have_title(re.compile("memory" if view == "m" else view, re.IGNORECASE))  # not the view before
@@ -75,8 +73,6 @@ def test_by_keyboard_alone_no_result_is_lost_and_no_key_is_swallowed(
 
 
 def test_what_is_typed_and_sent_at_once_on_a_slow_machine_is_asked_whole(browser: Browser) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         slow = page.context.new_cdp_session(page)
         for turn, rate in enumerate((4, 10, 20) * 3):
@@ -122,8 +118,6 @@ def test_no_view_is_wider_than_the_window(tab: Tab, width: int) -> None:
 
 
 def test_ten_tabs_have_one_stream_and_all_show_what_happens(tab: Tab, morning: Any, served: Served) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         pages = [page]
         for _ in range(9):
@@ -154,8 +148,6 @@ def test_ten_tabs_have_one_stream_and_all_show_what_happens(tab: Tab, morning: A
 def test_the_page_says_that_the_daemon_is_away_and_goes_on_when_it_is_back(
     browser: Browser, start_daemon: Callable[..., Any]
 ) -> None:
-    from playwright.sync_api import expect
-
     first = start_daemon()
     served = Served(first.socket)
     tab = Tab(browser, served)
@@ -179,8 +171,6 @@ def test_the_page_says_that_the_daemon_is_away_and_goes_on_when_it_is_back(
 
 
 def test_many_are_selected_tagged_and_deleted_and_one_undo_takes_each_back(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         show(page, "memory")
         for number in range(3):
@@ -202,8 +192,6 @@ def test_many_are_selected_tagged_and_deleted_and_one_undo_takes_each_back(tab: 
 
 
 def test_a_memory_is_erased_for_good_after_what_goes_with_it_was_shown(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client() as client:
         wanted = next(memory for memory in client.list(limit=30) if "wagtail" in memory.content)
 
@@ -219,8 +207,6 @@ def test_a_memory_is_erased_for_good_after_what_goes_with_it_was_shown(tab: Tab,
 
 
 def test_observing_is_paused_and_goes_on(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     def pause(page: Any) -> None:
         show(page, "health?tab=tiers")
         page.get_by_role("button", name="Pause observing everywhere").click()
@@ -239,8 +225,6 @@ def test_observing_is_paused_and_goes_on(tab: Tab, morning: Any) -> None:
 
 
 def test_a_plan_is_applied_as_it_was_shown_and_undone(tab: Tab, morning: Any, clock: Any) -> None:
-    from playwright.sync_api import expect
-
     clock.advance(400 * 86400.0)
 
     def steps(page: Any) -> None:
@@ -273,8 +257,6 @@ def test_without_the_code_a_tab_says_what_to_do(browser: Browser, served: Served
 
 
 def test_a_topic_shows_its_nodes_and_a_node_its_memories(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     from memoryd.client.protocol import RunJob
 
     move_to_l2(morning.core)
@@ -291,8 +273,6 @@ def test_a_topic_shows_its_nodes_and_a_node_its_memories(tab: Tab, morning: Any)
 
 
 def test_a_long_list_holds_only_the_rows_in_sight(browser: Browser, daemon: Any, served: Served, clock: Any) -> None:
-    from playwright.sync_api import expect
-
     with daemon.client() as client:
         fill(client, clock, 5000)
     tab = Tab(browser, served)
@@ -309,8 +289,6 @@ def test_a_long_list_holds_only_the_rows_in_sight(browser: Browser, daemon: Any,
 
 
 def test_a_memory_is_corrected_in_place_and_its_history_shows_the_difference(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client() as client:
         wanted = next(memory for memory in client.list(limit=30) if "wagtail" in memory.content)
 
@@ -333,8 +311,6 @@ def test_a_memory_is_corrected_in_place_and_its_history_shows_the_difference(tab
 
 
 def test_a_dismissed_contradiction_comes_back_by_undo(tab: Tab, morning: Any) -> None:
-    from playwright.sync_api import expect
-
     with morning.client("acme") as client:
         client.add("The limit of every request is 5 seconds")
         newer = client.add("The limit of every request is 10 seconds")
@@ -356,8 +332,6 @@ def test_a_dismissed_contradiction_comes_back_by_undo(tab: Tab, morning: Any) ->
 
 
 def test_all_are_selected_at_once_and_a_range_with_shift(tab: Tab) -> None:
-    from playwright.sync_api import expect
-
     def steps(page: Any) -> None:
         show(page, "memory")
         bar = page.get_by_role("toolbar")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from page import LIMIT_MS
+from page import LIMIT_MS, expect
 
 VIEWS = ("Project", "Search", "Memory", "Activity", "Health")
 _ASKED = "when is the deploy window?"
@@ -34,8 +34,6 @@ class Walk:
             self._page.keyboard.press(key)
 
     def _arrive(self, name: str) -> None:
-        from playwright.sync_api import expect
-
         expect(self._page.get_by_role("heading", name=name, level=1)).to_be_visible()
         expect(self._page.locator(".loading")).to_have_count(0, timeout=4 * LIMIT_MS)
         if self._page.locator("main input:focus").count():  # of a search that is empty
@@ -48,8 +46,6 @@ class Walk:
             self.problems[name] = nodes
 
     def _read_activity(self) -> None:
-        from playwright.sync_api import expect
-
         first = self._page.locator(".op .what").first
         if first.count():
             self._press("j", "Enter")
@@ -59,8 +55,6 @@ class Walk:
             expect(first).to_have_attribute("aria-expanded", "false")
 
     def _search(self) -> None:
-        from playwright.sync_api import expect
-
         page = self._page
         self._press("/")
         page.keyboard.type(_ASKED)  # at once: the view is still on its way
@@ -85,8 +79,6 @@ class Walk:
         assert hits.all_inner_texts() == texts
 
     def _filter(self) -> None:
-        from playwright.sync_api import expect
-
         page = self._page
         self._press("3")
         self._arrive("Memory")
@@ -116,8 +108,6 @@ class Walk:
             expect(rows.first).to_be_focused()
 
     def _ask_for_help(self) -> None:
-        from playwright.sync_api import expect
-
         self._press("?")
         expect(self._page.get_by_role("dialog")).to_be_visible()
         self._check("keys")
