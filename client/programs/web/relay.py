@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from functools import reduce
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,7 @@ from memoryd.client.transport.aio import AsyncClient
 ALLOWED = tuple(method for method in METHODS if DECLARED[method].page)
 REFUSED = frozenset(method_name(method) for method in METHODS if not DECLARED[method].page)
 MAX_STREAMS = 8  # one tab leads and passes on what comes, so there is one stream as a rule
+MAX_CALLS = 32  # in one request
 BEAT_S = 10.0  # a stream says that it is alive
 RETRY_S = 0.5  # while no daemon answers
 
@@ -41,6 +42,7 @@ class _MethodName(msgspec.Struct):
 _NAMES = frozenset(map(method_name, ALLOWED))
 _tag = msgspec.json.Decoder(_MethodName)
 _call = msgspec.json.Decoder(reduce(or_, ALLOWED))
+_calls = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1, max_length=MAX_CALLS)])
 _encoder = msgspec.json.Encoder()
 
 
@@ -82,12 +84,28 @@ async def send_call(clients: Clients, body: bytes) -> bytes:
     return _encoder.encode(await client.call(call))
 
 
+async def answer_calls(clients: Clients, body: bytes) -> bytes:
+    """Return the answer to a call, or to a list of calls that of each; those run at the same time."""
+    if not body.lstrip().startswith(b"["):
+        return await answer_work(send_call(clients, body))
+    try:
+        parts = _calls.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return _encode_error(Invalid(f"The calls cannot be read: {error}."))
+    answers = await asyncio.gather(*(answer_work(send_call(clients, bytes(part))) for part in parts))
+    return b"[" + b",".join(answers) + b"]"
+
+
 async def answer_work(work: Coroutine[Any, Any, bytes]) -> bytes:
     """Return `{"result": …}`, or `{"error": …}` with code, sentence and details: an error is an answer, too."""
     try:
         return b'{"result":' + await work + b"}"
     except MemorydError as error:
-        return _encoder.encode({"error": {"code": error.code, "message": error.message, "data": error.data}})
+        return _encode_error(error)
+
+
+def _encode_error(error: MemorydError) -> bytes:
+    return _encoder.encode({"error": {"code": error.code, "message": error.message, "data": error.data}})
 
 
 # What happens --------------------------------------------------------------------------------------------------------

@@ -2,16 +2,15 @@
 
 import asyncio
 from argparse import Namespace
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from functools import partial
+from mimetypes import guess_type
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from memoryd.client.programs.loopback.guard import ADDRESS, Guard, own_hosts
@@ -30,13 +29,14 @@ _LONG_S = 600.0  # a job that a person runs, or its plan
 
 
 class PageServer:
-    """The endpoints of one run; each call has the daemon's answer, so nothing is kept here."""
+    """The endpoints of one run. Files are read once; each call has the daemon's answer, so nothing else is kept."""
 
     def __init__(self, args: Namespace, opening: Opening) -> None:
         self._args, self._opening, self._streams = args, opening, set[_Events]()
+        self._files = {str(path.relative_to(STATIC)): _make_file(path) for path in STATIC.rglob("*.*")}
         self._clients = relay.Clients(_make_client(args, args.timeout), _make_client(args, _LONG_S))
 
-    def list_routes(self) -> list[Route | Mount]:
+    def list_routes(self) -> list[Route]:
         """Return the table of addresses."""
         return [
             Route("/", self._show_page),
@@ -45,24 +45,27 @@ class PageServer:
             Route("/api/events", self._follow),
             Route("/api/doctor", self._check_health),
             Route("/api/{name}", self._refuse_unknown),
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/static/{name:path}", self._show_file),
         ]
 
     async def _show_page(self, request: Request) -> Response:
-        return FileResponse(STATIC / "index.html")
+        return self._files["index.html"]
+
+    async def _show_file(self, request: Request) -> Response:
+        return self._files.get(request.path_params["name"]) or _refuse("There is no such file.", 404)
 
     async def _open(self, request: Request) -> Response:
         token = self._opening.exchange((await request.body()).decode("utf-8", "replace").strip('"'))
         return JSONResponse({"token": token}) if token else _refuse("This address was used already.", 403)
 
     async def _call(self, request: Request) -> Response:
-        return await _make_reply(relay.send_call(self._clients, await request.body()))
+        return _make_reply(await relay.answer_calls(self._clients, await request.body()))
 
     async def _follow(self, request: Request) -> Response:
         return _Events(relay.follow_events(self._clients.quick), self._streams)
 
     async def _check_health(self, request: Request) -> Response:
-        return await _make_reply(read_findings(self._args))
+        return _make_reply(await relay.answer_work(read_findings(self._args)))
 
     async def _refuse_unknown(self, request: Request) -> Response:
         return _refuse("There is no such address.", 404)
@@ -91,8 +94,12 @@ def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
     return AsyncClient(namespace, socket=args.socket, token=own_token(), timeout_s=timeout_s, autostart=False)
 
 
-async def _make_reply(work: Coroutine[Any, Any, bytes]) -> Response:
-    return Response(await relay.answer_work(work), media_type="application/json")
+def _make_reply(text: bytes) -> Response:
+    return Response(text, media_type="application/json")
+
+
+def _make_file(path: Path) -> Response:
+    return Response(path.read_bytes(), media_type=guess_type(path.name)[0])
 
 
 def _refuse(message: str, status: int) -> Response:

@@ -257,6 +257,7 @@ def test_what_is_added_on_the_page_is_the_persons_whatever_the_call_says(served:
     [
         (b"", "invalid", "cannot be read"),
         (b"[]", "invalid", "cannot be read"),
+        (b"[" + b",".join([b"{}"] * 33) + b"]", "invalid", "length <= 32"),
         (b'{"method":"nothing"}', "unknown_method", "There is no method nothing"),
         (b'{"method":"undo","operation":1}', "invalid", "Expected `str | null`"),
         (b'{"method":"get","id":"abcd","more":1}', "invalid", "unknown field `more`"),
@@ -276,6 +277,14 @@ def test_a_wrong_call_gets_one_sentence(site: Served, body: bytes, code: str, te
     assert (said["code"], said.keys()) == (code, {"code", "message", "data"})
     assert text in said["message"]
     assert "Traceback" not in said["message"]
+
+
+def test_calls_of_one_request_are_answered_in_order_each_by_itself(site: Served) -> None:
+    calls = b'[{"method":"shutdown"}, {"method":"namespaces"}, {"method":"get","id":"abcd"}]'
+    status, _, body = ask(site.port, PLAIN, site.token, calls)
+    refused, answered, missing = msgspec.json.decode(body)
+    assert (status, refused["error"]["code"], missing["error"]["code"]) == (200, "forbidden", "not_found")
+    assert "namespaces" in answered["result"]
 
 
 # Opening -------------------------------------------------------------------------------------------------------------

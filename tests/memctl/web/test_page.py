@@ -299,7 +299,7 @@ def test_what_holds_in_a_project_is_added_confirmed_edited_and_ended(tab: Tab, m
             page.evaluate("location.hash = '/project?ns=acme/api'")
             holds = page.get_by_role("region", name="What holds now")
             expect(holds).to_contain_text("Lessons (1)")
-            page.get_by_label("Add what holds in acme/api").fill("Never deploy on Fridays")
+            page.get_by_label("Add a rule, decision … for acme/api").fill("Never deploy on Fridays")
             page.keyboard.press("Enter")
             rule = holds.locator("article", has_text="Never deploy on Fridays")
             expect(rule).to_contain_text("person")
@@ -331,7 +331,7 @@ def test_what_seems_changed_is_settled_by_one_click_which_is_undone(tab: Tab, mo
 
         def steps(page: Any) -> None:
             page.evaluate("location.hash = '/project?ns=acme/api'")
-            changed = page.get_by_role("region", name="Changed")
+            changed = page.get_by_role("region", name="To settle")
             pair = changed.locator("article", has_text="deploy window")
             expect(pair).to_contain_text("The deploy window is Tuesday at 9")
             pair.get_by_role("button", name="The newer one holds").or_(
@@ -345,6 +345,70 @@ def test_what_seems_changed_is_settled_by_one_click_which_is_undone(tab: Tab, mo
 
         tab.look(steps)
         assert len(client.list(limit=50)) == before
+
+
+def test_what_people_come_for_is_three_clicks_away_and_named(tab: Tab, morning: Any) -> None:
+    def steps(page: Any) -> None:
+        project = page.get_by_role("link", name="acme/api", exact=True)
+
+        def begin() -> Person:
+            page.evaluate("location.hash = '/project?ns='")
+            person = Person(page)
+            person.click(project)
+            return person
+
+        person = begin()  # what holds in a project
+        expect(page.get_by_role("region", name="What holds now")).to_contain_text("Lessons (1)")
+        expect(page.get_by_role("heading", name="What agents were given today")).to_be_visible()
+        person.click(page.get_by_role("link", name="What changed last week"))
+        expect(page.get_by_label("When")).to_have_value("last week")
+        expect(page.locator(".empty")).to_be_visible()
+        page.get_by_label("When").select_option("the last 30 days")
+        expect(page.locator(".op").first).to_be_visible()
+        assert person.actions == 2
+        person = begin()
+        settle = page.get_by_role("region", name="To settle")
+        person.click(settle.get_by_role("button", name="Both hold").first)
+        expect(page.locator(".toast").last).to_be_visible()
+        person.enter(page.get_by_label("Add a rule, decision … for acme/api"), "Never deploy on Fridays")
+        expect(page.get_by_role("region", name="What holds now")).to_contain_text("Rules (1)")
+        assert person.actions == 3
+
+    tab.look(steps)
+
+
+def test_many_facts_are_sorted_by_subject(tab: Tab, morning: Any) -> None:
+    with morning.client("acme/api") as client:
+        for number in range(4):
+            client.add(f"The invoice of customer {number} is sent by post", origin="person", dedup=False)
+            client.add(f"Lanterns of type {number} are lit at dusk", origin="person", dedup=False)
+
+    def steps(page: Any) -> None:
+        page.evaluate("location.hash = '/project?ns=acme/api'")
+        holds = page.get_by_role("region", name="What holds now")
+        invoices = holds.get_by_role("button", name="Invoice (4)")
+        expect(holds.locator("article", has_text="The invoice of")).to_have_count(0)
+        invoices.click()
+        expect(holds.locator("article", has_text="The invoice of")).to_have_count(4)
+        expect(holds.get_by_role("button", name="Others")).to_be_visible()
+
+    tab.look(steps)
+
+
+def test_activity_is_shown_of_the_days_between_two_dates(tab: Tab, morning: Any) -> None:
+    def steps(page: Any) -> None:
+        page.keyboard.press("4")
+        every = page.locator(".op")
+        expect(every.first).to_be_visible()
+        page.get_by_label("from", exact=True).fill("2027-01-14")
+        page.get_by_label("to", exact=True).fill("2027-01-14")
+        expect(page.locator(".day h2", has_text="This")).to_have_count(0)
+        expect(page.locator(".day h2").first).to_contain_text("Yesterday")
+        expect(page.get_by_label("When")).to_have_value("yesterday")
+        page.get_by_label("to", exact=True).fill("")
+        expect(page.locator(".day h2").first).to_contain_text("This")
+
+    tab.look(steps)
 
 
 def test_a_session_opens_into_its_conversation(tab: Tab) -> None:

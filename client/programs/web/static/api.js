@@ -2,7 +2,7 @@
 
 const listeners = {};
 const ENDED = "The page's process has ended; start it again with `memctl web`.";
-export const state = { token: "", online: true, opened: false, notice: "" };
+export const state = { token: sessionStorage.getItem("token") || "", online: true, opened: false, notice: "" };
 
 export function on(name, act) {
   const acts = (listeners[name] ||= new Set()).add(act);
@@ -33,8 +33,7 @@ export async function signIn() {
     const answer = await send("/open", code);
     if (answer.ok) return keep((await answer.json()).token);
   }
-  const token = sessionStorage.getItem("token");
-  if (token) return keep(token);
+  if (state.token) return keep(state.token);
   tabs.postMessage({});
   setTimeout(() => emit("signed", Boolean(state.token)), 500); // a busy tab may answer later
 }
@@ -50,15 +49,31 @@ async function send(path, body) {
   return answer;
 }
 
-async function read(answer) {
-  const { result, error, ...refusal } = await answer
-    .json()
-    .catch(() => ({ message: `The page's process answered with ${answer.status}.` }));
-  if (!answer.ok || error) throw Object.assign(new Error(), refusal, error);
+async function parse(answer) {
+  const said = await answer.json().catch(() => ({ message: `The page's process answered with ${answer.status}.` }));
+  if (!answer.ok) throw Object.assign(new Error(), said);
+  return said;
+}
+
+function unwrap({ result, error }) {
+  if (error) throw Object.assign(new Error(), error);
   return result;
 }
 
+const read = async (answer) => unwrap(await parse(answer));
 export const call = async (method, fields) => read(await send("/api/call", { method, ...fields }));
+
+// The answers to several calls, given as pairs of a method and its fields, by one request.
+export async function callAll(calls) {
+  const answers = await parse(
+    await send(
+      "/api/call",
+      calls.map(([method, fields]) => ({ method, ...fields })),
+    ),
+  );
+  return (answers.error ? [answers] : answers).map(unwrap);
+}
+
 export const readFindings = async () => read(await send("/api/doctor")); // what doctor says
 
 // Events. One tab leads: it holds the lock and the stream, and passes on what comes.

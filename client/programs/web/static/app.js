@@ -89,7 +89,7 @@ function undoHere() {
 }
 
 function App() {
-  const [signed, sign] = useState(null);
+  const [signed, sign] = useState(state.token ? true : null);
   const [help, showHelp] = useState(false);
   const [where, move] = useState(route());
   const [, draw] = useState(0);
@@ -101,7 +101,7 @@ function App() {
   });
   useOn("online", redraw);
   useEffect(() => {
-    signIn();
+    if (state.token) follow();
     addEventListener("hashchange", () => {
       const next = route();
       if (["search", "project"].includes(next.view)) last[next.view] = location.hash.slice(1);
@@ -212,4 +212,5 @@ function turnTheme() {
 
 setTheme(localStorage.getItem("theme"));
 hold();
+await Promise.all([signIn(), fetchView(route().view)]);
 render(html`<${App} />`, document.getElementById("page"));

@@ -1,7 +1,7 @@
 // What views keep and follow: answers to calls, events, selections, lists of any length, where the focus was.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/htm-preact.js";
-import { call, on } from "./api.js";
+import { call, callAll, on } from "./api.js";
 import { button, choice, html, loading, problem, Safe } from "./parts.js";
 import { number, place } from "./text.js";
 
@@ -36,8 +36,8 @@ export function useAnswer(ask, depends, { kinds = [], wanted = true } = {}) {
     }, PAUSE_MS);
   });
   useEffect(() => () => clearTimeout(waiting.current), []);
-  useEffect(() => {
-    let current = wanted;
+  useLayoutEffect(() => {
+    let current = wanted; // asked at once: an effect would wait for the next frame
     const settle = (found) => current && set(found);
     const isAway = (error) => !error.code || error.code === "unavailable";
     if (wanted) {
@@ -58,7 +58,7 @@ export const useCall = (method, fields, options) =>
 
 // The answers to several calls, given as a list of pairs of a method and its fields, as one list.
 export const useCalls = (calls, options) =>
-  useAnswer(() => Promise.all(calls.map(([method, fields]) => call(method, fields))), [JSON.stringify(calls)], options);
+  useAnswer(() => callAll(calls), [JSON.stringify(calls)], options);
 
 export function show({ value, error }, draw) {
   if (value) return draw(value);

@@ -1,32 +1,13 @@
-// The projects: namespaces in which something is kept, those of the latest work first; the person is one, at the end.
+// The choice of a project.
 
-import { call } from "./api.js";
 import { go, useAnswer } from "./hooks.js";
+import { PERSON, readProjects } from "./latest.js";
 import { choice, html } from "./parts.js";
 import { place } from "./text.js";
 
-const LATEST = 200; // operations and turns that say where work was lately
-const MOST = 1000; // namespaces that are listed
 const SHOWN = 8;
-export const PERSON = "";
 
 export const addressOf = (namespace) => `/project?${new URLSearchParams({ ns: namespace })}`;
-
-async function readProjects() {
-  const [{ namespaces }, { operations }, { turns }] = await Promise.all([
-    call("namespaces", { limit: MOST, reach: "all" }),
-    call("operations", { limit: LATEST, reach: "all" }),
-    call("turns", { limit: LATEST, reach: "all" }),
-  ]);
-  const latest = new Map(namespaces.map(({ name }) => [name, 0]));
-  for (const { namespace, created_at: at } of turns) latest.set(namespace, Math.max(at, latest.get(namespace) || 0));
-  for (const { namespace, at } of operations) {
-    if (latest.has(namespace)) latest.set(namespace, Math.max(at, latest.get(namespace)));
-  }
-  latest.delete(PERSON);
-  const names = [...latest.keys()].sort((a, b) => latest.get(b) - latest.get(a) || a.localeCompare(b));
-  return [...names, PERSON];
-}
 
 export const useProjects = () => useAnswer(readProjects, [], { kinds: ["created", "observed"] });
 

@@ -1,8 +1,9 @@
 // What was saved on purpose in a project and holds now, by kind, each with whose words it is and what a person does.
 
 import { change, confirm, isMine, pin, remove, useDraft } from "./one.js";
-import { show, useCalls, useEffect, useKeys, useState } from "./hooks.js";
+import { show, useCall, useCalls, useEffect, useKeys, useState } from "./hooks.js";
 import { about, badge, button, dim, field, html, list, origin, row, section, time } from "./parts.js";
+import { sortBySubject } from "./subjects.js";
 import { count, number } from "./text.js";
 
 const TYPES = {
@@ -21,42 +22,65 @@ const SAVED = {
 const KINDS = ["created", "updated", "deleted", "moved"];
 const FEW = 8; // of a group that are shown first
 const MORE = 20;
+const FACTS = "Facts";
+const MOST = 200; // facts of which subjects are made
 
 // Each group: its title and which memories are in it.
 const GROUPS = [
   ["Always told", PINNED],
   ...Object.entries(TYPES).map(([title, types]) => [title, { ...SAVED, "memory.type": { $in: types } }]),
-  ["Facts", { $and: [SAVED, { $not: { "memory.type": { $in: Object.values(TYPES).flat() } } }] }],
+  [FACTS, { $and: [SAVED, { $not: { "memory.type": { $in: Object.values(TYPES).flat() } } }] }],
 ];
 
 export function Saved({ namespace }) {
   const [words, write] = useState("");
   const [limits, setLimits] = useState({});
-  const calls = GROUPS.map(([title, where]) => {
-    return ["list", { namespace, reach: "exact", where, words, limit: limits[title] || FEW }];
-  });
+  const within = { namespace, reach: "exact", words };
+  const calls = GROUPS.map(([title, where]) => ["list", { ...within, where, limit: limits[title] || FEW }]);
   const answer = useCalls(calls, { kinds: KINDS });
   const showMore = (title) => setLimits({ ...limits, [title]: (limits[title] || FEW) + MORE });
   useRowKeys();
   return html`<section aria-label="What holds now"><h2>What holds now</h2>
     ${field("Only with these words", words, write, write, { class: "filter" })}
     ${show(answer, (pages) => {
-      const groups = pages.map((page, index) => showGroup(GROUPS[index][0], page, showMore));
+      const groups = pages.map((page, index) => {
+        const [title, where] = GROUPS[index];
+        const isMany = title === FACTS && page.total > FEW && !words;
+        return isMany ? html`<${Subjects} fields=${{ ...within, where }} />` : showGroup(title, page, showMore);
+      });
       return pages.some((page) => page.total)
         ? groups
         : dim(words ? "Nothing is like that." : "Nothing was saved here yet.");
     })}</section>`;
 }
 
+const rows = (memories) => list(memories, (memory) => html`<${Row} memory=${memory} />`);
+
 function showGroup(title, { memories, total }, showMore) {
   if (!total) return null;
   const rest = total - memories.length;
   const more = rest > 0 && button(`Show more of ${number(rest)}`, () => showMore(title));
-  return section(
-    `${title} (${number(total)})`,
-    list(memories, (memory) => html`<${Row} memory=${memory} />`),
-    more,
-  );
+  return section(`${title} (${number(total)})`, rows(memories), more);
+}
+
+// Facts by what they are about; those of one subject are shown when it is opened.
+function Subjects({ fields }) {
+  const [opened, open] = useState("");
+  const answer = useCall("list", { ...fields, limit: MOST }, { kinds: KINDS });
+  const subject = ([name, own]) => {
+    const isOpen = opened === name;
+    const turn = () => open(isOpen ? "" : name);
+    const title = button(`${name} (${number(own.length)})`, turn, {
+      class: "link what",
+      "aria-expanded": isOpen,
+      "data-row": name,
+    });
+    return html`<div class="saved" key=${name}>${title}${isOpen && rows(own)}</div>`;
+  };
+  return show(answer, ({ memories, total }) => {
+    const older = total > memories.length && dim(`and ${number(total - memories.length)} older: find them by words`);
+    return section(`${FACTS} (${number(total)})`, sortBySubject(memories).map(subject), older);
+  });
 }
 
 // What keys do to the row that has the focus, by its id.

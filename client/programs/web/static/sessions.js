@@ -1,6 +1,6 @@
 // The last sessions of a project: what was asked, what was answered, which files; each opens into its conversation.
 
-import { call } from "./api.js";
+import { callAll } from "./api.js";
 import { show, useAnswer, useCall, useState } from "./hooks.js";
 import { about, button, dim, html, list, time } from "./parts.js";
 import { showTurn } from "./past.js";
@@ -24,9 +24,10 @@ export function Sessions({ namespace }) {
 // Turns of a session, the latest first: those in L0, then those that are memories by now.
 async function readTurns({ namespace, session }, limit, more = {}) {
   const within = { namespace, reach: "exact" };
-  const { turns } = await call("turns", { ...within, session, limit });
-  const where = { session, ...more };
-  const { memories } = await call("list", { ...within, type: ["turn"], where, limit });
+  const [{ turns }, { memories }] = await callAll([
+    ["turns", { ...within, session, limit }],
+    ["list", { ...within, type: ["turn"], where: { session, ...more }, limit }],
+  ]);
   const active = turns.map((turn) => ({ ...turn, metadata: { role: turn.role, speaker: turn.speaker } }));
   return [...active, ...memories];
 }

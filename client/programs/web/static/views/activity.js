@@ -1,7 +1,7 @@
 // What happened, by operation, the latest first; each can be undone, or many at once. Runs of jobs are one line.
 
 import { call, fail, undoAll } from "../api.js";
-import { Places, scope, show, useCall, useEffect, useKeys, useMarks, useOn, useState } from "../hooks.js";
+import { Places, scope, show, useCall, useEffect, useKeys, useMarks, useOn, useRef, useState } from "../hooks.js";
 import { about, badge, button, choice, dim, empty, head, html, link, list } from "../parts.js";
 import { PRIMARY, problem, Safe, time } from "../parts.js";
 import { count, line, memories, number, place, plain, session, short, startOfDay, words } from "../text.js";
@@ -33,6 +33,41 @@ const EMPTY = html`<p>Nothing was remembered yet.</p>
   <p>Give your coding agent a memory with <code>memctl hooks install claude-code</code>, or add one by hand:
   ${" "}<code>memctl add "We deploy on Tuesdays"</code>. It appears here.</p>`;
 
+// Spans of whole days, from the first one until before the last, counted from today.
+function listSpans() {
+  const monday = -((new Date().getDay() + 6) % 7);
+  return {
+    today: [0, 1],
+    yesterday: [-1, 0],
+    "this week": [monday, monday + 7],
+    "last week": [monday - 7, monday],
+    "the last 30 days": [-29, 1],
+  };
+}
+
+// A day as its field has it: `2026-03-31`; in the local zone.
+function dayAfter(days) {
+  const day = new Date(startOfDay(Date.now(), days));
+  return [day.getFullYear(), day.getMonth() + 1, day.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+}
+
+const spanOf = (name) => {
+  const [first, end] = listSpans()[name] || [];
+  return end === undefined ? {} : { from: dayAfter(first), to: dayAfter(end - 1) };
+};
+const nameSpan = ({ from, to }) =>
+  Object.keys(listSpans()).find((name) => spanOf(name).from === from && spanOf(name).to === to) || "";
+
+// The days of a filter as times of `operations`.
+function timesOf({ from, to }) {
+  const start = (day, days = 0) => startOfDay(new Date(`${day}T12:00`), days) / 1000;
+  return { ...(from && { after: start(from) - 0.001 }), ...(to && { before: start(to, 1) }) };
+}
+
+const dateField = (label, value, change) =>
+  html`<label class="choice"><span>${label}</span>
+    <input type="date" value=${value || ""} onChange=${(event) => change(event.target.value || undefined)} /></label>`;
+
 const dates = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long" });
 
 // A part of a day: its name, where it begins and ends in seconds.
@@ -56,9 +91,13 @@ const isUndoable = (one) => !one.undone_by && one.kind !== "redo";
 function useLog(fields) {
   const [{ entries, more, error }, set] = useState({});
   const [fresh, setFresh] = useState([]);
+  const key = JSON.stringify(fields);
+  const latest = useRef();
+  latest.current = key;
   const load = async (older = []) => {
     try {
       const { operations } = await call("operations", { ...fields, limit: PAGE, offset: older.length });
+      if (latest.current !== key) return; // an answer to a former filter
       // What happened while this was asked for may not be in it.
       if (!older.length) setFresh((ids) => ids.filter((id) => !fresh.includes(id) && !holds(operations, id)));
       const added = operations.filter((one) => !holds(older, one.id));
@@ -69,23 +108,25 @@ function useLog(fields) {
   };
   useEffect(() => {
     load();
-  }, [JSON.stringify(fields)]);
+  }, [key]);
   useOn("changed", () => load());
   useOn("event", ({ operation }) => {
+    if (fields.before < Date.now() / 1000) return; // it is later than what is shown
     if (operation && !holds(entries || [], operation)) setFresh((ids) => [...new Set([...ids, operation])]);
   });
   return { entries, more, error, fresh, load };
 }
 
-export default function Activity() {
-  const [ns, choose] = useState("");
+export default function Activity({ where: { query } }) {
+  const [ns, choose] = useState(query.get("ns") || "");
   const [kind, chooseKind] = useState("");
+  const [days, chooseDays] = useState(spanOf(query.get("when")));
   const [open, toggle] = useState("");
-  const fields = { ...scope(ns), kind: kind ? kind.split(",") : [] };
+  const fields = { ...scope(ns), kind: kind ? kind.split(",") : [], ...timesOf(days) };
   const log = useLog(fields);
   const { entries } = log;
   const marks = useMarks((index) => entries[index] && isUndoable(entries[index]) && entries[index].id);
-  useEffect(() => marks.clear(), [ns, kind]);
+  useEffect(() => marks.clear(), [ns, kind, days]);
   const markPart = async ({ from, to }, on) => {
     const found = await call("operations", { ...fields, limit: 1000, after: from - 0.001, before: to });
     marks.turn(
@@ -126,11 +167,19 @@ export default function Activity() {
         <input type="checkbox" aria-label=${`Select all of ${part.name}`} checked=${whole(part)} onChange=${mark} />
         <h2>${part.name}</h2></div>${splitByWho(part.entries).map(showGroup)}</section>`;
   };
-  return html`${head("Activity", html`<${Places} value=${ns} change=${choose} />`, choice("What", kind, chooseKind, KINDS, "all"))}
+  const spans = Object.keys(listSpans());
+  const filters = [
+    html`<${Places} value=${ns} change=${choose} />`,
+    choice("What", kind, chooseKind, KINDS, "all"),
+    choice("When", nameSpan(days), (name) => chooseDays(spanOf(name)), spans, "any time"),
+    dateField("from", days.from, (from) => chooseDays({ ...days, from })),
+    dateField("to", days.to, (to) => chooseDays({ ...days, to })),
+  ];
+  return html`${head("Activity", ...filters)}
     <div class="scroll">
       ${log.fresh.length > 0 && button(`${number(log.fresh.length)} new`, () => log.load(), { class: "new main" })}
       ${log.error && problem(log.error)}
-      ${entries?.length === 0 && empty(ns || kind ? "Nothing of this kind happened." : EMPTY)}
+      ${entries?.length === 0 && empty(ns || kind || days.from || days.to ? "Nothing of this kind happened." : EMPTY)}
       ${splitByDay(entries || []).map(showPart)}
       ${log.more && html`<p>${button("Show earlier", () => log.load(entries))}</p>`}</div>
     ${marks.bar("Selected operations", button("Undo selected (u)", undoMarked, PRIMARY))}`;

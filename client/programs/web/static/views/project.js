@@ -3,9 +3,10 @@
 import { run, say } from "../api.js";
 import { Given } from "../given.js";
 import { show, useCalls, useState } from "../hooks.js";
+import { PERSON } from "../latest.js";
 import { Changed, Contradiction } from "../later.js";
 import { button, choice, dim, field, head, html, PRIMARY } from "../parts.js";
-import { PERSON, Projects, useProjects } from "../projects.js";
+import { Projects, useProjects } from "../projects.js";
 import { Saved } from "../saved.js";
 import { Sessions } from "../sessions.js";
 import { number, place, startOfDay } from "../text.js";
@@ -19,7 +20,8 @@ export default function Project({ where: { query } }) {
   const namespace = query.get("ns") ?? names?.[0];
   if (namespace === undefined) return show({ error }, () => null);
   const title = namespace === PERSON ? "Project / (you, in every project)" : `Project ${place(namespace)}`;
-  return html`${head(title)}<${Projects} names=${names || [namespace]} chosen=${namespace} />
+  const lately = `#/activity?${new URLSearchParams({ ns: namespace || "/", when: "last week" })}`;
+  return html`${head(title, html`<a href=${lately}>What changed last week</a>`)}<${Projects} names=${names || [namespace]} chosen=${namespace} />
     <div class="scroll" key=${namespace}><${Adding} namespace=${namespace} /><${Open} namespace=${namespace} />
       <div class="columns"><${Saved} namespace=${namespace} />
         <div><${Sessions} namespace=${namespace} /><${Told} namespace=${namespace} /></div></div></div>`;
@@ -37,7 +39,7 @@ function Adding({ namespace }) {
     write("");
     if (added.nearest_text) say(`About the same was saved before: ${added.nearest_text}`);
   };
-  const label = `Add what holds in ${place(namespace)}`;
+  const label = `Add a rule, decision … for ${place(namespace)}`;
   return html`<div class="form">${choice("As", type, choose, TYPES)}
     ${field(label, text, write, add, { class: "long" })}${button("Add", add, PRIMARY)}</div>`;
 }
@@ -57,7 +59,7 @@ function Open({ namespace }) {
   const links = pairs.links.filter(({ newer, older }) => !seen.has(newer.id) || !seen.has(older.id));
   const total = changes.total + links.length;
   if (!total) return null;
-  return html`<section class="panel" aria-label="Changed"><h2>Changed? (${number(total)})</h2>
+  return html`<section class="panel" aria-label="To settle"><h2>To settle: changes and contradictions (${number(total)})</h2>
     ${changes.memories.map((memory) => html`<${Changed} key=${memory.id} memory=${memory} />`)}
     ${links.map((pair) => html`<${Contradiction} key=${`${pair.newer.id} ${pair.older.id}`} pair=${pair} />`)}</section>`;
 }
