@@ -42,6 +42,8 @@ _MACHINE = "it changes the machine; test_memctl_systemd.py runs what is ours of 
 NOT_RUN = {
     "claude plugin marketplace add ./client/programs/hooks/plugins/claude-code": "test_agent_hosts.py runs it",
     "claude plugin install memoryd@memoryd": "test_agent_hosts.py runs it",
+    "codex plugin marketplace add ./client/programs/hooks/plugins/codex": "test_agent_hosts.py runs it",
+    "codex plugin add memoryd@memoryd": "test_agent_hosts.py runs it",
     "make wheel": "it makes an environment; tests/release.py runs it",
     'uv tool install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
     'pipx install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",

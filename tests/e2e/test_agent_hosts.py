@@ -184,15 +184,22 @@ def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted
     assert run(["hooks", "uninstall", agent]) == 0
 
 
+# How an agent installs and removes a plugin.
+PLUGINS = {"claude-code": ("install", "uninstall"), "codex": ("add", "remove")}
+SERVERS = {"claude-code": "plugin:memoryd:memoryd: memctl mcp - ✔ Connected", "codex": "memoryd memctl mcp"}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_plugin_for_claude_code_works_from_its_folder_and_can_be_taken_out(real: Process) -> None:
+@pytest.mark.parametrize("agent", PLUGINS)
+def test_a_plugin_works_from_its_folder_and_can_be_taken_out(agent: str, real: Process) -> None:
     home, place = real.folder / "home", real.folder / "billing"
     home.mkdir()
     (place / ".git").mkdir(parents=True)
     move_home(real, home)
     with model_api(ANSWER) as api:
-        words, environment = _claude(api, home)
+        words, environment = AGENTS[agent](api, home)
+        install, remove = PLUGINS[agent]
         path = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
         environment = {
             **os.environ,
@@ -202,7 +209,7 @@ def test_the_plugin_for_claude_code_works_from_its_folder_and_can_be_taken_out(r
             "PWD": str(place),
             "PATH": path,
         }
-        claude = Installed(words, environment, place)
+        installed = Installed(words, environment, place)
 
         def manage(*arguments: str) -> str:
             done = subprocess.run(
@@ -210,18 +217,19 @@ def test_the_plugin_for_claude_code_works_from_its_folder_and_can_be_taken_out(r
             )
             return done.stdout
 
-        manage("plugin", "marketplace", "add", str(CHECKOUT / "client/programs/hooks/plugins/claude-code"))
-        manage("plugin", "install", "memoryd@memoryd")
-        assert "plugin:memoryd:memoryd: memctl mcp - ✔ Connected" in manage("mcp", "list")
+        manage("plugin", "marketplace", "add", str(CHECKOUT / "client/programs/hooks/plugins" / agent))
+        manage("plugin", install, "memoryd@memoryd")
+        assert SERVERS[agent] in " ".join(manage("mcp", "list").split())
         with real.client("billing") as client:
             client.add(MEMORY, type="lesson")
-            assert ANSWER in claude.say(QUESTION)
+            assert ANSWER in installed.say(QUESTION)
             assert any("--lock-timeout 5s" in asked for asked in api.asked)
             wait_until(lambda: {turn.content for turn in client.turns()} == {QUESTION, ANSWER})
-        manage("plugin", "uninstall", "memoryd@memoryd")
+        manage("plugin", remove, "memoryd@memoryd")
         manage("plugin", "marketplace", "remove", "memoryd")
         assert "memoryd" not in manage("mcp", "list")
         api.asked.clear()
-        assert ANSWER in claude.say("Who are you?")
+        assert ANSWER in installed.say("Who are you?")
         assert not any("--lock-timeout" in asked for asked in api.asked)
-    assert "memoryd" not in (home / ".claude" / "settings.json").read_text()
+    settings = {"claude-code": ".claude/settings.json", "codex": ".codex/config.toml"}[agent]
+    assert "memoryd" not in (home / settings).read_text()

@@ -132,12 +132,17 @@ def test_any_path_is_quoted_for_toml_and_for_the_shell(name: str) -> None:
     assert shlex.split(entries[0][2]["command"])[0] == command[0]
 
 
-def test_the_plugin_for_claude_code_has_what_an_installation_writes() -> None:
-    folder = Path(__file__).parents[3] / "client/programs/hooks/plugins/claude-code"
-    hooks, server, about = (
-        json.loads((folder / name).read_text())
-        for name in ("hooks/hooks.json", ".mcp.json", ".claude-plugin/plugin.json")
-    )
-    assert hooks == json.loads(Hooks("claude-code").add("{}", ["memctl"]))
-    assert server == json.loads(JsonServer().add("{}", ["memctl"]))
-    assert about["version"] == __version__
+@each(
+    ("agent", "folder", "about"),
+    [("claude-code", "claude-code", ".claude-plugin"), ("codex", "codex/memoryd", ".codex-plugin")],
+)
+def test_a_plugin_has_what_an_installation_writes(agent: str, folder: str, about: str) -> None:
+    place = Path(__file__).parents[3] / "client/programs/hooks/plugins" / folder
+    files = ("hooks/hooks.json", ".mcp.json", f"{about}/plugin.json")
+    hooks, server, plugin = (json.loads((place / name).read_text()) for name in files)
+    assert hooks == json.loads(Hooks(agent).add("{}", ["memctl"]))
+    assert plugin["version"] == __version__
+    if agent == "claude-code":
+        assert server == json.loads(JsonServer().add("{}", ["memctl"]))
+    else:
+        assert server["mcpServers"] == tomltext.parse(TomlServer().add("", ["memctl"]))["mcp_servers"]
