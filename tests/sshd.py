@@ -86,7 +86,7 @@ class Sshd:
             "StrictHostKeyChecking": "yes",
         }
         lines = "".join(f"  {name} {value}\n" for name, value in settings.items())
-        (self.folder / "ssh_config").write_text(f"Host place\n{lines}")
+        (self.folder / "ssh_config").write_text(f"Host place home\n{lines}")
         host = (self.folder / "host.pub").read_text()
         (self.folder / "known").write_text(f"[127.0.0.1]:{self.port} {host}")
         self.programs = self.folder / "bin"  # to be first in PATH

@@ -184,9 +184,12 @@ class Root:
         """Return the results of the narrowed calls as one, without what cannot be believed."""
         for reply in replies:
             if reply.kind == protocol.ERROR:
-                if isinstance(error := error_of(reply), Unauthenticated):
+                error = error_of(reply)
+                if isinstance(error, Unauthenticated):
                     self.shelf.drop(error)
-                raise error
+                if isinstance(error, NotFound):  # as of here
+                    raise error
+                raise type(error)(f"The place of {self.name} says: {error.message}", error.data)
         if isinstance(call, protocol.Search):
             return self._read_hits(call, replies)
         if isinstance(call, protocol.List):

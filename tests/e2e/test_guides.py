@@ -24,6 +24,7 @@ ELSEWHERE = {
     "docs/langgraph.md": "tests/integrations/test_adapter_pages.py",
     "docs/machines.md": "tests/e2e/test_elsewhere.py",
     "docs/openai-agents.md": "tests/integrations/test_adapter_pages.py",
+    "docs/sharing.md": "tests/daemon/shared/test_joining.py",
 }
 _SLOW = pytest.mark.slow
 _RUN_HERE = [

@@ -2,7 +2,20 @@
 
 from fake_daemon import FakeDaemon, Memctl
 
-from memoryd.client.protocol import Add, Added, GetShared
+from memoryd.client.protocol import (
+    Add,
+    Added,
+    GetShared,
+    Hits,
+    List,
+    NamespaceList,
+    Namespaces,
+    Page,
+    Search,
+    Share,
+    Shared,
+    SharedMemory,
+)
 from memoryd.client.protocol.shared import RootStatus, SharedStatus, WaitingSave
 
 AWAY = RootStatus(
@@ -55,3 +68,22 @@ def test_an_add_says_where_it_went(memctl: Memctl, fake: FakeDaemon) -> None:
     assert "on the machine of the shared root acme" in said
     added.waiting = True
     assert "waits here for the shared root acme" in memctl("add", "Releases", "--namespace", "acme/api").out
+
+
+def test_what_lies_in_a_root_that_does_not_answer_is_named(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[List] = Page(memories=[], total=0, degraded=["shared:acme"])
+    fake.replies[Namespaces] = NamespaceList(namespaces=[], total=0, degraded=["shared:acme"])
+    fake.replies[Search] = Hits(hits=[], degraded=["shared:acme", "vector"])
+    for words in (("list", "--json"), ("namespaces", "--json"), ("search", "releases", "--json")):
+        said = memctl(*words).err
+        assert "left out of this answer: the shared root acme, which does not answer" in said, words
+
+
+def test_a_memory_that_is_shared_says_where_it_is_and_who_reads_it(memctl: Memctl, fake: FakeDaemon) -> None:
+    moved = SharedMemory(id="ab" * 16, origin="cd" * 16, outcome="moved")
+    shared = Shared(memories=[moved], operation="ef" * 16, shared="acme")
+    fake.replies[Share] = shared
+    assert "everybody there who may read acme" in memctl("share", "cdcd", "--to", "acme/api").out
+    assert "in acme they are deleted" in memctl("share", "cdcd", "--to", "notes").out
+    shared.waiting = True
+    assert "wait here until the machine of acme answers" in memctl("share", "cdcd", "--to", "acme/api").out

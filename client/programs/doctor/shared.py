@@ -19,12 +19,15 @@ def check_roots(patient: Patient) -> Finding | None:
         own = sections[root.name]
         command = ssh.build_line_command(own["server"], own["memctl"], own["token"] or root.name)
         try:
-            namespace = ssh.ask_greeting(root.name, command, _GREETING_S).namespace
+            greeting = ssh.ask_greeting(root.name, command, _GREETING_S)
         except MemorydError as error:
             return fail(error.message.rstrip("."), f"memctl shared join {root.name} --dry-run")
-        if namespace != root.name:
-            message = f"{root.name}: the token {own['token']} there is for {namespace}"
+        if greeting.namespace != root.name:
+            message = f"{root.name}: the token {greeting.name} there is for {greeting.namespace}"
             return fail(message, f"memctl shared join {root.name} --token TOKEN")
+        if greeting.repositories != own["repositories"]:
+            message = f"{root.name} is for other repositories now: {', '.join(greeting.repositories)}"
+            return warn(message, f"memctl shared join {root.name} --dry-run")
     if refused := [save for save in shared.waiting if save.refused]:
         return warn(f"{count_text(len(refused), 'save')} refused: {refused[0].refused}", "memctl shared waiting")
     if unreadable := [root.name for root in shared.roots if root.unreadable]:

@@ -20,7 +20,7 @@ from memoryd.client.programs.memctl.link import (
     send,
     show_result,
 )
-from memoryd.client.programs.memctl.output import make_printable, paint, show, undo_text
+from memoryd.client.programs.memctl.output import make_printable, paint, say_degraded, show, undo_text
 from memoryd.client.programs.memctl.source_file import make_link, place_link, short_path
 from memoryd.client.programs.memctl.text_table import (
     GAP,
@@ -242,7 +242,8 @@ def _list_arguments(parser: ArgumentParser) -> None:
 def _list(args: Namespace) -> None:
     names = ("limit", "offset", "sort", "all_states")
     call = calls.list_(**{name: getattr(args, name) for name in names}, **arguments.filters_of(args))
-    show_result(args, call, lambda page: _page_text(args, page), lambda page: page.memories)
+    page = show_result(args, call, lambda page: _page_text(args, page), lambda page: page.memories)
+    say_degraded(page.degraded)
 
 
 def _page_text(args: Namespace, page: protocol.Page) -> str:

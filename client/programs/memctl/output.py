@@ -86,7 +86,14 @@ def print_note(text: str) -> None:
 def say_degraded(degraded: list[str]) -> None:
     """Say on stderr what the results lack."""
     if degraded:
-        print_note(f"memctl: left out of this search: {', '.join(REASONS.get(name, name) for name in degraded)}.")
+        print_note(f"memctl: left out of this answer: {', '.join(map(_explain_lack, degraded))}.")
+
+
+def _explain_lack(name: str) -> str:
+    kind, _, root = name.partition(":")
+    if kind == "shared":
+        return f"the shared root {make_printable(root)}, which does not answer (`memctl shared status`)"
+    return REASONS.get(name, name)
 
 
 def complain(text: str, code: int) -> int:

@@ -7,7 +7,7 @@ from memoryd.client.programs.memctl.arguments import add_reach, parse_limit
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.empty import count_turns
 from memoryd.client.programs.memctl.link import send, show_result
-from memoryd.client.programs.memctl.output import make_printable, show, undo_text
+from memoryd.client.programs.memctl.output import make_printable, say_degraded, show, undo_text
 from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.protocol import Namespaces, Shared
 
@@ -62,6 +62,7 @@ def _list_namespaces(args: Namespace) -> None:
     page = send(args, Namespaces(prefix=args.prefix, limit=args.limit))
     rows = [[make_printable(one.name) or "/", f"{one.memories:,}"] for one in page.namespaces]
     show(args, page.namespaces, lambda: _namespaces_text(args, rows, page.total))
+    say_degraded(page.degraded)
 
 
 def _namespaces_text(args: Namespace, rows: list[list[str]], total: int) -> str:

@@ -1,6 +1,9 @@
 """memctl shared create, join, leave between two real daemons over a real ssh."""
 
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +19,7 @@ from sshd import Sshd
 from workbench import Process
 
 pytestmark = pytest.mark.slow
+CHECKOUT = Path(__file__).parents[3]  # docs/sharing.md
 
 
 class Machine:
@@ -29,15 +33,25 @@ class Machine:
         names = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG")
         self.memctl = " ".join([*(f"{name}={self.process.environment[name]}" for name in names), MEMCTL])
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
         environment = {**self.process.environment, "HOME": str(self.folder)}
         command = [sys.executable, "-m", "memoryd.client.programs.memctl", *words]
-        return subprocess.run(
-            command, env=environment, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
+        return subprocess.run(command, env=environment, cwd=self.folder, stdin=stdin, capture_output=True, text=True)
 
     def say(self, *words: str) -> str:
         done = self.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def confirm(self, answer: str, *words: str) -> str:
+        """Run a command on a terminal, on which a person types an answer if it asks."""
+        ours, theirs = os.openpty()
+        os.write(ours, f"{answer}\n".encode())
+        try:
+            done = self.run(*words, stdin=theirs)
+        finally:
+            os.close(ours)
+            os.close(theirs)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -125,6 +139,8 @@ def test_a_root_is_made_joined_used_and_left(home: Machine, laptop: Machine) -> 
     assert "this machine" in home.say("shared")
     assert check_roots(laptop)["state"] == "ok"
     assert "acme/web" in laptop.say("namespaces", "acme")
+    home.say("shared", "create", "acme", "--repo", "github.com/acme/*", "--repo", "gitlab.com/acme/*")
+    assert "other repositories" in check_roots(laptop)["message"]
 
     assert "1 memory" in laptop.say("shared", "leave", "acme", "--keep", "mine")
     assert "shared.acme" not in laptop.config.read_text()
@@ -213,6 +229,32 @@ def test_a_root_is_made_on_the_other_machine(home: Machine, laptop: Machine) -> 
     assert "cannot be a root" in laptop.refuse("shared", "create", "Acme", *words)
     home.add("Private", "web")
     assert "--existing" in laptop.refuse("shared", "create", "web", *words)
+
+
+def test_the_commands_of_the_page_do_what_it_says(home: Machine, laptop: Machine, sshd: Sshd) -> None:
+    page = (CHECKOUT / "docs" / "sharing.md").read_text()
+    blocks = re.findall(r"^```bash\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    at_home, there, of_ada = ([shlex.split(line, comments=True)[1:] for line in one.splitlines()] for one in blocks)
+    [forced] = re.findall(r'command="memctl ([^"]+)"', page)
+    web = home.checkout("web", "git@github.com:acme/web.git")
+    assert home.meet(web) == "web"
+    for words in at_home:
+        home.confirm("acme", *words)
+    assert home.meet(web) == "acme/web"
+    sshd.allow(f"{home.memctl} serve-stdio acme")
+    for words in there:
+        laptop.confirm("acme", *words)
+    assert laptop.add("Releases are on Tuesdays", "acme/web").shared == "acme"
+    for words in of_ada:
+        home.say(*words)
+    sshd.allow(f"{home.memctl} {forced}")
+    laptop.confirm("acme", "shared", "join", "acme", "--server", "ssh://home", "--token", "ada")
+    laptop.add("Builds are on Fridays", "acme/web")
+    with home.process.client() as client:
+        authors = {memory.content: memory.metadata["author"] for memory in client.call(List())}
+    assert authors == {"Releases are on Tuesdays": "acme", "Builds are on Fridays": "ada"}
+    laptop.confirm("mine", "shared", "leave", "acme")
+    assert laptop.list_texts() == ["Builds are on Fridays"]
 
 
 def test_memories_are_shared_into_a_root_and_out_of_it(home: Machine, laptop: Machine) -> None:

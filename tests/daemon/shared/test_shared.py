@@ -1,12 +1,15 @@
 """A shared root over a real ssh: what goes there by itself, what is found, read, changed there."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+import msgspec
 import pytest
 from joined import Shared
 
 from memoryd.client import Forbidden, Invalid, NotFound, Unauthenticated, protocol
 from memoryd.client.protocol import Add, AddToken, Get, GetShared, List, NewMemory, RevokeToken, Search, Update
+from memoryd.client.transport.frames import frame
 from workbench import Daemon
 
 
@@ -135,7 +138,9 @@ def test_offline_nothing_is_asked(start_daemon: Callable[..., "Daemon"], shared:
 
 
 @pytest.mark.slow
-def test_a_place_that_is_none_is_named_with_its_reason(start_daemon: Callable[..., "Daemon"], shared: Shared) -> None:
+def test_a_place_that_is_none_is_named_with_its_reason(
+    start_daemon: Callable[..., "Daemon"], shared: Shared, folder: Path
+) -> None:
     def say(**settings: str) -> str:
         daemon = start_daemon(shared={"acme": {**shared.root, **settings}})
         with daemon.client() as client:
@@ -146,5 +151,9 @@ def test_a_place_that_is_none_is_named_with_its_reason(start_daemon: Callable[..
     assert "There is no token 'bob'" in say(token="bob")
     shared.there.call(AddToken(name="eve", namespace="other"))
     assert "is for other, not for acme" in say(token="eve")
+    newer = {"name": "acme", "namespace": "acme", "role": "agent", "protocol": 99}
+    greeting = folder / "greeting"
+    greeting.write_bytes(frame(msgspec.msgpack.encode((0, 0, newer))))
+    assert "version 99 of the protocol" in say(memctl=f"cat {greeting}; sleep 60;")
     assert "cannot be reached" in say(server="ssh://nowhere.invalid")
     assert "not found" in say(memctl="no-such-memctl")

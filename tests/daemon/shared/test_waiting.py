@@ -208,6 +208,17 @@ def test_what_waits_is_not_sent_by_an_import_of_it(shared: Shared) -> None:
     assert shared.list_there() == []
 
 
+def test_what_waits_is_erased_by_what_it_mentions_and_is_never_sent(shared: Shared) -> None:
+    leave(shared)
+    shared.decide("Releases are on Tuesdays")
+    shared.decide("Xylophones are tuned on Fridays")
+    assert shared.here.call(protocol.Erase(matching="xylophones")).count == 1
+    assert [b"ylophon" in path.read_bytes() for path in shared.daemon.core.folder.rglob("*.sqlite*")].count(True) == 0
+    come_back(shared)
+    shared.send()
+    assert shared.list_there() == ["Releases are on Tuesdays"]
+
+
 def test_searches_name_what_is_missing(shared: Shared) -> None:
     shared.decide("Releases are on Tuesdays")
     leave(shared)
