@@ -259,9 +259,11 @@ def main() -> None:
     parser.add_argument("--sets", type=Path, metavar="FOLDER", help="the folder of public sets")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where figures and vectors are kept")
     parser.add_argument("--only", action="append", choices=SETS, metavar="SET", help=f"of {', '.join(SETS)}")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these rules, like 'cue: date'")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only these, as 'logs'; several at once as 'logs + names'"
+    )
     args = parser.parse_args()
-    chosen = [rule for rule in RULES if not args.names or rule.name in (*args.names, NONE)]
+    chosen = [RULES[0], *(find_rule(name) for name in args.names)] if args.names else RULES
     with tempfile.TemporaryDirectory(prefix="rules-") as temporary:
         folder = args.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -274,6 +276,16 @@ def main() -> None:
                 print(f"{name} without {rule.name}: {figures}", file=sys.stderr, flush=True)
                 file.write_text(json.dumps(found, indent=1) + "\n")
             print("\n".join(write_table(found)) + "\n", flush=True)
+
+
+def find_rule(name: str) -> Rule:
+    """Return the rule of a name, or several that are taken out together."""
+    by_name = {rule.name: rule for rule in RULES}
+    if unknown := [part for part in name.split(" + ") if part not in by_name]:
+        sys.exit(f"{unknown[0]!r} is no rule; there are {', '.join(by_name)}.")
+    parts = [by_name[part] for part in name.split(" + ")]
+    acts = max((part.acts for part in parts), key=("searches", "saved", "turns").index)
+    return Rule(name, "; ".join(part.purpose for part in parts), "\n".join(part.without for part in parts), acts)
 
 
 def acts_on(rule: Rule, name: str) -> bool:
@@ -406,8 +418,9 @@ def write_table(found: Found) -> Iterator[str]:
     yield "|---" * (len(columns) + 2) + "|"
     base = (" · ".join(f"{found[NONE][name][one]:.4g}" for one in figures) for name, figures in columns)
     yield _write_row(NONE, base, "")
-    for rule in RULES[1:]:
-        if rule.name in found:
+    alone = [rule.name for rule in RULES if rule.name in found]
+    for rule in map(find_rule, dict.fromkeys([*alone, *found])):
+        if rule.name != NONE:
             cells = (
                 " · ".join(_write_change(_find_change(found, rule, name, one)) for one in figures)
                 for name, figures in columns

@@ -3,7 +3,8 @@
 import subprocess
 import sys
 
-from rules import NONE, RULES, acts_on, judge, write_table
+import pytest
+from rules import NONE, RULES, acts_on, find_rule, judge, write_table
 
 BASE = {"team": {"first": 200, "in five": 230}, "locomo": {"nDCG": 66.0}, "projects": {"harm": 4, "help": 9}}
 DATES = RULES[5]
@@ -37,3 +38,11 @@ def test_the_table_shows_what_changes_without_a_rule() -> None:
 def test_what_is_saved_on_purpose_is_not_measured_where_nothing_is() -> None:
     [rule] = [one for one in RULES if one.name == "contradictions"]
     assert [acts_on(rule, name) for name in ("team", "locomo", "projects")] == [True, False, True]
+
+
+def test_several_rules_are_taken_out_together() -> None:
+    one, other = (next(rule for rule in RULES if rule.name == name) for name in ("logs", "importance"))
+    both = find_rule("logs + importance")
+    assert (both.acts, both.without) == ("turns", f"{one.without}\n{other.without}")
+    with pytest.raises(SystemExit, match="'log' is no rule; there are none taken out, "):
+        find_rule("log + importance")
