@@ -46,7 +46,6 @@ KEPT = [
     "The outage began yesterday around noon.",
     "The limit is 500 requests per minute.",
     "The ticket costs $45.",
-    "Twelve people signed up.",
     "The config is in /etc/memoryd/config.toml.",
     "Call `store.write(job)` and wait for the future.",
     "The field max_in_flight bounds one connection.",
@@ -54,8 +53,6 @@ KEPT = [
     "See https://example.org/runbook for the steps.",
     "The API of Stripe returns amounts in cents.",
     "The on-call engineer this week is Grace Hopper.",
-    "Keep functions below twenty-five lines.",
-    "Wrap every write in a transaction.",
 ]
 
 PLAIN = [
@@ -63,6 +60,9 @@ PLAIN = [
     "Cats sleep most of the time",
     "The office smells of fresh paint.",
     "Ravens remember faces for years.",
+    "Wrap every write in a transaction.",
+    "Keep functions below twenty-five lines.",
+    "Twelve people signed up.",
     "使用本地缓存比较快。",
 ]
 
