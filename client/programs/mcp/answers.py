@@ -1,7 +1,8 @@
 """Answers to an agent: memories as dated, sourced lines of inert text, within a budget of tokens.
 
 An answer has two forms, text and structured content, of which a host shows its agent one; each is within the budget.
-Tokens are estimated from characters, on the safe side: which tokenizer the agent's model has is not known here.
+Tokens are estimated from characters, since the tokenizer of the agent's model is not known here: of English on the safe
+side; Chinese and Japanese may have half as many more.
 """
 
 import re
@@ -50,7 +51,7 @@ def _count_tokens(answer: ToolResult) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return how many tokens a text has at most for most models."""
+    """Return about how many tokens a text has."""
     others = len(_LETTERS.sub("", text))
     return ceil((len(text) - others) / _LETTERS_PER_TOKEN + others / _OTHERS_PER_TOKEN)
 

@@ -30,7 +30,7 @@ def test_letters_are_cheaper_than_digits_marks_and_writing_without_spaces(text: 
     assert estimate_tokens(text) == tokens
 
 
-def test_what_is_estimated_is_on_the_safe_side_of_a_tokenizer(model_dir: Path) -> None:
+def test_english_is_estimated_on_the_safe_side_of_a_tokenizer(model_dir: Path) -> None:
     count = Tokens(model_dir / DEFAULT / "tokenizer.json", 0, special=False).count
     for page in sorted(Path(__file__).parents[3].glob("docs/*.md")):
         text = page.read_text()
