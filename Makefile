@@ -14,8 +14,9 @@ VENV := .venv
 DIST := $(CURDIR)/dist
 FUZZ_S ?= 600
 BIN := $(VENV)/bin
-# A file of tests runs in one process, files in two more than there are cores: a third of the time is waiting.
-PARALLEL := --numprocesses $(shell expr `nproc` + 2) --dist loadfile
+# A file of tests runs in one process, files in two more than there are cores: a third of the time is waiting. They begin in
+# the order of tests/conftest.py, the longest first.
+PARALLEL := --numprocesses $(shell expr `nproc` + 2) --dist loadfile --no-loadscope-reorder
 # With it each process would compile all tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
@@ -37,7 +38,7 @@ check: $(VENV)/installed
 	$(BIN)/codespell client daemon models scheduler systemd docs *.md
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not stress"
 	TEST_MODEL_FORMAT=rows7 $(BIN)/python -m pytest $(PARALLEL) -m "model and not slow and not stress"
-	TEST_MODEL_FORMAT=fp32 $(BIN)/python -m pytest $(PARALLEL) -m "model and not slow and not stress"
+	TEST_MODEL_FORMAT=fp32 $(BIN)/python -m pytest $(PARALLEL) -m "model and not slow and not stress" tests/models
 
 stress: $(VENV)/installed
 	$(BIN)/python -m pytest $(PARALLEL) -m stress

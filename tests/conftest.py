@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -48,11 +49,36 @@ CHECKOUT = Path(__file__).parent.parent
 PATIENCE_S = 120  # for a reply, where other suites run beside this one
 
 
+# Files with few tests, which take minutes.
+LONGEST = (
+    "test_langgraph.py",
+    "test_guides.py",
+    "test_agent_hosts.py",
+    "test_asking_again.py",
+    "test_listening_crash.py",
+    "test_evaluating.py",
+    "test_rebuilding.py",
+    "test_saved.py",
+    "test_on_packages.py",
+    "test_adapter_pages.py",
+    "test_page_slow.py",
+    "test_quarter.py",
+    "test_patterns.py",
+)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what uses a model: `make check` runs it in formats for other processors too."""
+    if not {"model_dir", "checkpoint"}.isdisjoint(getattr(item, "fixturenames", ())):
+        item.add_marker("model")
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses a model: `make check` runs it in the formats for other processors too."""
-    for item in items:
-        if item.path.parent.name == "models" or not {"model_dir", "checkpoint"}.isdisjoint(item.fixturenames):
-            item.add_marker("model")
+    """Have the longest files begin first, then those of which most tests run: none is alone at the end."""
+    counts = Counter(item.path for item in items)
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (ranks.get(item.path.name, len(ranks)), -counts[item.path], item.path))
 
 
 # No test depends on how busy the machine is.
