@@ -21,7 +21,7 @@ LOOKED_AT = (
     " home novel garage trip"
 ).split()
 UNSEEN = ["pipeline"]
-QUICK = ["terse", "bridge", "pipeline"]  # of each kind some; the others are marked slow
+SOME = ("terse", "bridge", "pipeline")  # of each kind; `make stress` holds the others
 SMALL_TALK = [
     "Hi again, back from the bakery.|Welcome back! Did you find something nice?",
     "Cinnamon rolls, still warm. The whole kitchen smells like it.|That sounds delicious, enjoy them!",
@@ -56,10 +56,12 @@ def hold(memory: Any, turns: Sequence[tuple[str, str]], session: str) -> None:
     wait_until(lambda: not resting(memory.tiers()), limit_s=60)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in (*LOOKED_AT, *UNSEEN)],
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SOME else pytest.mark.stress)
+        for name in (*LOOKED_AT, *UNSEEN)
+    ],
 )
 def test_all_turns_are_kept_and_a_new_session_finds_what_was_planted(talks: Any, name: str) -> None:
     talk = read(name)

@@ -26,12 +26,7 @@ ELSEWHERE = {
     "docs/openai-agents.md": "tests/integrations/test_adapter_pages.py",
     "docs/sharing.md": "tests/daemon/shared/test_joining.py",
 }
-_SLOW = pytest.mark.slow
-_RUN_HERE = [
-    pytest.param(name, marks=() if name == "README.md" else _SLOW)
-    for name, page in PAGES.items()
-    if name not in ELSEWHERE and read_blocks(page)
-]
+_RUN_HERE = [name for name, page in PAGES.items() if name not in ELSEWHERE and read_blocks(page)]
 
 
 @pytest.fixture

@@ -159,7 +159,7 @@ def test_every_method_is_tried() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["alpha", pytest.param("lead", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["alpha", "lead"])
 def test_no_reply_depends_on_what_is_private_to_others(
     worlds: list[World], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +179,7 @@ def test_no_reply_depends_on_what_is_private_to_others(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["alpha", pytest.param("lead", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["alpha", "lead"])
 def test_no_event_depends_on_what_is_private_to_others(worlds: list[World], name: str) -> None:
     told = []
     for world in worlds:
