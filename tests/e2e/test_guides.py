@@ -87,6 +87,7 @@ def list_calls() -> Iterator[tuple[str, str]]:
 
 @each(("name", "call"), [*list_calls()])
 def test_every_call_of_memctl_is_one_that_it_takes(name: str, call: str) -> None:
-    words = ["7" if word == "OP" else word for word in shlex.split(call, comments=True)[1:]]
+    examples = {"OP": "7", "EVENT": "prompt"}
+    words = [examples.get(word, word) for word in shlex.split(call, comments=True)[1:]]
     if " ".join(words) not in commands.list_commands():  # a sentence may name a command alone
         parse(words)
