@@ -1,6 +1,6 @@
-"""Background jobs: one table, one executor with plan, dry run and pause, and the jobs of the tiers.
+"""Background jobs: the table of jobs, the thread that runs them, plans and pauses, and the jobs of the tiers.
 
-Runs go one at a time on a low-priority thread; slices hold the writer for about 5 ms, and while clients are served
-a run rests after each slice as long as it took. A failing job backs off and is quarantined after several failures
-in a row.
+Runs are executed one at a time on a low-priority thread. A run is applied in slices that hold the writer for about 5
+ms; while clients are served, it rests after each slice as long as the slice took. A failing job backs off, and is
+quarantined after several failures in a row.
 """

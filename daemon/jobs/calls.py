@@ -1,4 +1,4 @@
-"""Handlers of the calls about background jobs. The runs themselves are on a thread of their own."""
+"""The calls about background jobs. Runs are executed on the runner's thread."""
 
 from concurrent.futures import Future
 
@@ -16,7 +16,7 @@ def jobs(jobs: Runner, call: protocol.Jobs) -> protocol.JobList:
 
 @handles(protocol.RunJob)
 def run_job(report: ReportProgress, jobs: Runner, call: protocol.RunJob) -> "Future[JobRun]":
-    """Queue a run; the lane is free again at once."""
+    """Queue a run."""
     return jobs.run(call, report)
 
 

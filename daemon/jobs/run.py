@@ -1,8 +1,8 @@
-"""One run of a job: its plan is made outside the writer, then applied in slices that hold the writer for a few ms.
+"""One run of a job: plan it outside the writer, then apply it in slices that hold the writer for a few ms.
 
-Slices grow and shrink so that each takes about `SLICE_S`. After each one the run rests: always for a moment, and as
-long as the slice took while clients are being served. A step that fails is tried alone and left out, so that one bad
-memory does not keep the others from being looked after; the run then counts as failed.
+The size of slices is adapted so that each takes about `SLICE_S`. After each slice the run rests briefly, and as long as
+the slice took while clients are served. If a slice fails, the failing step is found and skipped, so that one bad memory
+does not block the others; the run then counts as failed.
 """
 
 import logging
@@ -22,9 +22,9 @@ from memoryd.daemon.system.timekeeper import SETTING
 
 ROUND = 10_000  # steps that are planned before they are applied
 FIRST_SLICE, LARGEST_SLICE = 4, 2000
-SLICE_LIMIT_S = 5.0  # a run whose slice took longer is interrupted
-MAX_FAILED = 10  # steps that may fail before a run gives up
-MAX_SKIPPED = 1000  # reported one by one
+SLICE_LIMIT_S = 5.0  # after a slower slice the run is interrupted
+MAX_FAILED = 10  # after this many failed steps a run gives up
+MAX_SKIPPED = 1000  # skipped steps in the report
 _NOT_DONE = ("skipped", "failed")
 
 T = TypeVar("T")
@@ -33,47 +33,47 @@ log = logging.getLogger(__name__)
 
 
 class Stopped(Exception):
-    """The run has to end before it is done; the message says why."""
+    """The run must end before it is complete; the message says why."""
 
 
 class Terms(NamedTuple):
-    """Under which a run continues."""
+    """The conditions of a run: who started it, its deadline, and callbacks."""
 
     by: RunBy
     give_up_at: float  # by `ticks`
     ticks: Callable[[], float]
-    stopping: Callable[[], str]  # why the run has to stop, empty while it has not
-    tell: Callable[[str, int, int], None]  # stage, done, total
+    stopping: Callable[[], str]  # returns why the run must stop, empty while it need not
+    report: Callable[[str, int, int], None]  # stage, done, total
 
 
 class Run:
-    """A run under way."""
+    """A run in progress."""
 
     def __init__(self, core: Core, name: str, work: Work, terms: Terms) -> None:
         self.core, self.name, self.work, self.terms = core, name, work, terms
         self.counts: dict[str, int] = {}
         self.skipped: list[SkippedStep] = []
-        self.applied = 0  # steps of the plan that are behind it
+        self.applied = 0  # steps of the plan that were applied
         self._number: int | None = None
         self._operation: str | None = None
         self._size = FIRST_SLICE
         self._failed: list[tuple[Step, Exception]] = []
         self._rested_at = time.perf_counter()
 
-    # The two ways --------------------------------------------------------------------------------------------------
+    # Planning and executing ------------------------------------------------------------------------------------------
 
     def make_plan(self, limit: int, dry_run: bool = False) -> tuple[list[Step], bool]:
-        """Return at most `limit` steps of what there is to do, and whether there is more."""
+        """Return at most `limit` steps, and whether there are more."""
         plan = self.work.look if dry_run and self.work.look else self.work.plan
         iterator = iter(plan(self.core, self.core.clock.read_settled()))
         try:
-            steps = self._look_between(iterator)
+            steps = self._pause_between(iterator)
             return list(islice(steps, limit)), next(steps, None) is not None
         finally:
             if close := getattr(iterator, "close", None):
-                close()  # it may hold a snapshot of the database
+                close()  # the generator may hold a snapshot of the database
 
-    def _look_between(self, steps: Iterable[Step]) -> Iterator[Step]:
+    def _pause_between(self, steps: Iterable[Step]) -> Iterator[Step]:
         planned = 0
         for step in steps:
             self._pause_within(planned)
@@ -82,20 +82,20 @@ class Run:
                 yield step
 
     def execute(self, plan: Plan | None = None) -> JobRun:
-        """Do all there is to do, or what a plan holds; return how that went."""
+        """Execute a plan, or everything that there is to do; return the result."""
         started_at, began = self.core.clock(), time.perf_counter()
         outcome: Outcome = "done"
         error = ""
         try:
             self._number = self._write(lambda transaction: self._begin(transaction, started_at), True)
-            self._go(plan)
+            self._run_steps(plan)
             if self._failed:
-                outcome, error = "failed", self._failure()
+                outcome, error = "failed", self._describe_failures()
         except Stopped as reason:
             outcome, error = "interrupted", str(reason)
         except Exception as trouble:
-            why = self.terms.stopping()  # then a statement was interrupted
-            outcome, error = ("interrupted", why) if why else ("failed", self._sentence(trouble))
+            why = self.terms.stopping()  # the error may come from an interrupted statement
+            outcome, error = ("interrupted", why) if why else ("failed", self._describe_error(trouble))
         return JobRun(
             job=self.name,
             outcome=outcome,
@@ -111,20 +111,20 @@ class Run:
         )
 
     def _begin(self, transaction: Transaction, at: float) -> int:
-        """Note that the run begins, and how the clock is."""
+        """Record the start of the run, and the state of the clock."""
         database_settings.put(transaction.connection, SETTING, self.core.clock.update())
         return jobs.begin(transaction.connection, self.name, at, self.terms.by)
 
     def check(self) -> None:
-        """Raise `Stopped` when the run has to end now."""
+        """Raise `Stopped` if the run must end now."""
         if reason := self.terms.stopping():
             raise Stopped(reason)
         if self.terms.ticks() >= self.terms.give_up_at:
-            raise Stopped("The time for a run was over; the rest comes next time.")
+            raise Stopped("The time limit of a run was reached; the next run continues.")
 
     # Steps -----------------------------------------------------------------------------------------------------------
 
-    def _go(self, plan: Plan | None) -> None:
+    def _run_steps(self, plan: Plan | None) -> None:
         if plan is not None:
             self._apply(plan.steps, plan)
             return
@@ -133,7 +133,7 @@ class Run:
             steps, more = self.make_plan(ROUND)
             before = self._count_done()
             self._apply(steps)
-            more = more and self._count_done() > before  # else the next plan would be the same
+            more = more and self._count_done() > before  # without progress the next plan would be the same
 
     def _count_done(self) -> int:
         return sum(number for name, number in self.counts.items() if name not in _NOT_DONE)
@@ -144,7 +144,7 @@ class Run:
             self.check()
             if not self.work.at_limit:
                 self.core.store.check_room()
-            self.terms.tell("apply", number, len(steps))
+            self.terms.report("apply", number, len(steps))
             part = steps[number : number + (1 if self.work.alone else self._size)]
             if self.work.alone:
                 self._count(self.work.alone(self.core, part[0], self._check_of(number, len(steps))))
@@ -152,17 +152,17 @@ class Run:
                 self._apply_slices(part, plan)
             number += len(part)
             self.applied += len(part)
-        self.terms.tell("apply", number, len(steps))
+        self.terms.report("apply", number, len(steps))
 
     def _check_of(self, number: int, total: int) -> Callable[[], None]:
         def check() -> None:
             self.check()
-            self.terms.tell("apply", number, total)
+            self.terms.report("apply", number, total)
 
         return check
 
     def _apply_slices(self, steps: Sequence[Step], plan: Plan | None) -> None:
-        """Apply steps as one slice; if that fails, find the step that does."""
+        """Apply steps as one slice; if that fails, split it to find the failing step."""
         try:
             took_s = self._apply_slice(steps, plan)
         except (StorageFailed, Stopped):
@@ -220,35 +220,35 @@ class Run:
         self.counts = _sum(self.counts, counts)
 
     def _pause_within(self, planned: int) -> None:
-        """Rest while a plan is being made, as after a slice."""
+        """Rest during planning as well."""
         took_s = time.perf_counter() - self._rested_at
         if took_s < SLICE_S:
             return
         self.check()
-        self.terms.tell("plan", planned, 0)
+        self.terms.report("plan", planned, 0)
         if self.core.crowded():
             self.core.rest(took_s)
         self._rested_at = time.perf_counter()
 
-    def _failure(self) -> str:
+    def _describe_failures(self) -> str:
         step, error = self._failed[0]
         others = f" {len(self._failed)} steps failed in all." if len(self._failed) > 1 else ""
-        return f"{step.action} {step.target}: {self._sentence(error)}{others}"
+        return f"{step.action} {step.target}: {self._describe_error(error)}{others}"
 
-    def _sentence(self, error: Exception) -> str:
+    def _describe_error(self, error: Exception) -> str:
         if not isinstance(error, MemorydError):
             log.error("job %s failed", self.name, exc_info=error)
         return error.message if isinstance(error, MemorydError) else f"{type(error).__name__}: {error}"
 
 
 def resize(size: int, took_s: float, aim_s: float) -> int:
-    """Return the size of the next slice after one of `size` steps took `took_s`: at most doubled."""
+    """Return the size of the next slice, at most doubled, after one of `size` steps took `took_s`."""
     fitting = int(size * aim_s / max(took_s, 1e-6))
     return max(1, min(fitting, 2 * size, LARGEST_SLICE))
 
 
 def _find_changed(transaction: Transaction, steps: Sequence[Step], plan: Plan) -> dict[str, str]:
-    """Return the targets whose state is not what it was when the plan was made, with the reason to leave them out."""
+    """Return the targets that have changed since the plan was made, with the reason to skip them."""
     now = jobs.read_targets(transaction.connection, [step.target for step in steps])
     reasons = {}
     for step in steps:

@@ -1,9 +1,9 @@
-"""Runs jobs, one at a time on one low-priority thread.
+"""Execute jobs one at a time on a low-priority thread.
 
-Runs that somebody asks for precede those of the scheduler and need not care whether the job is paused. The scheduler is
-refused while a job is paused or in quarantine; when it is due, the scheduler knows.
+Runs started by hand come before those of the scheduler, and are possible while the job is paused. The scheduler, which
+knows when a job is due, is refused while a job is paused or in quarantine.
 
-Threads: one of its own, which starts with the first run; everything else is called by any.
+Threads: the runner has its own, started with the first run; its methods may be called by any thread.
 """
 
 import logging
@@ -24,7 +24,7 @@ from memoryd.daemon.jobs.table import JobRow, list_jobs
 from memoryd.daemon.registry import ReportProgress
 from memoryd.daemon.store import jobs
 
-_TELL_EVERY_S = 0.1
+_REPORT_EVERY_S = 0.1
 _CLOSE_LIMIT_S = 1.0
 _AGAIN_S = 0.05
 _ENDING = "The daemon was stopped; the rest comes next time."
@@ -40,7 +40,7 @@ class _Order(NamedTuple):
 
 
 class Runner:
-    """Runs jobs."""
+    """The queue of runs and the thread that executes them."""
 
     def __init__(
         self, core: Core, table: Mapping[str, JobRow] | None = None, ticks: Callable[[], float] = time.monotonic
@@ -50,19 +50,19 @@ class Runner:
         self._plans = Plans()
         self._orders: deque[_Order] = deque()
         self._current: _Order | None = None
-        self._stop = ""  # why the present run has to end
-        self._told_at = 0.0
+        self._stop = ""  # why the current run must end
+        self._reported_at = 0.0
         self._closing, self._wake = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Take note of runs that a crash cut off."""
+        """Mark runs that were interrupted by a crash."""
         for run in self.states.recover().result():
-            log.warning("job %s was under way when the daemon ended without a word", run.job)
+            log.warning("job %s was running when the daemon crashed", run.job)
 
     def close(self) -> None:
-        """Interrupt the present run and refuse what waits. What was done stays done."""
+        """Interrupt the current run and fail the queued ones. Slices that were applied stay."""
         with self._lock:
             self._closing.set()
             self._stop = _ENDING
@@ -73,14 +73,14 @@ class Runner:
             order.future.set_exception(Unavailable("The daemon is stopping."))
         give_up_at = time.monotonic() + _CLOSE_LIMIT_S
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < give_up_at:
-            if self._thread.ident is not None:  # a statement that begins just now needs it again
+            if self._thread.ident is not None:  # repeated, since a new statement may have begun
                 self._core.store.interrupt_reading(self._thread.ident)
             self._thread.join(_AGAIN_S)
 
     # Calls -----------------------------------------------------------------------------------------------------------
 
     def run(self, call: RunJob, report: ReportProgress) -> "Future[JobRun]":
-        """Queue a run; its future holds how it went. Raise `Conflict` when it cannot be now."""
+        """Queue a run; the future holds its result. Raise `Conflict` if the job is running or may not run."""
         self.states.check_known(call.name)
         if call.plan is not None:
             self._plans.get(call.plan, call.name)
@@ -91,7 +91,7 @@ class Runner:
             if self._closing.is_set():
                 raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
             if self._find_state(call.name):
-                raise Conflict(f"The job {call.name} is under way already.", {"job": call.name})
+                raise Conflict(f"The job {call.name} is running already.", {"job": call.name})
             if self._thread is None:
                 self._thread = self._core.supervisor.start("jobs", self._serve, self._closing, self._wake, nice=True)
             by_hand = sum(waiting.call.by == "hand" for waiting in self._orders)
@@ -100,7 +100,7 @@ class Runner:
         return order.future
 
     def pause(self, name: str) -> "Future[Job]":
-        """Keep a job from running by itself; interrupt its run."""
+        """Stop the scheduler from running a job, and interrupt its current run."""
         self.states.check_known(name)
         with self._lock:
             if self._current and self._current.call.name == name and not self._current.call.dry_run:
@@ -117,7 +117,7 @@ class Runner:
         return self.states.jobs(self._find_state)
 
     def report(self, call: Jobs) -> JobList:
-        """Return the jobs that a call asks for, and their latest runs."""
+        """Return the jobs of a call, and their latest runs."""
         listed = self.list()
         if call.name is not None:
             self.states.check_known(call.name)
@@ -135,7 +135,7 @@ class Runner:
     # The thread ------------------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Run what is queued. An order waits while the database cannot be opened."""
+        """Execute the queued runs, once the database can be opened."""
         with self._core.store.reading():
             pass
         while (order := self._take_next()) is not None:
@@ -143,7 +143,7 @@ class Runner:
                 result = self._run_order(order)
             except BaseException as error:
                 self._finish()
-                # A plan was given up; a statement that `close` interrupted fails with an error of its own.
+                # A run that `close` interrupted may fail with the error of a statement instead of `Stopped`.
                 is_stopped = isinstance(error, Stopped) or bool(self._stop)
                 order.future.set_exception(Conflict(str(self._stop or error)) if is_stopped else error)
             else:
@@ -158,7 +158,7 @@ class Runner:
             return self._current
 
     def _finish(self) -> None:
-        """Let the next run of the job be asked for, before anybody learns that this one ended."""
+        """Allow the next run of the job, before the future of this one is done."""
         with self._lock:
             self._current = None
 
@@ -187,12 +187,12 @@ class Runner:
         return stored_run
 
     def _report(self, stage: str, done: int, total: int) -> None:
-        """Report progress to who asked for the run, and that it continues to those who wait for it to end."""
+        """Report progress to the caller of the run, and to callers whose runs wait for it."""
         now = time.monotonic()
         current = self._current
-        if current is None or (now - self._told_at < _TELL_EVERY_S and done < total):
+        if current is None or (now - self._reported_at < _REPORT_EVERY_S and done < total):
             return
-        self._told_at = now
+        self._reported_at = now
         current.report(Progress(stage=stage, done=done, total=total))
         for order in list(self._orders):
             order.report(Progress(stage=f"waiting for {current.call.name}", done=done, total=total))
@@ -200,7 +200,7 @@ class Runner:
     # Plans -----------------------------------------------------------------------------------------------------------
 
     def _plan(self, run: Run, call: RunJob) -> JobRun:
-        """Make a plan and keep it, or show one that is kept; return the part that was asked for."""
+        """Make and store a plan, or read a stored one; return the requested part."""
         started_at, began = self._core.clock(), time.perf_counter()
         if call.plan is None:
             steps, more = run.make_plan(MAX_STEPS, dry_run=True)

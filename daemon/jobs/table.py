@@ -1,6 +1,6 @@
-"""The table of background jobs: what runs how often, for how long at most, and how.
+"""The table of background jobs: interval, deadline, description and function.
 
-To add a job: a module with its `Work` in the package that it works on, and a row here, or in its room.
+To add a job, write a module with its `Work` in the package that it works on, and add a row here or in its room.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
 
 
 class JobRow(NamedTuple):
-    """A job: seconds between runs, seconds after which a run is interrupted, one sentence for people, what it does."""
+    """A job: seconds between runs, seconds after which a run is interrupted, a description, and its work."""
 
     every_s: float
     deadline_s: float

@@ -1,7 +1,7 @@
-"""Coding agents: what memoryd writes into their configuration, and what a hook of theirs does when it runs.
+"""Hooks for coding agents: their installation into the agents' configuration files, and what they do when they run.
 
-`hosts` is the one table of agents, events and JSON shapes. A hook is a process of its own at every prompt, so what it
-runs (`hook`, `answering`, `wire`, `spool`) imports msgspec and no class of the protocol. Installing is
-`commands`, `installing`, `entries`, and `jsontext` and `tomltext`, which change nothing in other programs' files but
-our entries.
+`hosts` is the table of agents, with their events and JSON formats. A hook is a separate process for every event, so the
+modules that it runs (`hook`, `answering`, `wire`, `spool`) import msgspec but no protocol classes. Installation is
+in `commands`, `installing`, `entries`, `jsontext` and `tomltext`; the last two edit other programs' files without
+changing anything except our entries.
 """

@@ -1,14 +1,14 @@
-"""What a hook does at each event: from the agent's JSON to the calls for the daemon and the answer for the agent.
+"""Turn an event of a host into calls for the daemon and an answer for the agent.
 
-The context comes before the prompt is noted, else it would find the prompt. A prompt that a program wrote, as far as
-its text tells, is neither answered nor noted.
+The context is requested before the prompt is recorded, or it would contain the prompt. A prompt that looks as if a
+program wrote it is neither answered nor recorded.
 
-Of a host that keeps a file of each session the daemon is told where it is, and reads there what events do not tell: so
-what cannot be sent now is only that there is something to read. Of other hosts, and where a token may not have files
-read, the events' texts are all there is.
+If the host keeps a file of each session, the daemon gets its path and reads from it what events do not report; a call
+that cannot be sent then only says that there is something to read. For other hosts, and with a token, which may not
+have files read, the texts of the events are all that is recorded.
 
-Each event of a tool is a process of its own, so the files that they name are on disk until the answer takes them: a
-file of paths per session, beside the spool. It is not synced: after a crash an answer names fewer files, that is all.
+Each tool event is a separate process, so the files that tools write are collected on disk, in a file of paths per
+session, until the next answer takes them. It is not synced: a crash only loses names of files.
 """
 
 import os
@@ -32,8 +32,8 @@ from memoryd.client.transport import paths, trust
 
 CallFields = dict[str, Any]
 
-DEADLINE_MS = 400  # of the search for what matters to a prompt
-# Events after which the file of a session is read, by what they are for its reader.
+DEADLINE_MS = 400  # of the search for memories about a prompt
+# Events after which the session's file is read, and what they mean for the reader.
 _MOMENTS = {
     hosts.START: "start",
     hosts.PROMPT: "turn",
@@ -42,19 +42,19 @@ _MOMENTS = {
     hosts.END: "end",
 }
 _READ = (".jsonl", ".messages.json", ".db")  # Gemini CLI wrote `.json` before 2026, anew each time
-_LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
+_LOST = ("compact", "clear")  # sources of a start after which the session's context is gone
 _MAX_PROMPT_CHARS = 4000
-MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # of what is noted
+MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # that are recorded
 _MAX_SPEAKER_BYTES = 128
 PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
 MOST_FILES, MOST_BYTES = 100, 12_000  # of one answer
-_FORGOTTEN_AFTER_S = 7 * 86_400.0
+_EXPIRES_AFTER_S = 7 * 86_400.0
 _NAME_CHARS = 200
 
 
 class EventContext(msgspec.Struct, frozen=True):
-    """An event of a host: who asks, where, in which session; `given` is the host's JSON."""
+    """An event of a host, with its folder, namespace and session; `given` is the host's JSON."""
 
     event: str
     host: Host
@@ -66,13 +66,13 @@ class EventContext(msgspec.Struct, frozen=True):
     agent: str
 
     def text(self, name: str) -> str:
-        """Return a field that holds text, empty where there is none, without NUL bytes: the daemon takes none."""
+        """Return a text field, empty if missing, without NUL bytes, which the daemon refuses."""
         value = self.given.get(name)
         return value.replace("\0", "") if isinstance(value, str) else ""
 
 
 def read_event(event: str, agent: str, data: bytes) -> EventContext:
-    """Read an event; raise what msgspec raises for what is no JSON object."""
+    """Read an event; raise msgspec's error if it is not a JSON object."""
     host, fields = HOSTS[agent], _decode(data)
     session = next((fields[name] for name in host.session if isinstance(fields.get(name), str)), "")
     folder = _folder(fields)
@@ -102,20 +102,20 @@ def _folder(fields: dict[str, Any]) -> str:
 
 
 def _namespace(folder: str) -> str:
-    """Return the namespace of the environment, else that of the project; a token has one of its own."""
+    """Return the namespace of the environment, else that of the project; a token has its own."""
     named = namespace_of_environment()
     return project_namespace(folder) if named is None else named
 
 
-# What the agent gets ----------------------------------------------------------------------------------------------
+# The answer for the agent ------------------------------------------------------------------------------------------
 
 
 def context(link: DaemonLink, event: EventContext) -> str:
-    """Return what the agent is to know now, empty where there is nothing."""
-    call = _question(event)
+    """Return the context for the agent, empty if there is none."""
+    call = _build_query(event)
     if call is None or event.event not in event.host.injects:
         return ""
-    if event.event == hosts.PROMPT and _is_silenced():  # before the daemon sees the prompt: it keeps a trace of others
+    if event.event == hosts.PROMPT and _is_recording_off():  # first, since the daemon would keep a trace of the prompt
         link.call("pause_observing", kind="session", name=event.session)
     place = {
         "namespace": event.namespace,
@@ -125,15 +125,15 @@ def context(link: DaemonLink, event: EventContext) -> str:
         "deadline_ms": DEADLINE_MS,
     }
     text = str(link.call("get_unasked", **place, **call)["text"])
-    return "\n".join(filter(None, [_greet(), _tell_origin(event), text])) if event.event == hosts.START else text
+    return "\n".join(filter(None, [_introduce(), _ask_origin(event), text])) if event.event == hosts.START else text
 
 
-def _greet() -> str:
-    """Return, to the first session alone, that what is said is kept, where, and how not to."""
+def _introduce() -> str:
+    """Return the one-time privacy notice: that sessions are recorded, where, and how to turn that off."""
     folder = paths.data_folder()
     try:
         os.close(os.open(os.path.join(folder, "hooks.introduced"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError:  # an earlier session knows it, or there is no such folder yet
+    except OSError:  # an earlier session has had it, or there is no data folder yet
         return ""
     return (
         f"memoryd keeps what is said in sessions, on this machine alone, in {folder}. Say so to the user once:"
@@ -141,11 +141,11 @@ def _greet() -> str:
     )
 
 
-def _tell_origin(event: EventContext) -> str:
-    """Return, to the first session of a new project alone, which project it may be; the namespace is not given then."""
+def _ask_origin(event: EventContext) -> str:
+    """Return, once for a new project, which known project it may be; nothing if the environment names a namespace."""
     if namespace_of_environment() is not None or not (found := take_origin(project_root(event.folder))):
         return ""
-    from shlex import quote  # a first session alone needs it
+    from shlex import quote  # rarely needed
 
     project, origin = found
     return (
@@ -155,7 +155,7 @@ def _tell_origin(event: EventContext) -> str:
     )
 
 
-def _question(event: EventContext) -> CallFields | None:
+def _build_query(event: EventContext) -> CallFields | None:
     if event.event == hosts.START:
         return {"fresh": event.text("source") in _LOST}
     prompt = _read_prompt(event)
@@ -165,7 +165,7 @@ def _question(event: EventContext) -> CallFields | None:
 
 
 def _read_prompt(event: EventContext) -> str:
-    """Return what the person said, empty for a command to the host and for what a program wrote."""
+    """Return the person's prompt, empty for commands to the host and texts that a program wrote."""
     prompt = event.text("prompt")
     if event.host.prompts:
         judge = import_module(f"memoryd.client.programs.sessions.{event.host.prompts}").judge
@@ -173,19 +173,19 @@ def _read_prompt(event: EventContext) -> str:
     return clean_prompt(prompt)
 
 
-# What the daemon gets ---------------------------------------------------------------------------------------------
+# The calls to the daemon ---------------------------------------------------------------------------------------------
 
 
 def list_calls(event: EventContext) -> list[CallFields]:
     """Return the calls that must reach the daemon, now or later."""
     turns = _list_turns(event)
-    if turns and _is_silenced():
-        # Else the session would be taken in later, by a backfill, which knows nothing of this environment.
+    if turns and _is_recording_off():
+        # Without a pause a backfill, which does not know this environment, would record the session later.
         session = {"kind": "session", "name": event.session}
         return [{"method": "pause_observing", **session}] if event.event == hosts.PROMPT and event.session else []
     place = {"namespace": event.namespace, "session": event.session}
     calls: list[CallFields] = []
-    if event.event in _MOMENTS and (file := find_file(event)) and not _is_silenced():
+    if event.event in _MOMENTS and (file := find_file(event)) and not _is_recording_off():
         calls = [{"method": "listen", "agent": event.agent, **file, **place, "folder": event.folder, "turns": turns}]
         calls[0]["moment"] = "stop" if event.event == hosts.STOP and event.host.joins else _MOMENTS[event.event]
     elif turns:
@@ -195,15 +195,15 @@ def list_calls(event: EventContext) -> list[CallFields]:
         if not triggers or event.text("trigger") in triggers:
             calls.append({"method": "reset_session", **place})
     elif event.event == hosts.END and event.session:
-        take_files(event.session)  # no answer comes that could name them
+        take_files(event.session)  # no further answer will name them
         calls.append({"method": "end_session", **place})
     return calls
 
 
 def find_file(event: EventContext) -> CallFields:
-    """Return the file that the host keeps of the session and its size, nothing where there is none to be read.
+    """Return the path and size of the host's file of the session, empty if there is none that the daemon may read.
 
-    The daemon reads only what is below the host's own folder.
+    The daemon reads only files below the host's own folder.
     """
     host, session = event.host, event.session
     (moved, default), token = host.keeps, os.environ.get("MEMORYD_TOKEN")
@@ -217,13 +217,13 @@ def find_file(event: EventContext) -> CallFields:
         return {}
     try:
         size = os.lstat(path).st_size
-    except OSError:  # it is yet to come
+    except OSError:  # the host has not created it yet
         size = 0
     return {"file": path, "size": size, "at": event.at}
 
 
 def _list_turns(event: EventContext) -> list[CallFields]:
-    """Return what the event tells that was said."""
+    """Return the turn that the event reports, if any."""
     if event.event not in (hosts.PROMPT, hosts.STOP):
         return []
     is_prompt = event.event == hosts.PROMPT
@@ -240,19 +240,19 @@ def _list_turns(event: EventContext) -> list[CallFields]:
 
 
 def _identify(turn: CallFields) -> CallFields:
-    """Return a turn with an id, which makes it the same one however often it is sent."""
-    if os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
+    """Return a turn with an id, by which the daemon recognises it when it is sent again."""
+    if os.environ.get("MEMORYD_TOKEN"):  # callers with a token may not choose ids
         return turn
     return {**turn, "id": os.urandom(16).hex()}
 
 
-def _is_silenced() -> bool:
-    """Return whether the environment says that nothing of the session is to be observed."""
+def _is_recording_off() -> bool:
+    """Return whether the environment turns recording off for the session."""
     return os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false")
 
 
 def find_speaker() -> str:
-    """Return the name of who types the prompts, empty where it is not known."""
+    """Return the user's name, empty if it is not known."""
     name = os.environ.get("USER", "")
     return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""
 
@@ -284,12 +284,12 @@ def _is_memory(path: str) -> bool:
 
 
 def note_files(session: str, files: Iterable[str]) -> None:
-    """Note files that a tool of a session wrote, unless it is not to be observed.
+    """Add files that a tool wrote to the session's list, unless recording is off.
 
-    Raise `Untrusted` where the folder belongs to another user.
+    Raise `Untrusted` if the data folder belongs to another user.
     """
     named = [path for path in files if is_path(path)]
-    if not session or not named or _is_silenced():
+    if not session or not named or _is_recording_off():
         return
     folder = paths.data_folder()
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -303,7 +303,7 @@ def note_files(session: str, files: Iterable[str]) -> None:
 
 
 def take_files(session: str) -> list[str]:
-    """Return the files that a session wrote since the last time, each once, and forget them."""
+    """Return the files that a session wrote since the last call, each once, and delete the list."""
     where = _files_path(session)
     taken = f"{where}.{os.getpid()}"
     try:
@@ -311,7 +311,7 @@ def take_files(session: str) -> list[str]:
         with open(taken, "rb") as file:
             lines = file.read().decode(errors="replace").splitlines()
         os.unlink(taken)
-    except OSError:  # there are none
+    except OSError:  # there is no list
         return []
     found: list[str] = []
     size = 0
@@ -323,25 +323,25 @@ def take_files(session: str) -> list[str]:
 
 
 def list_noted() -> Iterator[tuple[str, str, str]]:
-    """Yield what sessions noted that no answer has taken: the path of the file, the session, the paths in it."""
+    """Yield the lists that no answer has taken yet: path of the list, session, content."""
     with suppress(FileNotFoundError):
         for entry in os.scandir(_files_folder()):
-            with suppress(OSError, ValueError):  # an answer takes it now, or it is not of hooks
+            with suppress(OSError, ValueError):  # an answer has just taken it, or the file is not one of ours
                 session = bytes.fromhex(entry.name.partition(".")[0]).decode(errors="replace")
                 with open(entry.path, encoding="utf-8", errors="replace") as file:
                     yield entry.path, session, file.read()
 
 
 def forget_files() -> None:
-    """Delete what sessions left that ended without an answer."""
+    """Delete old lists of sessions that ended without an answer."""
     with suppress(OSError):
         for entry in os.scandir(_files_folder()):
-            if time.time() - entry.stat(follow_symlinks=False).st_mtime > _FORGOTTEN_AFTER_S:
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > _EXPIRES_AFTER_S:
                 os.unlink(entry.path)
 
 
 def is_path(path: str) -> bool:
-    """Return whether a path can be kept."""
+    """Return whether a path can be recorded."""
     return path.isprintable() and bool(path.strip())
 
 

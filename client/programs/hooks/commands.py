@@ -1,5 +1,4 @@
-"""hooks install, uninstall, status, preview: memoryd in the configuration of coding agents, and what they are told.
-hook: an event of one of them."""
+"""The commands `hooks install`, `hooks uninstall`, `hooks status` and `hooks preview`, and `hook`, which agents run."""
 
 import difflib
 from argparse import ArgumentParser, Namespace
@@ -36,8 +35,8 @@ from memoryd.client.projects.project import current_namespace, project_root
 from memoryd.client.protocol import Unasked
 from memoryd.client.transport import paths
 
-_SHOWN_COLUMNS = 80  # of what does not come up
-# To take in past sessions; by name, as it imports what imports this module.
+_SHOWN_COLUMNS = 80  # of a memory that is not shown to the agent
+# Offers to import past sessions; imported by name, since it imports modules that import this one.
 _OFFER = "memoryd.client.programs.backfill.offer"
 
 
@@ -109,12 +108,12 @@ def _uninstall(args: Namespace) -> int:
 
 
 def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Target], FileChange]) -> int:
-    """Plan for all files, then change them; one that is refused keeps all as they are."""
+    """Plan the changes of all files, then apply them; if one is refused none is changed."""
     try:
         changes = [planned(target) for target in targets]
     except Refusal as refusal:
         complain(str(refusal), 1)
-        if not args.json and hasattr(args, "print"):  # only an installation has it
+        if not args.json and hasattr(args, "print"):  # `hooks install`
             print_note("memctl: fix the file, or put this into it by hand:")
             say(_paste_text([refusal.target], installing.own_command()))
         return 1
@@ -175,7 +174,7 @@ def _status(args: Namespace) -> None:
 
 
 def list_hooked(project: Path) -> list[dict[str, str]]:
-    """Return the files in a project of the agents that have hooks there; two agents may have one file of servers."""
+    """Return the files of all agents that have hooks in a project; two agents may share a file."""
     found = []
     for agent in HOSTS:
         files = [check_state(agent, target) for target in installing.list_targets(agent, project)]
@@ -184,24 +183,24 @@ def list_hooked(project: Path) -> list[dict[str, str]]:
 
 
 def check_state(agent: str, target: Target) -> dict[str, str]:
-    """Return how the entries in a file of an agent are: installed, not installed, outdated, or what is in the way."""
+    """Return the state of the entries in an agent's file: installed, not installed, outdated, or an obstacle."""
     command = installing.own_command()
     try:
         text = installing.text_of(target, installing.read_file(target.path))
-        there = target.read_entries(text)
-        wanted = target.read_entries(target.add(target.remove(text), command)) if any(there) else []
+        present = target.read_entries(text)
+        wanted = target.read_entries(target.add(target.remove(text), command)) if any(present) else []
     except Refusal as refusal:
         state = f"unreadable: {refusal.reason}"
     except UNFIT as error:
         state = f"something is in the way: {error}"
     else:
-        state = "not installed" if not any(there) else "installed" if there == wanted else "outdated: install again"
+        state = "not installed" if not any(present) else "installed" if present == wanted else "outdated: install again"
     return {"agent": agent, "path": str(target.path), "state": state}
 
 
 def _status_text(files: Sequence[dict[str, str]], spooled: int, dropped: int) -> str:
     rows = [[one["agent"], shorten_home(one["path"]), one["state"]] for one in files]
-    text = format_table(["AGENT", "FILE", "STATE"], rows, flexible=0)  # whose names are short: no state is cut
+    text = format_table(["AGENT", "FILE", "STATE"], rows, flexible=0)  # names are short, so states are not cut
     if spooled:
         them = "them" if spooled > 1 else "it"
         text += (
@@ -224,7 +223,7 @@ def _declare_preview(parser: ArgumentParser) -> None:
 
 
 def _preview(args: Namespace) -> None:
-    """Show what an agent would get; nothing is noted, and no session has anything yet."""
+    """Show what an agent would get in a new session, without side effects."""
     made = send(args, get_unasked(args.prompt, touch=False))
     if args.json or made.lines:
         show(args, made, lambda: _preview_text(made))

@@ -1,8 +1,8 @@
-"""What memoryd writes into an agent's configuration files: entries for the hooks, and one for the MCP server.
+"""The entries that memoryd writes into an agent's configuration files: for the hooks, and for the MCP server.
 
-A part is a value with three operations on a text: put our entries in where none of them are (or raise `NotJson`,
-`NotToml` or `NotOurs`), take them out, say which are there. Ours is what runs `memctl hook … --agent NAME` or
-`memctl mcp`; no agent is shown a field that it does not know.
+Each part has three operations on a text: add our entries to a text without them (or raise `NotJson`, `NotToml` or
+`NotOurs`), remove them, and list them. An entry is ours if it runs `memctl hook … --agent NAME` or `memctl mcp`; it has
+only fields that the agent knows.
 """
 
 import json
@@ -24,7 +24,7 @@ _OURS = re.compile(
 
 
 class Hooks(NamedTuple):
-    """The hooks of an agent, in JSON: `hooks.EVENT` is an array of entries, or of groups that hold entries."""
+    """The hooks of an agent, in JSON: `hooks.EVENT` is an array of entries, or of groups with entries."""
 
     agent: str
 
@@ -49,7 +49,7 @@ class Hooks(NamedTuple):
         return text
 
     def remove(self, text: str, former: str = "{}") -> str:
-        """Return the text without our entries, and without what is empty for that and is not in a former text."""
+        """Remove our entries, and containers that are empty then unless they are in `former`."""
         for event in list(_read_object(jsontext.value_at(text, ("hooks",)))):
             text = self._remove_event(text, event, former)
         return text
@@ -73,7 +73,7 @@ class Hooks(NamedTuple):
         return match is not None and match[1] == self.agent
 
     def read_entries(self, text: str) -> list[Any]:
-        """Return our entries, each with its event and matcher, sorted by event: a file may have these in any order."""
+        """Return our entries with their events and matchers, sorted by event, since their order may vary."""
         entries = []
         for event, groups in _read_object(jsontext.value_at(text, ("hooks",))).items():
             for group in _read_array(groups):
@@ -96,7 +96,7 @@ class JsonServer(NamedTuple):
         return _read_object(jsontext.value_at(text, ("mcpServers",))).get(SERVER)
 
     def remove(self, text: str, former: str = "{}") -> str:
-        """Return the text without the server, and without what is empty for that and is not in a former text."""
+        """Remove the server, and containers that are empty then unless they are in `former`."""
         if not self.read_entries(text):
             return text
         return _prune(jsontext.remove(text, ("mcpServers", SERVER)), text, ("mcpServers",), former)
@@ -107,7 +107,7 @@ class JsonServer(NamedTuple):
         return [there] if _is_server(there) else []
 
 
-# Codex gives its servers few variables; without these its tools would ask another daemon than its hooks.
+# Codex passes few variables to servers; without these its tools would talk to another daemon than its hooks.
 _PASSED_ON = tuple(f"MEMORYD_{name}" for name in ("SOCKET", "DATA_DIR", "CONFIG", "TOKEN", "NAMESPACE", "MODEL_DIR"))
 
 
@@ -133,16 +133,16 @@ class TomlServer(NamedTuple):
 
 
 class NotOurs(Exception):
-    """The file should be ours as a whole, and memctl did not write it; the message says so, without a full stop."""
+    """The whole file should be ours, but memctl did not write it; the message has no full stop."""
 
 
 class Plugin(NamedTuple):
-    """A file that is ours as a whole: JavaScript that hands the agent's events to `memctl hook`."""
+    """A file that is entirely ours: JavaScript that passes the agent's events to `memctl hook`."""
 
     agent: str
 
     def add(self, text: str, command: Sequence[str]) -> str:
-        """Return the whole file, where there is none."""
+        """Return the content of the file; `text` must be empty."""
         if text:
             raise NotOurs("it is not a file that memctl wrote")
         folder = Path(__file__).with_name("plugins")
@@ -151,7 +151,7 @@ class Plugin(NamedTuple):
         return f"{self._title}; `memctl hooks uninstall {self.agent}` deletes it.\n{hook}{agent}"
 
     def remove(self, text: str, former: str = "") -> str:
-        """Return nothing of a file that is ours, else the text."""
+        """Return an empty text for a file that is ours, else the text."""
         return "" if self.read_entries(text) else text
 
     def read_entries(self, text: str) -> list[Any]:
@@ -167,7 +167,7 @@ FilePart = Hooks | JsonServer | TomlServer | Plugin
 
 
 def build_server_entry(command: Sequence[str]) -> dict[str, Any]:
-    """Return how an agent starts the MCP server."""
+    """Return the entry with which an agent starts the MCP server."""
     return {"command": command[0], "args": [*command[1:], "mcp"]}
 
 
@@ -178,7 +178,7 @@ def _is_server(value: Any) -> bool:
 
 
 def _prune(text: str, before: str, path: jsontext.Path, former: str) -> str:
-    """Return the text without what is empty at a path and around it and is not in a former text, if it was changed."""
+    """Remove empty containers at a path and above it unless they are in `former`, if the text has changed."""
     while text != before and path and not jsontext.value_at(text, path) and not _is_there(former, path):
         text, path = jsontext.remove(text, path), path[:-1]
     return text
@@ -196,7 +196,7 @@ def _format_toml(value: str) -> str:
 
 
 def _reverse(value: Any) -> list[tuple[int, Any]]:
-    """Return the elements of an array with their places, the last one first."""
+    """Return the elements of an array with their indexes, the last one first."""
     return list(enumerate(_read_array(value)))[::-1]
 
 

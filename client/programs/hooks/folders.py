@@ -1,7 +1,7 @@
-"""What installations of hooks leave a note of, beside the database, so that all of it can be taken out again.
+"""Files in the data folder that record what installing hooks has changed, so that uninstalling can revert it.
 
-`hooks.folders`: the folders of projects in whose files entries of ours are. `hooks.made`: the folders that had to be
-made for files of agents and for the data folder, which go again once they are empty. A line of each is one folder.
+`hooks.folders` lists the folders of projects with our entries, `hooks.made` the folders that were created for files of
+agents and the data folder, which are removed again once they are empty. One folder per line.
 """
 
 import os
@@ -18,9 +18,9 @@ FILE, _MADE = "hooks.folders", "hooks.made"
 
 
 def note_installation(project: Path | None, files: Iterable[Path]) -> None:
-    """Write down the project whose files get entries of ours, and the folders that have to be made.
+    """Record the project whose files get our entries, and the folders that have to be created.
 
-    This makes the data folder: hooks keep nothing where there is none.
+    This creates the data folder, without which hooks do nothing.
     """
     where = paths.data_folder()
     made = [folder for file in (Path(where), *files) for folder in file.resolve().parents if not folder.exists()]
@@ -32,8 +32,8 @@ def note_installation(project: Path | None, files: Iterable[Path]) -> None:
 
 
 def note_removal() -> None:
-    """Write down that memoryd is uninstalled: hooks that are still called do nothing, also where the data is kept."""
-    with suppress(OSError):  # without a data folder they do nothing either
+    """Record that memoryd is uninstalled, so that hooks that still run do nothing even if the data is kept."""
+    with suppress(OSError):  # without a data folder hooks do nothing anyway
         Path(paths.removed_mark()).touch(mode=0o600)
 
 
@@ -45,48 +45,48 @@ def _add(name: str, folders: Iterable[Path]) -> None:
 
 
 def forget_folder(folder: Path) -> None:
-    """Write down that there is nothing of ours in the files of a folder any more."""
+    """Record that the files of a folder have none of our entries any more."""
     _write(FILE, [noted for noted in _read(FILE) if noted != folder])
 
 
 def list_folders() -> list[Path]:
-    """Return the folders that were noted, those of known projects and the current ones, as far as they are there."""
+    """Return the existing folders among the recorded ones, those of known projects and the current ones."""
     found = _read(FILE)
     with suppress(OSError, MemorydError):  # a table of projects that cannot be read names none
         found += [Path(folder) for project in projects.read_table()["projects"] for folder in project["folders"]]
-    return _list_there([*found, *list_current()])
+    return _list_existing([*found, *list_current()])
 
 
 def list_current() -> list[Path]:
-    """Return the current folder and that of its project, unless this user may not enter it: then nothing is ours."""
+    """Return the current folder and that of its project, none if this user may not enter it."""
     try:
         os.stat(".")
-        return _list_there([Path.cwd(), Path(project_root(Path.cwd()))])
-    except OSError:  # closed to this user, as after `sudo -u`; or it no longer exists
+        return _list_existing([Path.cwd(), Path(project_root(Path.cwd()))])
+    except OSError:  # no permission, as after `sudo -u`, or the folder no longer exists
         return []
 
 
-def _list_there(folders: Iterable[Path]) -> list[Path]:
-    """Return the folders that exist, each once; the home folder is no project's."""
-    there = {folder.resolve(): folder for folder in folders if folder.is_dir()}
-    there.pop(Path.home().resolve(), None)
-    return list(there.values())
+def _list_existing(folders: Iterable[Path]) -> list[Path]:
+    """Return the folders that exist, each once, without the home folder, which is no project."""
+    existing = {folder.resolve(): folder for folder in folders if folder.is_dir()}
+    existing.pop(Path.home().resolve(), None)
+    return list(existing.values())
 
 
 def list_gone() -> list[Path]:
-    """Return the folders that were noted and are not there any more: deleted or moved."""
+    """Return the recorded folders that no longer exist."""
     return [folder for folder in _read(FILE) if not folder.is_dir()]
 
 
 def list_made() -> list[Path]:
-    """Return the folders that were made for files of agents."""
+    """Return the folders that were created for files of agents."""
     return _read(_MADE)
 
 
 def remove_empty(made: Sequence[Path]) -> None:
-    """Remove those of the folders made for files of agents that are empty."""
+    """Remove the folders created for files of agents that are empty."""
     for folder in sorted(made, key=lambda folder: len(folder.parts), reverse=True):
-        with suppress(OSError):  # something is in it, or it is gone
+        with suppress(OSError):  # it is not empty, or does not exist
             folder.rmdir()
     _write(_MADE, [folder for folder in made if folder.is_dir()])
 
@@ -100,7 +100,7 @@ def _read(name: str) -> list[Path]:
 
 
 def _write(name: str, folders: Sequence[Path]) -> None:
-    """Write a note anew, where there is one."""
+    """Replace the content of a record, if it exists."""
     path = Path(paths.data_folder(), name)
     if path.exists() and folders != _read(name):
         path.write_text("".join(f"{folder}\n" for folder in folders), encoding="utf-8", errors="surrogateescape")

@@ -1,8 +1,8 @@
-"""`memctl hook EVENT`: one event of a coding agent, as a process of its own.
+"""`memctl hook EVENT`: handle one event of a coding agent.
 
-Whatever happens, it ends with exit code 0 within its limit and has written an answer of the host's shape or what is
-for none. An alarm sees to that where the daemon hangs, or whoever started the hook gives it no input. What could not be
-sent to the daemon by then is spooled, and sent by the next hook that finds it, other than at a prompt, or by memctl.
+The process always ends with exit code 0 within its time limit, and has written an answer in the host's format. An alarm
+ensures that if the daemon hangs or the host sends no input. Calls that could not be sent by then are spooled; the next
+hook that reaches the daemon, except at a prompt, or memctl sends them.
 """
 
 import os
@@ -16,21 +16,22 @@ from typing import Any, NoReturn
 from memoryd.client.programs.hooks import hosts
 from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
 
-# How long a hook deals with the daemon. A user waits at a prompt; at a start the daemon may have to start, too.
+# Time limits for talking to the daemon: short at a prompt, where a user waits; long at a start, since it may also start
+# the daemon.
 LIMITS_S = {hosts.START: 6.0, hosts.PROMPT: 1.0, hosts.END: 1.0}
 LIMIT_S = 2.0
-REPLAY_SHARE = 0.5  # of that, at most
+REPLAY_SHARE = 0.5  # of the limit, at most
 _RESERVE_S = 1.0  # between the alarm and the host's own limit
-_SPOOLING_S = 0.7  # of that, for what is not sent yet
+_SPOOLING_S = 0.7  # of that, for spooling
 
 
 class OutOfTime(BaseException):
-    """The hook has no time left but to spool what is not sent."""
+    """The hook has only time left to spool the unsent calls."""
 
 
 def main(words: Sequence[str]) -> NoReturn:
     """Run `EVENT --agent AGENT` on standard input and output, and end the process."""
-    event, agent, others = _name(words)
+    event, agent, others = _parse(words)
     if event not in EVENTS or agent not in HOSTS or others:
         foreign = f"does not know {' '.join(others)}; it " if event in EVENTS and others else ""
         sys.stderr.write(f"memctl hook: {foreign}needs one of {', '.join(EVENTS)} and --agent {'|'.join(HOSTS)}.\n")
@@ -51,8 +52,8 @@ def main(words: Sequence[str]) -> NoReturn:
     answer.leave()
 
 
-def _name(words: Sequence[str]) -> tuple[str, str, list[str]]:
-    """Return the event, the agent and what else there is."""
+def _parse(words: Sequence[str]) -> tuple[str, str, list[str]]:
+    """Return the event, the agent and any other arguments."""
     rest = list(words)
     agent = next(iter(HOSTS))
     if "--agent" in rest:
@@ -64,7 +65,7 @@ def _name(words: Sequence[str]) -> tuple[str, str, list[str]]:
 
 
 def _set_alarm(limit_s: float, answer: "HostOutput") -> None:
-    """Break off what is done after a time, and end the process a little later."""
+    """Raise `OutOfTime` after `limit_s`, and end the process shortly after that."""
 
     def ring(number: int, frame: object) -> NoReturn:
         signal.signal(signal.SIGALRM, lambda number, frame: answer.leave())
@@ -83,13 +84,13 @@ def _read_input() -> bytes:
 
 
 class HostOutput:
-    """What is written to the host: once, and by default nothing."""
+    """The output for the host, written once; by default an empty answer."""
 
     def __init__(self, event: str, agent: str) -> None:
         self._host, self._event, self._is_given = HOSTS[agent], event, False
 
     def give(self, text: str) -> None:
-        """Write a text as an answer, or what represents none."""
+        """Write an answer with a text, or an empty answer."""
         if self._is_given:
             return
         self._is_given = True
@@ -98,20 +99,20 @@ class HostOutput:
             import msgspec
 
             data = msgspec.json.encode(self._host.answer(self._event, text))
-        with suppress(OSError):  # nobody reads it
+        with suppress(OSError):  # the host has closed the pipe
             while data:
                 data = data[os.write(1, data) :]
 
     def leave(self) -> NoReturn:
-        """End the process, with nothing said if nothing was."""
+        """End the process, with an empty answer if none was written."""
         self.give("")
         os._exit(0)
 
 
 def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list[dict[str, Any]]) -> None:
-    """Answer an event and report it to the daemon; what cannot be sent is spooled.
+    """Answer an event and report it to the daemon; spool the calls that cannot be sent.
 
-    `unsent` gets the calls to be made, and loses each that was sent or spooled.
+    Calls are added to `unsent` first, and removed once they are sent or spooled.
     """
     from memoryd.client.errors import Untrusted
     from memoryd.client.programs.hooks import answering
@@ -134,10 +135,9 @@ def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list
 
 
 def _is_removed() -> bool:
-    """Return whether memoryd was taken off the machine: then nothing is kept, and no daemon is started.
+    """Return whether memoryd was uninstalled, so that nothing is recorded and no daemon is started.
 
-    There is no data folder then, or it says so. An installation of hooks makes it, and so does a daemon that another
-    command starts.
+    Then the data folder is missing, or contains a mark. Installing hooks or starting the daemon creates the folder.
     """
     from memoryd.client.transport import paths
 
@@ -145,7 +145,7 @@ def _is_removed() -> bool:
 
 
 def open_link(event: str) -> Any:
-    """Return a link to the daemon; at the start of a session it is started where none answers."""
+    """Return a link to the daemon, which is started at the start of a session if it does not answer."""
     from memoryd.client.programs.hooks.wire import DaemonLink, Silent
 
     give_up_at = time.monotonic() + LIMITS_S.get(event, LIMIT_S)
@@ -161,7 +161,7 @@ def open_link(event: str) -> Any:
 
 
 def _report(link: Any, asked: Any, answer: HostOutput) -> None:
-    """Send what waits, answer the host, and have written memory files indexed; a refusal leaves the host unanswered."""
+    """Send the spool, answer the host, and have memory files indexed that were written. Refusals are ignored."""
     from memoryd.client.programs.hooks import answering, spool
     from memoryd.client.programs.hooks.wire import CallRefused
 
@@ -171,12 +171,12 @@ def _report(link: Any, asked: Any, answer: HostOutput) -> None:
     with suppress(CallRefused):
         answer.give(answering.context(link, asked))
     for path in answering.list_written(asked):
-        with suppress(CallRefused):  # it is in no workspace
+        with suppress(CallRefused):  # the file is not in a workspace
             link.call("index_workspace", workspace=path)
 
 
 def note(link: Any, unsent: list[dict[str, Any]]) -> None:
-    """Send calls, in order; from the first one on that the daemon does not take now they are spooled."""
+    """Send calls in order; spool the first one that the daemon does not accept and all after it."""
     from memoryd.client.programs.hooks import spool
 
     while unsent and link is not None and spool.send_call(link, unsent[0]):

@@ -1,16 +1,15 @@
-"""The table of coding agents: which of their events memoryd hooks into, and how they ask and are answered.
+"""The table of coding agents: the events that memoryd hooks into, and the formats of their input and output.
 
-As documented by code.claude.com/docs/en/hooks, developers.openai.com/codex/hooks, cursor.com/docs/agent/hooks,
+Documented at code.claude.com/docs/en/hooks, developers.openai.com/codex/hooks, cursor.com/docs/agent/hooks,
 geminicli.com/docs/hooks/reference, opencode.ai/docs/plugins and GitHub's "Copilot CLI hooks reference". Read by the
-hooks themselves and by the installer. docs/agents.md says what was tried with which version.
-Codex allows a session's end three seconds and no more.
+hooks themselves and by the installer. docs/agents.md lists the versions that were tested.
 """
 
 from typing import Any
 
 from msgspec import Struct
 
-# What a hook does; the names that `memctl hook` takes.
+# The events, by the names that `memctl hook` accepts.
 START, PROMPT, TOOL, COMPACT, STOP, END = "session-start", "prompt", "tool", "compact", "stop", "session-end"
 EVENTS = {
     START: "print the context that a session begins with",
@@ -23,20 +22,20 @@ EVENTS = {
 
 
 class HostEvent(Struct, frozen=True):
-    """An event of an agent: its name there, after how many seconds it ends the hook, which of them are meant."""
+    """An event of an agent: its name there, the time limit of the hook, and a filter of such events."""
 
     name: str
     timeout_s: int
     matcher: str = ""
 
 
-_TIMEOUTS_S = {START: 10, END: 3}
+_TIMEOUTS_S = {START: 10, END: 3}  # Codex allows no more than 3 s at the end of a session
 _OTHER_TIMEOUT_S = 5
 _NAMES = "SessionStart UserPromptSubmit PostToolUse PreCompact Stop SessionEnd"
 
 
 def _list_events(names: str, start: str = "", tool: str = "") -> dict[str, HostEvent]:
-    """Return the events that a host names in the order of `EVENTS`, with what of two of them is meant."""
+    """Build the events of a host from its names for `EVENTS`, in their order, with matchers for two of them."""
     matchers = {START: start, TOOL: tool}
     return {
         event: HostEvent(name, _TIMEOUTS_S.get(event, _OTHER_TIMEOUT_S), matchers.get(event, ""))
@@ -45,12 +44,12 @@ def _list_events(names: str, start: str = "", tool: str = "") -> dict[str, HostE
 
 
 class Host(Struct, frozen=True):
-    """A coding agent: its events, its files and what is written into them, how it asks and is answered.
+    """A coding agent: its events, its configuration files with our entries, and the formats of its input and output.
 
-    `files` are below the user's home or a project, each with what of ours it holds: `hooks`, `server` (of MCP); or it
-    is a `plugin`, ours as a whole, which has the hooks, and the server where the agent takes one from it. With `home`
-    the folder that this variable names takes the place of the first in their names. `project_files`: a project's, where
-    they are others.
+    `files` are relative to the user's home or a project, each with the kinds of entries in it: `hooks`, `server` (of
+    MCP), or `plugin`: a file that is entirely ours and has the hooks, and the server if the agent supports that. `home`
+    is an environment variable that replaces the first folder of their paths. `project_files` are the files of a project
+    if they differ.
     """
 
     title: str
@@ -59,32 +58,32 @@ class Host(Struct, frozen=True):
     project_files: dict[str, str] | None = None
     home: str = ""
     advice: str = "Running sessions use it once they are restarted."
-    # An entry of a file
-    head: tuple[tuple[str, Any], ...] = ()  # members that the file of hooks must begin with
-    unit: int = 1  # in which part of a second limits are given
+    # Entries in files
+    head: tuple[tuple[str, Any], ...] = ()  # members that a new file of hooks begins with
+    unit: int = 1  # of time limits, per second
     named: bool = False  # whether an entry has a name
-    flat: bool = False  # whether an entry is in no group, as Cursor has it
-    # Its JSON
+    flat: bool = False  # whether entries are not in groups, as in Cursor
+    # Input and output
     session: tuple[str, ...] = ("session_id",)  # fields that may name the session
     message: str = "last_assistant_message"  # field of the agent's answer
-    context: str = ""  # field of a hook's answer that holds the context; none: it is as Claude Code has it
+    context: str = ""  # field of the output for the context; empty: the format of Claude Code
     injects: tuple[str, ...] = (START, PROMPT)
-    silence: bytes = b""  # what says nothing at an event
-    prompts: str = ""  # module of `sessions` that tells what a prompt is; none: as `clean_prompt` has it
-    # Below which folder it keeps sessions: a variable that moves it with what follows, and the place below the home.
+    silence: bytes = b""  # the output without an answer
+    prompts: str = ""  # module of `sessions` that recognises the person's prompts; empty: `clean_prompt` does
+    # The folder of its sessions: an environment variable that moves it (with the path below), and the path below home.
     keeps: tuple[str, str] = ("", "")
-    file: str = ""  # the session's file there by the name of its session, where not each event has its path
-    joins: bool = False  # whether an event tells the answer with what was said before it; the file has it alone
-    compactions: tuple[str, ...] = ()  # triggers of a compaction that report one; none: all do
+    file: str = ""  # path of a session's file there, as a format of its name, if events do not contain it
+    joins: bool = False  # whether the answer in an event includes earlier messages; in the file it is separate
+    compactions: tuple[str, ...] = ()  # triggers of a compaction that count; empty: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
-        """Return what puts a text into the agent's context."""
+        """Return the output that adds a text to the agent's context."""
         if self.context:
             return {self.context: text}
         return {"hookSpecificOutput": {"hookEventName": self.events[event].name, "additionalContext": text}}
 
     def answer_nothing(self, event: str) -> bytes:
-        """Return what leaves the agent as if there were no hook."""
+        """Return the output that has no effect on the agent."""
         return b'{"continue":true}' if self.flat and event == PROMPT else self.silence
 
 
@@ -93,7 +92,7 @@ HOSTS = {
         "Claude Code",
         _list_events(_NAMES, "startup|resume|clear|compact", "Write|Edit|MultiEdit"),
         {".claude/settings.json": "hooks", ".claude.json": "server"},
-        # Not settings.json and what else a team shares: paths of this machine are written there.
+        # Not settings.json and other files that a team shares, since the entries contain paths of this machine.
         project_files={".claude/settings.local.json": "hooks", ".mcp.json": "server"},
         home="CLAUDE_CONFIG_DIR",
         prompts="claude_code_prompts",
@@ -117,7 +116,7 @@ HOSTS = {
         session=("conversation_id", "session_id"),
         message="text",
         context="additional_context",
-        injects=(START,),  # `beforeSubmitPrompt` may stop a prompt and say why, no more
+        injects=(START,),  # `beforeSubmitPrompt` can only stop a prompt
         silence=b"{}",
         flat=True,
     ),

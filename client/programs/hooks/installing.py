@@ -1,10 +1,10 @@
-"""Which files of an agent are changed, and how: planned for all of them first, then applied file by file.
+"""Change the configuration files of agents: first plan all changes, then apply them file by file.
 
-A plan is made of texts alone, so that a dry run shows just what would be written. What does not parse, or has something
-of ours in a place where ours does not fit, is refused before anything is changed.
+A plan works on texts only, so a dry run shows exactly what would be written. A file that does not parse, or into which
+our entries do not fit, is refused before anything is changed.
 
-Files are changed with care: symlinks followed, mode kept, replaced in one step, copied before. The copy
-(`FILE.memoryd.bak`) is the file as it was without our entries, so that they can be taken out without a trace.
+Files are replaced atomically, with their mode, through symbolic links. A copy without our entries is kept as
+`FILE.memoryd.bak`, so that uninstalling can restore the exact former file.
 """
 
 import os
@@ -25,11 +25,11 @@ from memoryd.client.programs.hooks.tomltext import NotToml
 
 _COPY = ".memoryd.bak"
 PRIVATE, SHARED = 0o600, 0o644
-UNFIT = (NotJson, NotToml, NotOurs)  # what a file is that our entries do not fit into
+UNFIT = (NotJson, NotToml, NotOurs)  # raised for a file into which our entries do not fit
 
 
 class Target(NamedTuple):
-    """A file and what of ours is written into it."""
+    """A file, and the entries that are written into it."""
 
     path: Path
     parts: tuple[FilePart, ...]
@@ -42,22 +42,22 @@ class Target(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing in the file is the user's."""
+        """Whether the whole file is ours."""
         return any(isinstance(part, Plugin) for part in self.parts)
 
     @property
     def empty(self) -> str:
-        """A text of its kind that says nothing."""
+        """The text of an empty file of its kind."""
         return "" if self.is_toml or self.is_whole else "{}\n"
 
     def add(self, text: str, command: Sequence[str]) -> str:
-        """Return a text that has nothing of ours with our entries."""
+        """Add our entries to a text that has none of them."""
         for part in self.parts:
             text = part.add(text, command)
         return text
 
     def remove(self, text: str, former: str = "") -> str:
-        """Return the text without our entries; what was empty in a former text stays."""
+        """Remove our entries; containers that are empty then are removed too unless they are in `former`."""
         for part in self.parts:
             text = part.remove(text, former or self.empty)
         return text
@@ -68,7 +68,7 @@ class Target(NamedTuple):
 
 
 class Refusal(Exception):
-    """A file that cannot be changed; the text is one sentence."""
+    """A file that cannot be changed; the message is one sentence."""
 
     def __init__(self, target: Target, reason: str) -> None:
         super().__init__(f"{target.path} cannot be changed: {reason}. Nothing was changed.")
@@ -76,7 +76,7 @@ class Refusal(Exception):
 
 
 class FileChange(NamedTuple):
-    """The change of one file: `after` None deletes it. `copy` is kept beside it: None takes a copy away."""
+    """The change of one file: `after` is None to delete it, `copy` the content of the copy, None to delete that."""
 
     target: Target
     before: bytes | None
@@ -85,12 +85,12 @@ class FileChange(NamedTuple):
 
     @property
     def is_one(self) -> bool:
-        """Whether the file differs afterwards."""
+        """Whether the file changes."""
         return self.before != self.after
 
 
 def own_command() -> list[str]:
-    """Return the words that start this memctl from anywhere: an absolute path."""
+    """Return the command that starts this memctl, with an absolute path."""
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "memctl")
     program = beside if os.access(beside, os.X_OK) else shutil.which("memctl")
     return [os.path.abspath(program)] if program else [sys.executable, "-P", "-m", "memoryd.client.programs.memctl"]
@@ -100,7 +100,7 @@ def own_command() -> list[str]:
 
 
 def list_targets(agent: str, project: Path | None) -> list[Target]:
-    """Return the files of an agent: of a project, else of the user."""
+    """Return the files of an agent, of a project or of the user."""
     host = HOSTS[agent]
     names, mode = (host.project_files or host.files, SHARED) if project else (host.files, PRIVATE)
     folder = os.environ.get(host.home) if host.home and not project else None
@@ -126,7 +126,7 @@ def _make_part(agent: str, name: str, kind: str) -> FilePart:
 
 
 def text_of(target: Target, data: bytes | None) -> str:
-    """Return the text of a file, of one that is missing or empty the least that parses; raise `Refusal`."""
+    """Return the text of a file, the minimal valid one if it is missing or empty; raise `Refusal` if it is invalid."""
     try:
         text = (data or b"").decode()
     except UnicodeDecodeError as error:
@@ -149,7 +149,7 @@ def text_of(target: Target, data: bytes | None) -> str:
 
 
 def plan_install(target: Target, command: Sequence[str]) -> FileChange:
-    """Return what puts our entries into a file; nothing is to be done where they are in it."""
+    """Plan to add our entries to a file, if they are not in it yet."""
     before = read_file(target.path)
     text = text_of(target, before)
     bare = target.remove(text)
@@ -165,7 +165,7 @@ def plan_install(target: Target, command: Sequence[str]) -> FileChange:
 
 
 def plan_uninstall(target: Target, command: Sequence[str]) -> FileChange:
-    """Return what takes our entries out of a file: the file as it was before, if nothing else was changed since."""
+    """Plan to remove our entries from a file, restoring the former file if nothing else was changed since."""
     before = read_file(target.path)
     kept = read_file(copy_of(target.path))
     text = text_of(target, before)
@@ -191,7 +191,7 @@ def _read_former(target: Target, data: bytes | None) -> str:
 
 
 def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:
-    """Return whether installing into a former file, or none, made just this text."""
+    """Return whether adding our entries to the copy gives exactly this text."""
     try:
         return target.add(text_of(target, data), command) == text
     except (Refusal, *UNFIT):
@@ -199,7 +199,7 @@ def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text
 
 
 def _is_bare(target: Target, text: str) -> bool:
-    """Return whether a text says nothing but what an installation into no file would leave."""
+    """Return whether a text has nothing except what an installation without a former file leaves."""
     if target.is_toml or target.is_whole:
         return not text.strip()
     heads = {key for part in target.parts if isinstance(part, Hooks) for key, _ in part.host.head}
@@ -207,13 +207,13 @@ def _is_bare(target: Target, text: str) -> bool:
 
 
 def apply(change: FileChange) -> None:
-    """Change the file, after its copy is kept."""
+    """Apply a change, after writing the copy."""
     target = change.target
     if not change.is_one:
         return
     if change.after is None:
         if read_file(target.path) == change.before:
-            target.path.resolve().unlink(missing_ok=True)  # a link to it stays
+            target.path.resolve().unlink(missing_ok=True)  # symbolic links to it are kept
         keep_copy(target.path, None)
         return
     if change.copy is not None:
@@ -227,7 +227,7 @@ def apply(change: FileChange) -> None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """Return what is in a file, None where there is none."""
+    """Return the content of a file, None if it does not exist."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -237,15 +237,15 @@ def read_file(path: Path) -> bytes | None:
 
 
 def copy_of(path: Path) -> Path:
-    """Return where the copy of a file is: beside the file that is meant, not beside a link to it."""
+    """Return the path of a file's copy, in the folder of the real file if the path is a link."""
     real = path.resolve()
     return real.with_name(real.name + _COPY)
 
 
 def replace_file(path: Path, former: bytes | None, data: bytes, mode: int) -> None:
-    """Put `data` in place of `former` in one step; a file that was not there gets `mode`.
+    """Replace the content `former` by `data` atomically; a new file gets `mode`.
 
-    Raise `Conflict` when the file is no longer what it was.
+    Raise `Conflict` if the file has changed.
     """
     real = path.resolve()
     real.parent.mkdir(mode=0o700 if mode == PRIVATE else 0o755, parents=True, exist_ok=True)
@@ -268,7 +268,7 @@ def replace_file(path: Path, former: bytes | None, data: bytes, mode: int) -> No
 
 
 def keep_copy(path: Path, data: bytes | None) -> None:
-    """Keep `data` as the copy of a file; None takes the copy away."""
+    """Write `data` as the copy of a file; None deletes the copy."""
     copy = copy_of(path)
     if data is None:
         copy.unlink(missing_ok=True)

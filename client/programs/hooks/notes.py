@@ -1,7 +1,7 @@
-"""The notes that an agent keeps itself, which `hooks install` offers to index: Claude Code's of each project, Codex's.
+"""Offer to index the notes that agents keep themselves: those of Claude Code for each project, and those of Codex.
 
-Each folder of them becomes a workspace; the end of its namespace says whose notes they are, which the daemon then only
-reads. Files of repositories (CLAUDE.md, AGENTS.md) are none of these: agents read them by themselves.
+Each folder of notes becomes a workspace; the last part of its namespace names the agent, and the daemon only reads it.
+Files in repositories (CLAUDE.md, AGENTS.md) are not included, since agents read them anyway.
 """
 
 import os
@@ -25,19 +25,19 @@ from memoryd.client.projects.project import project_namespace
 
 CLAUDE_CODE, CODEX = "claude-code", "codex"
 _FOLDERS = {CLAUDE_CODE: (".claude", "projects/*/memory"), CODEX: (".codex", "memories")}
-# Of Codex not raw_memories.md, of which MEMORY.md is made, nor its skills.
+# Not raw_memories.md of Codex, which MEMORY.md is made from, nor its skills.
 _GLOBS = {CLAUDE_CODE: ("**/*.md",), CODEX: ("MEMORY.md", "memory_summary.md", "rollout_summaries/*.md")}
-_MAX_LINES, _MAX_LINE_BYTES = 50, 1024 * 1024  # of a session's file, in which its folder is looked for
+_MAX_LINES, _MAX_LINE_BYTES = 50, 1024 * 1024  # of a session's file, searched for the session's folder
 
 
 def declare(parser: ArgumentParser) -> None:
-    """Declare the options with which nobody is asked."""
-    told = "index the notes that it keeps itself too, or do not (default: ask, on a terminal)"
-    parser.add_argument("--notes", action=BooleanOptionalAction, help=told)
+    """Declare the option that answers the question in advance."""
+    text = "index the notes that it keeps itself too, or do not (default: ask, on a terminal)"
+    parser.add_argument("--notes", action=BooleanOptionalAction, help=text)
 
 
 def offer(args: Namespace) -> None:
-    """Make workspaces of an agent's own notes if that is wanted; without a terminal nobody is asked."""
+    """Add an agent's own notes as workspaces if the user wants that; asks only on a terminal."""
     found = list_folders(args.agent, args.project) if args.agent in _FOLDERS and args.notes is not False else []
     if not found:
         return
@@ -76,7 +76,7 @@ def _add(args: Namespace, path: Path) -> bool:
 
 
 def list_folders(agent: str, project: Path | None) -> list[Path]:
-    """Return the folders of notes of an agent, or those of one project."""
+    """Return the folders of an agent's notes, of all projects or of one."""
     found = [path for path in sorted(_find_home(agent).glob(_FOLDERS[agent][1])) if next(path.glob("*.md"), None)]
     if project is None:
         return found
@@ -85,8 +85,9 @@ def list_folders(agent: str, project: Path | None) -> list[Path]:
 
 
 def find_namespace(path: Path, note: bool = True) -> str | None:
-    """Return the namespace of the workspace of an agent's own notes; None where they are none, or of which project is
-    not known. Without `note` nothing is written down of a new project.
+    """Return the namespace for a folder of an agent's own notes; None if it is not one, or its project is unknown.
+
+    Without `note` a new project is not added to the table of projects.
     """
     if path == _find_home(CODEX) / "memories":
         return CODEX
@@ -101,9 +102,10 @@ def _find_home(agent: str) -> Path:
 
 
 def _find_project(kept: Path) -> str | None:
-    """Return the folder of the project of which Claude Code keeps sessions and notes in a folder.
+    """Return the project's folder for a folder in which Claude Code keeps sessions and notes.
 
-    That is called like the other's path with `-` for all that is no letter or digit, which cannot be turned back.
+    Its name is the path of the project with `-` for everything but letters and digits, which cannot be reversed, so
+    known folders are compared with it.
     """
     with suppress(OSError, MemorydError):
         candidates = [
@@ -115,7 +117,7 @@ def _find_project(kept: Path) -> str | None:
 
 
 def _list_cwds(kept: Path) -> Iterator[str]:
-    """Yield the folders that the sessions in a folder name."""
+    """Yield the working directories named in the session files of a folder."""
     for path in sorted(kept.glob("*.jsonl")):
         with suppress(OSError), path.open("rb") as file:
             for _ in range(_MAX_LINES):

@@ -1,13 +1,13 @@
-"""What hooks could not send to the daemon: one line of JSON per call, in order, sent when it answers again.
+"""The spool: calls that hooks could not send to the daemon, one line of JSON each, sent in order when it answers again.
 
-One file of mode 0600 beside the database. Its lock is held to append a line and to take out lines, never while the
-daemon is asked: a daemon that hangs delays no other hook. A turn has its id and time from the moment it was said, so
-what is sent twice (a hook killed between sending and taking out) is taken once. Where the host keeps a file of the
-session, a line says that there is something to read in it, and holds no words.
+It is one file of mode 0600 in the data folder. Its lock is held to append and remove lines, never during a call, so a
+daemon that hangs does not delay other hooks. Turns get their id and time when they are said, so a call that is sent
+twice, because a hook was killed before it removed the line, is stored once. If the host keeps a file of the session, a
+line only says that there is something to read.
 
-A call that comes first and gets no answer goes behind the others, so that it does not keep them from being sent. A call
-that the daemon refuses for good, a line that no hook wrote and a call for which there is no room (over `MAX_BYTES`) are
-dropped; each adds a line without content to the file `dropped_path`, which `hooks status` and doctor count.
+If the first call gets no answer it is moved to the end, so that it does not block the others. Calls that the daemon
+refuses permanently, invalid lines, and calls beyond `MAX_BYTES` are dropped; each adds a line without content to
+`dropped_path`, which `hooks status` and doctor count.
 """
 
 import fcntl
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from memoryd.client.text_match import Wording
 
 MAX_BYTES = 16 * 1024 * 1024
-METHODS = ("observe", "listen", "end_session", "reset_session", "pause_observing")  # of calls that hooks spool
-# What the daemon will refuse again, however often it is asked.
-_FOR_GOOD = frozenset({"invalid", "not_found", "forbidden", "bad_frame", "unknown_method"})
+METHODS = ("observe", "listen", "end_session", "reset_session", "pause_observing")  # that hooks spool
+# Codes of errors that repeating the call does not change.
+_PERMANENT = frozenset({"invalid", "not_found", "forbidden", "bad_frame", "unknown_method"})
 
 
 def path() -> str:
-    """Return where the spool is."""
+    """Return the path of the spool."""
     return os.path.join(paths.data_folder(), "hooks.spool")
 
 
 def dropped_path() -> str:
-    """Return the file with a line for each call that was dropped: when, its method, and why."""
+    """Return the path of the file with a line for each dropped call: time, method and reason."""
     return os.path.join(paths.data_folder(), "hooks.dropped")
 
 
 def append(call: dict[str, Any]) -> bool:
-    """Keep a call for later, without private passages and credentials; say whether there was room.
+    """Append a call, without private passages and credentials, and sync; return whether there was room.
 
-    What the file of a session will have is left out of it. It is on disk when this returns. Raise `Untrusted` where the
-    folder or the spool belongs to another user.
+    Turns that the session's file will have are left out. Raise `Untrusted` if the folder or the spool belongs to
+    another user.
     """
-    from memoryd.client.credentials import redact_tree  # its rules take 10 ms to read
+    from memoryd.client.credentials import redact_tree  # takes 10 ms to import
     from memoryd.client.credentials.private import cut_private_tree
 
     if call["method"] == "listen":
@@ -69,25 +69,25 @@ def _note_dropped(method: str, reason: str) -> None:
 
 
 def _add(where: str, line: bytes) -> bool:
-    """Put a line at the end of a file; say whether there was room. It is on disk when this returns."""
+    """Append a line to a file and sync it; return whether there was room."""
     with _lock(where, os.O_RDWR | os.O_CREAT) as file:
         size = os.fstat(file).st_size
         if size + len(line) > MAX_BYTES:
             return False
         if size and os.pread(file, 1, size - 1) != b"\n":
-            line = b"\n" + line  # whoever wrote there last was killed half-way
+            line = b"\n" + line  # the last writer was killed before it finished its line
         os.pwrite(file, line, size)
         os.fdatasync(file)
     return True
 
 
 def count_waiting() -> int:
-    """Return how many calls wait."""
+    """Return the number of calls in the spool."""
     return _read(path()).count(b"\n")
 
 
 def count_dropped() -> int:
-    """Return how many calls were dropped."""
+    """Return the number of dropped calls."""
     return _read(dropped_path()).count(b"\n")
 
 
@@ -95,9 +95,9 @@ def count_dropped() -> int:
 
 
 def replay(link: DaemonLink, until: float) -> int:
-    """Send what waits, oldest first, to a moment of the monotonic clock; what the daemon has is taken out.
+    """Send the calls in the spool, oldest first, until a time of the monotonic clock, and remove those that were sent.
 
-    Return how many calls were sent. While one hook sends another leaves it to that one.
+    Return how many were sent; none if another hook is sending.
     """
     if not _size(path()):
         return 0
@@ -124,7 +124,7 @@ def _send_waiting(link: DaemonLink, until: float) -> int:
                         break
                     sent += 1
                 except Silent:
-                    unanswered = b"" if done else line  # what is sent before it stays before it, if a daemon ends
+                    unanswered = b"" if done else line  # only a first call is moved, so the order is kept if possible
                     break
             done += len(line)
     finally:
@@ -133,7 +133,7 @@ def _send_waiting(link: DaemonLink, until: float) -> int:
 
 
 def _decode(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line, None for what is none, as half of one."""
+    """Return the JSON object of a line, None if it is not one, such as an incomplete line."""
     try:
         return msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -141,7 +141,7 @@ def _decode(line: bytes) -> dict[str, Any] | None:
 
 
 def send_call(link: DaemonLink, call: dict[str, Any]) -> bool:
-    """Send a call; say whether it is done with: taken, or dropped as the daemon will never take it."""
+    """Send a call; return whether it is finished: accepted, or dropped since it is refused permanently."""
     try:
         return _send(link, call)
     except Silent:
@@ -149,21 +149,21 @@ def send_call(link: DaemonLink, call: dict[str, Any]) -> bool:
 
 
 def _send(link: DaemonLink, call: dict[str, Any]) -> bool:
-    """Send a call; return False where the daemon takes none now. Raise `Silent` where it fails at this one."""
+    """Send a call; return False if the daemon accepts none now. Raise `Silent` if it gives no answer to this one."""
     try:
         link.call(**call)
     except CallRefused as refused:
         code = str(refused)
         if code == "internal":
             raise Silent(code) from None
-        if code in _FOR_GOOD:
+        if code in _PERMANENT:
             _note_dropped(call["method"], f"refused by the daemon ({code})")
-        return code in _FOR_GOOD or code == "conflict"  # it has a turn of this id already
+        return code in _PERMANENT or code == "conflict"  # a conflict means that it has the turn already
     return True
 
 
 def _size(where: str) -> int:
-    """Return the size of a file, 0 for one that is another user's: what it says is not sent."""
+    """Return the size of a file, 0 if it belongs to another user, whose calls must not be sent."""
     try:
         status = os.lstat(where)
     except OSError:
@@ -179,9 +179,9 @@ def _read(where: str) -> bytes:
 
 
 def _take_out(beginning: bytes, unanswered: bytes) -> None:
-    """Take the beginning of the spool out, unless it was changed meanwhile, and put one line of it at the end.
+    """Remove `beginning` from the spool unless it has changed, and append the line `unanswered`.
 
-    A crash in between leaves lines twice, none lost.
+    After a crash lines may be there twice, but none is lost.
     """
     if not beginning:
         return
@@ -193,25 +193,26 @@ def _take_out(beginning: bytes, unanswered: bytes) -> None:
             os.ftruncate(file, len(rest))
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What was said in a call that waits, and in which session."""
+class SpooledText(msgspec.Struct, frozen=True):
+    """The text of a spooled call, and its session."""
 
     session: str
     text: str
 
 
 def list_sessions() -> list[str]:
-    """Return the names of the sessions of which something waits, names of files too."""
+    """Return the names of the sessions in the spool and in lists of written files."""
     calls = [_decode(line) or {} for line in _read(path()).splitlines()]
     noted = {session for _, session, _ in list_noted()}
     return sorted({str(call["session"]) for call in calls if call.get("session")} | noted)
 
 
-def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> list[Said]:
-    """Take turns with some ids, all calls of a session or what mentions a text (with both: of that session) out of what
-    waits, and the files that their next answer was to name; return what was said in each call concerned. With `dry_run`
-    leave them."""
-    from memoryd.client.text_match import Wording  # no hook needs it
+def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> list[SpooledText]:
+    """Remove turns from the spool: with the given ids, of a session, or with a text (within it).
+
+    Matching lists of written files are deleted too. Return the text of each call concerned; `dry_run` changes nothing.
+    """
+    from memoryd.client.text_match import Wording  # not needed by hooks
 
     wording = None if matching is None else Wording(matching)
     concerned = list(_erase_files(session, wording, dry_run))
@@ -222,45 +223,45 @@ def erase(ids: set[str], session: str | None, matching: str | None = None, dry_r
             concerned += [said for _, said in stripped if said]
             rest = b"".join(left for left, _ in stripped)
             if rest != data and not dry_run:
-                os.pwrite(file, rest.ljust(len(data), b"\n"), 0)  # nothing is left beyond its end either
+                os.pwrite(file, rest.ljust(len(data), b"\n"), 0)  # overwrites the removed lines on disk
                 os.fdatasync(file)
                 os.ftruncate(file, len(rest))
     return concerned
 
 
-def _erase_files(session: str | None, wording: "Wording | None", dry_run: bool) -> Iterator[Said]:
-    """Delete the names of files that were noted in a session, or in each session that noted one with the text."""
+def _erase_files(session: str | None, wording: "Wording | None", dry_run: bool) -> Iterator[SpooledText]:
+    """Delete the lists of written files of a session, or of all sessions whose list contains the text."""
     for path, name, names in list_noted():
         if session in (None, name) and (wording.is_in(f"{name}\n{names}") if wording else session is not None):
             if not dry_run:
-                with suppress(FileNotFoundError):  # an answer took them meanwhile
+                with suppress(FileNotFoundError):  # an answer has just taken it
                     os.unlink(path)
-            yield Said(name, names)
+            yield SpooledText(name, names)
 
 
 def _strip_line(
     line: bytes, ids: set[str], session: str | None, wording: "Wording | None"
-) -> tuple[bytes, Said | None]:
-    """Return what stays of a line, and what was said in what goes: of a call without turns its name."""
+) -> tuple[bytes, SpooledText | None]:
+    """Return the rest of a line, and the removed text: for a call without turns its name."""
     call = _decode(line)
     if call is None:
         return line, None
     name, turns = str(call.get("session") or ""), call.get("turns")
     turns = [turn for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
-    is_there = session in (None, name)
-    if is_there and (wording.is_in(name) if wording else session is not None):
-        left, gone = [], turns
+    is_in_session = session in (None, name)
+    if is_in_session and (wording.is_in(name) if wording else session is not None):
+        left, removed = [], turns
     else:
-        gone = [turn for turn in turns if _is_meant(turn, ids, wording if is_there else None)]
-        if not gone:
+        removed = [turn for turn in turns if _matches(turn, ids, wording if is_in_session else None)]
+        if not removed:
             return line, None
-        left = [turn for turn in turns if turn not in gone]
-    said = " ".join(str(turn.get("content")) for turn in gone) or f"{call.get('method')} {name}"
-    return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b"", Said(name, said)
+        left = [turn for turn in turns if turn not in removed]
+    said = " ".join(str(turn.get("content")) for turn in removed) or f"{call.get('method')} {name}"
+    return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b"", SpooledText(name, said)
 
 
-def _is_meant(turn: dict[str, Any], ids: set[str], wording: "Wording | None") -> bool:
-    """Return whether a turn has one of the ids or mentions the text."""
+def _matches(turn: dict[str, Any], ids: set[str], wording: "Wording | None") -> bool:
+    """Return whether a turn has one of the ids or contains the text."""
     if wording is None or turn.get("id") in ids:
         return turn.get("id") in ids
     texts = [turn.get("content"), turn.get("speaker"), *(turn.get("files") or ())]

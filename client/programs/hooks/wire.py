@@ -1,6 +1,6 @@
-"""Calls of a hook to the daemon: maps instead of the protocol's classes, whose definition takes longer than the call.
+"""A minimal client for hooks: calls are plain maps, since defining the protocol's classes takes longer than a call.
 
-A test has every call that hooks make decoded as the daemon does it. All that is done on a link ends by one deadline.
+A test decodes every call of the hooks like the daemon does. All calls on a link share one deadline.
 """
 
 import socket
@@ -19,7 +19,7 @@ _RESULT, _ERROR = 0, 1
 
 
 class Silent(Exception):
-    """No daemon took the call, or it did not answer in time."""
+    """There is no daemon, or it did not answer in time."""
 
 
 class CallRefused(Exception):
@@ -27,14 +27,14 @@ class CallRefused(Exception):
 
 
 class DaemonLink:
-    """A connection on which calls are made one after the other until a moment of the monotonic clock."""
+    """A connection for consecutive calls, until a time of the monotonic clock."""
 
     def __init__(self, give_up_at: float) -> None:
         self._give_up_at = give_up_at
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._number = 0
         try:
-            self._check_patience()
+            self._set_timeout()
             token = paths.environment_token() or paths.owner_token()
             self._connect(paths.socket_address())
         except (OSError, Invalid, Untrusted) as error:
@@ -43,7 +43,7 @@ class DaemonLink:
         if token:
             try:
                 self.call("authenticate", token=token)
-            except (Silent, CallRefused) as error:  # of a token that is not good now nothing is lost
+            except (Silent, CallRefused) as error:  # also for a refused token, so that calls are spooled, not lost
                 self.close()
                 raise Silent(str(error)) from None
 
@@ -64,11 +64,11 @@ class DaemonLink:
         self._number += 1
         data = msgspec.msgpack.encode([VERSION, self._number, {"method": method, **fields}])
         try:
-            self._check_patience()
+            self._set_timeout()
             self._socket.sendall(_LENGTH.pack(len(data)) + data)
             while True:
                 reply = msgspec.msgpack.decode(self._receive(_LENGTH.unpack(self._receive(_LENGTH.size))[0]))
-                if reply[1] != self._number:  # of a call that was given up; 0 where the daemon says that it ends
+                if reply[1] != self._number:  # of a call that has timed out, or 0 if the daemon announces its end
                     continue
                 if reply[0] == _ERROR:
                     raise CallRefused(str(reply[2]))
@@ -81,14 +81,14 @@ class DaemonLink:
     def _receive(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
-            self._check_patience()
+            self._set_timeout()
             part = self._socket.recv(size - len(data))
             if not part:
                 raise ConnectionError("the daemon closed the connection")
             data += part
         return data
 
-    def _check_patience(self) -> None:
+    def _set_timeout(self) -> None:
         left_s = self._give_up_at - time.monotonic()
         if left_s <= 0:
             raise TimeoutError("the time of the hook is over")

@@ -1,4 +1,4 @@
-"""erase: memories and turns for good, in the database, its copies and what hooks have not sent yet."""
+"""The command `erase`: erase memories and turns for good, in the database, its copies and the spool of hooks."""
 
 from argparse import ArgumentParser, Namespace
 from shlex import quote
@@ -16,12 +16,12 @@ from memoryd.client.text_match import Wording
 from memoryd.client.times import iso
 
 if TYPE_CHECKING:
-    from memoryd.client.programs.hooks.spool import Said
+    from memoryd.client.programs.hooks.spool import SpooledText
 
 _SHOWN = 20
 _NAMED = 3  # sessions in a line
 _TURNS = 1000  # of L0, the newest
-_LEAST = 30  # columns of a text
+_MIN_COLUMNS = 30  # of a text
 _ROLES = {"user": "prompt", "assistant": "answer"}
 _PLACES = {
     "summary": "its summary",
@@ -72,7 +72,7 @@ def _erase(args: Namespace) -> int:
     sessions = _sessions_of(unsent)
     report = send(args, Erase(copies=args.copies, unsent=sessions, **fields))
     unsent = _erase_unsent(args, fields, report)
-    if later := sorted({*_sessions_of(unsent)} - {*sessions}):  # hooks had more that they could not send
+    if later := sorted({*_sessions_of(unsent)} - {*sessions}):  # hooks have spooled more meanwhile
         send(args, Erase(unsent=later, **fields))
     show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places))
     left = ["It is still in indexed files."] if report.notes else []
@@ -93,18 +93,20 @@ def _read_fields(args: Namespace) -> dict[str, Any]:
 
 
 def _list_unsent_sessions(beginning: str | None) -> list[str]:
-    """Return the sessions whose name begins so and of which hooks have something that they could not send yet."""
+    """Return the sessions in the hooks' spool whose name begins with a prefix."""
     from memoryd.client.programs.hooks import spool
 
     return [] if beginning is None else [name for name in spool.list_sessions() if name.startswith(beginning)]
 
 
-def _sessions_of(unsent: "list[Said]") -> list[str]:
+def _sessions_of(unsent: "list[SpooledText]") -> list[str]:
     return sorted({said.session for said in unsent if said.session})
 
 
-def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False) -> "list[Said]":
-    """Erase what hooks have not sent yet; return what it says, for each call concerned."""
+def _erase_unsent(
+    args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False
+) -> "list[SpooledText]":
+    """Erase from the hooks' spool; return the text of each call concerned."""
     from memoryd.client.programs.hooks import spool
 
     is_plain = fields.keys() <= {"session", "matching"} and not named_namespace(args)
@@ -112,22 +114,22 @@ def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_r
     return spool.erase({*report.ids, *report.derived}, session, matching, dry_run)
 
 
-def _add_unsent(report: Erased, unsent: "list[Said]") -> dict[str, Any]:
-    """Return a report for JSON, with what hooks have not sent yet."""
+def _add_unsent(report: Erased, unsent: "list[SpooledText]") -> dict[str, Any]:
+    """Return the report for JSON, with the texts erased from the spool."""
     texts = [said.text for said in unsent]
     return {name: getattr(report, name) for name in report.__struct_fields__} | {"unsent": texts}
 
 
-# What is said of it --------------------------------------------------------------------------------------------------
+# Output --------------------------------------------------------------------------------------------------------------
 
 
 def _count(report: Erased, unsent: int) -> str:
-    """Return how much is or would be erased."""
+    """Describe how much is or would be erased."""
     parts = [
         count_text(report.count, "memory") if report.count else "",
         count_text(report.skipped, "skipped turn") if report.skipped else "",
         f"{count_text(report.waiting, 'conversation')} waiting for a summary"
-        if report.waiting and not report.count  # else it is theirs
+        if report.waiting and not report.count  # otherwise it belongs to the counted turns
         else "",
         f"{count_text(unsent, 'message')} that hooks have not sent yet" if unsent else "",
         f"what was said around {count_text(len(report.around), 'memory')}" if report.around else "",
@@ -136,13 +138,13 @@ def _count(report: Erased, unsent: int) -> str:
 
 
 def _count_all(report: Erased, unsent: int) -> str:
-    """Return how much is or would be erased, with what was made of it."""
+    """Describe how much is or would be erased, including derived memories."""
     made = f", with {count_text(len(report.derived), 'memory')} made of it" if report.derived else ""
     return f"{_count(report, unsent)}{made}"
 
 
-def _found_text(args: Namespace, preview: Erased, unsent: "list[Said]", places: str) -> str:
-    """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
+def _found_text(args: Namespace, preview: Erased, unsent: "list[SpooledText]", places: str) -> str:
+    """List what would be erased: memories, memories derived from them, and other places with the text."""
     lines = _list_mentions(args, preview) if preview.mentions else _list_memories(args, preview.ids, preview.count)
     if preview.derived:
         made = _list_memories(args, preview.derived, len(preview.derived), is_made=True)
@@ -173,7 +175,7 @@ def _list_mentions(args: Namespace, preview: Erased) -> list[str]:
 
 
 def _format_mention(one: Mentioned, record: Memory | Turn | None) -> str:
-    """Return a line for a memory: the words around the text, and why it is meant where that is not plain."""
+    """Return a line for a memory: the text around the match, and where it is if that is not obvious."""
     why = [f"in {_PLACES[one.place]}"] if one.place in _PLACES else []
     if one.is_deleted:
         why.insert(0, f"deleted; `memctl history {one.id[:8]}` shows it")
@@ -184,7 +186,7 @@ def _format_mention(one: Mentioned, record: Memory | Turn | None) -> str:
 
 
 def _list_memories(args: Namespace, every: list[str], total: int, is_made: bool = False) -> list[str]:
-    """Return a line for each; `is_made` says of those that were made of others where they do not hold the text."""
+    """Return a line for each memory; for derived ones (`is_made`) say if they do not contain the text."""
     records = _read_records(args, every[:_SHOWN])
     wording, lines = Wording(args.matching) if is_made and args.matching else None, []
     for id in every[:_SHOWN]:
@@ -193,12 +195,12 @@ def _list_memories(args: Namespace, every: list[str], total: int, is_made: bool 
         if wording and record and not _holds(record, wording):
             text = f"(does not hold the text) {text}"
         head = _head(id, record)
-        lines.append(head + shorten(to_one_line(text), max(columns() - 2 - len(head), _LEAST)))
+        lines.append(head + shorten(to_one_line(text), max(columns() - 2 - len(head), _MIN_COLUMNS)))
     return [*lines, *([f"… and {total - len(lines):,} more"] if total > len(lines) else [])]
 
 
 def _head(id: str, record: Memory | Turn | None) -> str:
-    """Return the beginning of a line: the id, whether it is a prompt, an answer or of which type, where, from when."""
+    """Return the beginning of a line: id, type or role, namespace and date."""
     if record is None:
         return f"{id[:8]}{GAP}"
     role = record.role if isinstance(record, Turn) else str(record.metadata.get("role") or "")
@@ -209,14 +211,14 @@ def _head(id: str, record: Memory | Turn | None) -> str:
 
 def _holds(record: Memory | Turn, wording: Wording) -> bool:
     if isinstance(record, Turn) or record.content_bytes is not None:
-        return True  # a shortened text may
+        return True  # the text may be shortened
     return any(
         map(wording.is_in, (record.content, record.summary, record.key or "", *map(str, record.metadata.values())))
     )
 
 
 def _read_records(args: Namespace, ids: list[str]) -> dict[str, Memory | Turn]:
-    """Return by id the memories and turns that there are."""
+    """Return the existing memories and turns by id."""
     found: dict[str, Memory | Turn] = {memory.id: memory for memory in _read(args, ids)} if ids else {}
     if found.keys() >= set(ids):
         return found
@@ -226,7 +228,7 @@ def _read_records(args: Namespace, ids: list[str]) -> dict[str, Memory | Turn]:
 
 
 def _find_places(args: Namespace, ids: list[str]) -> str:
-    """Return where memories are, as the end of a phrase; nothing of those that are deleted."""
+    """Return the namespaces of memories as the end of a phrase, empty if all are deleted."""
     if not ids:
         return ""
     names = sorted({make_printable(memory.namespace) or "/" for memory in _read(args, ids)})
@@ -234,7 +236,7 @@ def _find_places(args: Namespace, ids: list[str]) -> str:
 
 
 def _read(args: Namespace, ids: list[str]) -> list[Memory]:
-    """Return the memories with some ids, wherever they are: what is made of others may be outside the namespace."""
+    """Return memories by id from all namespaces, since derived ones may be outside the given one."""
     with client_for(args) as client:
         return client.call(List(ids=ids, all_states=True, limit=len(ids), namespace="", reach="all")).memories
 

@@ -1,4 +1,4 @@
-"""project: which namespace each checkout or folder has for the hooks of agents and the MCP server, and its name."""
+"""The `project` commands: list, rename and move projects, which map checkouts and folders to namespaces."""
 
 import os
 import shlex
@@ -29,7 +29,7 @@ from memoryd.client.protocol import (
 from memoryd.client.transport.sync import Client
 
 MAX_PARTS = 16  # of a namespace
-BATCH = 100  # memories of one operation
+BATCH = 100  # memories per operation
 
 
 # list ----------------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def _rename(args: Namespace) -> None:
 
 
 def _check_unshared(name: str, new: str) -> None:
-    """Raise `Conflict` where a project is called into a shared root, or out of one."""
+    """Raise `Conflict` if a rename would move a project into a shared root or out of one."""
     roots = read_roots()
     entries = _find_within(projects.read_table(), path) if (path := _read_path(name)) else []
     for namespace in (new, entries[-1]["namespace"] if entries else name.strip("/")):
@@ -80,30 +80,30 @@ def _check_unshared(name: str, new: str) -> None:
 
 
 def give_name(args: Namespace, name: str, new: str, join: bool) -> tuple[dict[str, Any], Project, bool]:
-    """Give a project a namespace; its memories go along unless others share the one that it had.
+    """Rename a project, and move its memories unless other projects share its former namespace.
 
-    Return the report, the project as it was, and whether it is met for the first time.
+    Return the report, the project before the change, and whether it was unknown before.
     """
-    is_new = _meet(name, new, join)
+    is_new = _add_unknown(name, new, join)
     table = projects.read_table()
     old, entries = _choose_projects(table, name)
     report: dict[str, Any] = {"namespace": new, "former": old, "moved": 0, "turns": 0, "left": 0}
     report |= {"operations": [], "tokens": [], "is_apart": True, "is_shared": False}
-    if not (is_new and old == new):  # which is what it is called anyway
+    if not (is_new and old == new):  # a new project may already have the name by default
         _check_free(table, entries, new, join)
-        goes_along = not is_new and len(entries) == len(_find_projects(table, old))
+        moves_memories = not is_new and len(entries) == len(_find_projects(table, old))
         with client_for(args) as client:
             paused = _list_paused(client)
-            if goes_along:
-                kept_there = _count_memories(client, new) or client.call(Turns(namespace=new, reach="exact")).total
-                report["is_apart"] = not kept_there
-                first = client.call(MoveNamespace(namespace=old, to=new))  # pauses hold before anybody uses the name
+            if moves_memories:
+                existing = _count_memories(client, new) or client.call(Turns(namespace=new, reach="exact")).total
+                report["is_apart"] = not existing
+                first = client.call(MoveNamespace(namespace=old, to=new))  # first, so that pauses apply to the new name
                 report |= _move(client, old, new)
             elif any(_is_in(old, name) and not _is_in(new, name) for name in paused):
                 client.call(PauseObserving(kind="namespace", name=new))
             _write_name(name, new, join)
-            if goes_along:
-                rest = client.call(MoveNamespace(namespace=old, to=new))  # what was said meanwhile
+            if moves_memories:
+                rest = client.call(MoveNamespace(namespace=old, to=new))  # turns recorded meanwhile
                 report |= {"turns": first.turns + rest.turns, "tokens": [*first.tokens, *rest.tokens]}
                 report["left"] = _count_memories(client, old)
                 report["is_shared"] = len(_find_projects(projects.read_table(), new)) > len(entries)
@@ -113,13 +113,13 @@ def give_name(args: Namespace, name: str, new: str, join: bool) -> tuple[dict[st
 
 
 def _list_paused(client: Client) -> list[str]:
-    """Return the namespaces in which observing is paused, but for those that the settings name."""
+    """Return the namespaces in which recording is paused, except those in the settings."""
     pauses = client.call(GetObserving()).pauses
     return [pause.name for pause in pauses if pause.kind == "namespace" and pause.since is not None]
 
 
-def _meet(name: str, new: str, join: bool) -> bool:
-    """Note the project of a folder that no agent has worked in; return whether it is a new one."""
+def _add_unknown(name: str, new: str, join: bool) -> bool:
+    """Add the project of a folder to the table if it is unknown; return whether its namespace is new as well."""
     path, before = _read_path(name), projects.read_table()
     if path is None or not os.path.isdir(path) or _find_within(before, path):
         return False
@@ -134,9 +134,9 @@ def _write_name(name: str, new: str, join: bool) -> None:
         _, entries = _choose_projects(table, name)
         _check_free(table, entries, new, join)
         for other in _find_projects(table, new):
-            if projects.is_gone(other) and not other["remote"]:  # else a checkout may be it
+            if projects.is_gone(other) and not other["remote"]:  # with a remote it may be checked out again
                 table["projects"].remove(other)
-                projects.inherit_folders(entries[-1], other)  # past sessions name them
+                projects.inherit_folders(entries[-1], other)  # past sessions refer to them
         for project in entries:
             project["namespace"] = new
             project.pop("origin", "")
@@ -151,29 +151,29 @@ def _check_name(name: str) -> str:
 
 
 def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]]:
-    """Return the namespace and the projects meant: the one that a path is in, else all of a namespace."""
+    """Return the namespace and the projects named by a path inside one, or by the namespace."""
     path = _read_path(name)
     entries = _find_within(table, path) if path else _find_projects(table, name.strip("/"))
     if not entries:
         is_folder = path is None and os.path.isdir(name)
-        meant = f" {name} is a folder here: write ./{name}." if is_folder else ""
-        raise NotFound(f"There is no project {name!r}; `memctl project list` shows them.{meant}")
+        hint = f" {name} is a folder here: write ./{name}." if is_folder else ""
+        raise NotFound(f"There is no project {name!r}; `memctl project list` shows them.{hint}")
     return entries[-1]["namespace"], entries
 
 
 def _read_path(name: str) -> str | None:
-    """Return the path that a project is named by; None where it is named by its namespace."""
+    """Return a project's path, None if the name is a namespace."""
     return os.path.realpath(os.path.expanduser(name)) if name.startswith((".", "/", "~")) else None
 
 
 def _find_within(table: ProjectTable, path: str) -> list[Project]:
-    """Return the project whose folder a path is in, the innermost of several."""
+    """Return the project whose folder contains a path, the innermost one."""
     found = [(folder, one) for one in table["projects"] for folder in one["folders"] if _is_in(path, folder)]
     return [max(found, key=lambda pair: len(pair[0]))[1]] if found else []
 
 
 def _is_in(path: str, outer: str) -> bool:
-    """Return whether a path is in a folder or is it; of namespaces the same, all are in the root."""
+    """Return whether a path (or namespace) is inside another one or equal to it; all namespaces are in the root."""
     return not outer or f"{path}/".startswith(f"{outer}/")
 
 
@@ -191,7 +191,7 @@ def _check_free(table: ProjectTable, entries: list[Project], new: str, join: boo
 
 
 def _move(client: Client, old: str, new: str) -> dict[str, Any]:
-    """Move the memories of a namespace to another, some at a time; return how many, and by which operations."""
+    """Move the memories of a namespace in batches; return how many, and the operations."""
     operations: list[str] = []
     moved = 0
     first = List(namespace=old, reach="exact", tier=list(MEMORY_TIERS), limit=BATCH)
@@ -238,7 +238,7 @@ def _declare_move(parser: ArgumentParser) -> None:
 
 
 def _move_project(args: Namespace) -> None:
-    """Let a folder be of a project; what was kept there under another name goes to it."""
+    """Assign a folder to a project; memories under the folder's former name are moved to it."""
     if not os.path.isdir(given := os.path.expanduser(args.folder or ".")):
         raise NotFound(f"There is no folder {given}.")
     folder = project_root(given)

@@ -1,6 +1,6 @@
-"""Sessions of coding agents, read from the files that their hosts keep: what was said, by whom, when and where.
+"""Readers for the session files of coding agents: what was said, by whom, when, and in which folder.
 
-`agents` is the table of hosts. Each has a module, its reader, with `read(path, home)`, which yields a `Session` for
-each session that a file holds and only reads. `building` says what an utterance is and makes a session of them. Each
-rule of a reader names the host's source or documentation that it follows.
+`agents` is the table of agents. Each has a reader module with `read(path, home)`, which yields a `Session` for each
+session in a file and changes nothing. `building` defines utterances and builds sessions from them. Each rule of a
+reader names the agent's source or documentation that it follows.
 """

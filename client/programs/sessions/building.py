@@ -1,9 +1,9 @@
-"""What the readers share: a session as it is made of utterances, and reading files line by line.
+"""Shared code of the readers: building a session from utterances, and reading files line by line.
 
-An **utterance** is what somebody said: the person (typed, queued while the agent worked, a reply to a question, the
-reason of a refusal, the argument of a command), the agent (an answer: its last words before the person or a program
-speaks next; a plan that was accepted), or a program (notices, peers, output of tools …). Only words of the person and
-the agent's answers and plans are kept; everything else is counted by kind.
+An **utterance** is a message of the person (typed, queued while the agent worked, a reply to a question, the reason for
+a refusal, the argument of a command), of the agent (an answer: its last message before the person or a program speaks
+next; an accepted plan), or of a program (notices, peers, output of tools …). Only the person's messages and the agent's
+answers and plans are kept; all others are counted by kind.
 """
 
 import errno
@@ -36,17 +36,17 @@ from memoryd.client.times import seconds
 TOOLS, THINKING, BETWEEN = "output of tools", "thinking", "said between tools"
 HOST, SUBAGENT, UNREADABLE = "commands, and what the agent's program added", "turns of subagents", "unreadable lines"
 MAX_LINE_BYTES = 64 * 1024 * 1024
-MAX_FILE_BYTES = 256 * 1024 * 1024  # of one that is read as a whole
-BIG_LINE_BYTES = 1024 * 1024  # beyond it a line is judged by its ends
+MAX_FILE_BYTES = 256 * 1024 * 1024  # of a file that is read as a whole
+BIG_LINE_BYTES = 1024 * 1024  # of a longer line only both ends are read
 END_BYTES = 2048
 _CLOCKS_DIFFER_S = 300.0
-UNKNOWN_TIME = 0.0  # until `date` gives a better one
+UNKNOWN_TIME = 0.0  # replaced by `date`
 _LATEST = 253402300799.0  # the year 9999
 _MILLISECONDS_FROM = 1e11
 _UUID = compile_late(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# A text that is one element, as programs put beside prompts: <environment_context>, <session_context>.
+# A text that is a single element, which programs add to prompts: <environment_context>, <session_context>.
 _ADDED = compile_late(r"\s*<([a-z][\w-]*)(?:\s[^>]*)?>.*</\1>\s*", re.DOTALL)
-# Of a long line: plain fields at its end, and what is left of a character at a cut.
+# Of a long line: the scalar fields at its end, and an incomplete escape at a cut.
 _LAST_FIELDS = compile_late(r'[}\]"],((?:"\w+":(?:"[^"\\]*"|true|false|null|-?\d[\d.]*),?)+)\}\s*\Z')
 _CUT_CHARACTER = compile_late(r"\\u[0-9a-fA-F]{0,3}\Z")
 _DRIVE = compile_late(r"[A-Za-z]:[\\/]")
@@ -57,11 +57,12 @@ ANSWER, PLAN = "answer", "plan"
 
 
 class Utterance(NamedTuple):
-    """Who said what, when (UTC seconds) and in which folder (empty: that of the session).
+    """A message with its speaker, time (UTC seconds) and folder (empty: that of the session).
 
-    `kind` is one of those above. `files` were written by the agent's tools for this answer. `question` is what a reply
-    replies to. `to_program`: the answer follows what a program said, not the person. `taken_back`: the person rewound
-    the session to before it. `offset` is where its line begins in a file of lines, else its time in milliseconds.
+    `kind` is one of the constants above. `files` were written by the agent's tools before this answer. `question` is
+    the question that a reply answers. `to_program`: the answer is to a program, not to the person. `taken_back`: the
+    person has rewound the session to before it. `offset` is the beginning of its line in the file, or its time in
+    milliseconds.
     """
 
     id: str
@@ -78,28 +79,28 @@ class Utterance(NamedTuple):
 
     @property
     def role(self) -> str:
-        """Return the role of the turn that it becomes."""
+        """Return the role of its turn."""
         return "user" if self.who == PERSON else "assistant"
 
     @property
     def content(self) -> str:
-        """Return the text as it is kept: a reply with its question, without which "Harbor" says nothing."""
+        """Return the text of its turn: a reply includes its question, without which "Harbor" means nothing."""
         return f"{self.question}\n{self.text}" if self.question else self.text
 
 
 class Session:
-    """A session while it is read, and then: its utterances that are kept, and how much was left out, by reason.
+    """A session, built while it is read: the utterances that are kept, and counts of the others by reason.
 
-    `automated` says by what it is seen that a program ran the session, empty where a person did. `unknown` counts the
-    kinds of entries that the reader does not know; `version` is that of the host which wrote the last entry.
-    `forked_from` names the session whose beginning this one repeats; `began` is when the file says that it began.
-    `worktrees` are those that the host made for it, each with the folder that it left for it.
+    `automated` is the sign that a program ran the session, empty for a person's. `unknown` counts unknown kinds of
+    entries; `version` is that of the host that wrote the last entry. `forked_from` is the session whose beginning this
+    one repeats, `began` its start according to the file. `worktrees` maps worktrees that the host created for it to the
+    folders that it left for them.
 
-    The reader sets `offset` to where each line begins, or to the time of each message in milliseconds. `settled` is
-    where to read on the next time: nothing before it changes any more what was said there. `is_torn` says that what was
-    read since goes on from an entry before it, so only reading the whole file shows what was taken back. `goes_on_from`
-    are other files of the same session, of which this one may take something back. `there` are the ids of all that a
-    host has of a session which it deletes from when the person takes something back; None: it does not.
+    The reader sets `offset` to the beginning of each line, or to the time of each message in milliseconds. `settled` is
+    where the next reading starts: later entries cannot affect anything before it. `is_torn`: the entries read continue
+    from one before the start, so the whole file must be read to see what was retracted. `goes_on_from` are other files
+    of the session, whose entries this one may retract. `there` are the ids of all entries, for a host that deletes
+    retracted ones; None for other hosts.
     """
 
     def __init__(self, agent: str, name: str, folder: str = "") -> None:
@@ -122,7 +123,7 @@ class Session:
     def person(
         self, text: str, at: float | None, key: str, folder: str = "", kind: str = TYPED, question: str = ""
     ) -> None:
-        """Take in what the person said; `key` is what the host calls it."""
+        """Add a text of the person, after removing what programs added; `key` is the host's id."""
         if _ADDED.fullmatch(text):
             self.left_out[HOST] += 1
             return
@@ -133,7 +134,7 @@ class Session:
         self.says(kind, said, at, key, folder, question)
 
     def says(self, kind: str, text: str, at: float | None, key: str, folder: str = "", question: str = "") -> Utterance:
-        """Take in what the person said, as the reader judged it: nothing more is taken out of it."""
+        """Add a message of the person without further cleaning."""
         self._open()
         said = self._make(PERSON, kind, _clean(text), at, key, folder)._replace(question=_clean(question))
         self.utterances.append(said)
@@ -141,16 +142,16 @@ class Session:
 
     @property
     def is_answered(self) -> bool:
-        """Return whether the agent has said something to what was said last."""
+        """Return whether the agent has replied to the last message."""
         return self._answer is not None
 
     def command(self, reason: str = COMMAND) -> None:
-        """Count what the person had the host do without words for the agent, which may answer it."""
+        """Count a command of the person to the host, which the agent may answer."""
         self._open()
         self.left_out[reason] += 1
 
     def agent_says(self, text: str, at: float | None, key: str, folder: str = "") -> None:
-        """Take in what the agent said; only the last of it before the person or a program speaks is an answer."""
+        """Set the agent's pending answer; it replaces an earlier message since the person or a program spoke."""
         text = _clean(text)
         if not text.strip():
             return
@@ -159,63 +160,63 @@ class Session:
         self._answer = self._make(AGENT, ANSWER, text, at, key, folder)
 
     def agent_plans(self, text: str, at: float | None, key: str, folder: str = "") -> None:
-        """Take in a plan of the agent that the person accepted."""
+        """Add a plan of the agent that the person accepted."""
         self._open()
         self.utterances.append(self._make(AGENT, PLAN, _clean(text), at, key, folder))
 
     def program_says(self, reason: str = HOST) -> None:
-        """Count what a program said to the agent, which ends the agent's answer to what was said before."""
+        """Count a message of a program to the agent, which ends the agent's pending answer."""
         self._open()
         self._to_program = True
         self.left_out[reason] += 1
 
     def _open(self) -> None:
-        """End the answer to what was said before: somebody speaks to the agent."""
+        """Add the pending answer, since a new message to the agent begins."""
         self.close()
         self._to_program = False
         self.settled = self.offset
 
     def write(self, path: Any, folder: str = "") -> None:
-        """Note a file that a tool of the agent wrote."""
+        """Add a file that a tool of the agent wrote."""
         if isinstance(path, str) and path:
-            if not _DRIVE.match(path):  # else a whole path of Windows
+            if not _DRIVE.match(path):  # an absolute path of Windows is kept as it is
                 path = os.path.normpath(os.path.join(folder or self.folder, path))
             if is_path(path) and path not in self._files:
                 self._files.append(path)
 
     @property
     def answer(self) -> str:
-        """Return what the agent said last to what was said last."""
+        """Return the text of the pending answer."""
         return self._answer.text if self._answer else ""
 
     def drop_interim(self) -> None:
-        """Count what the agent said last as said between tools: it goes on working when the person speaks."""
+        """Count the pending answer as said between tools: the agent continues to work when the person speaks."""
         self.drop_answer(BETWEEN)
 
     def drop_answer(self, reason: str) -> None:
-        """Count what the agent said last as something that is not kept."""
+        """Count the pending answer under a reason instead of keeping it."""
         if self._answer:
             self.left_out[reason] += 1
             self._answer = None
 
     def close(self) -> None:
-        """End what was answered to what was said last."""
+        """Add the pending answer, if there is one."""
         if self._answer:
             files = _limit_files(self._files)
             self.utterances.append(self._answer._replace(files=files, to_program=self._to_program))
             self._answer, self._files = None, []
 
     def note_automated(self, doubt: str = "") -> None:
-        """Note that a program ran the session: it has one prompt, which a program's template made, or there is a doubt.
+        """Mark the session as automated if it has one prompt and a second sign: `doubt`, or a prompt from a template.
 
-        One sign alone says nothing: people have sessions with one prompt, and sessions through other programs.
+        One sign is not enough: people have sessions with one prompt, and sessions through other programs.
         """
         prompts = [said for said in self.utterances if said.who == PERSON]
         if len(prompts) == 1 and not self.automated:
             self.automated = doubt or ("a prompt of a program" if _is_template(prompts[0].text) else "")
 
     def date(self, began: float | None, now: float) -> None:
-        """Give utterances without a time, or with one in the future, that of a neighbour, else when the file began."""
+        """Replace missing and future times by that of the preceding utterance, or by the beginning of the file."""
         times = [said.at if UNKNOWN_TIME < said.at <= now + _CLOCKS_DIFFER_S else None for said in self.utterances]
         if late := sum(said.at > now + _CLOCKS_DIFFER_S for said in self.utterances):
             self.unknown["times in the future"] += late
@@ -232,9 +233,9 @@ class Session:
 
 
 def _is_template(prompt: str) -> bool:
-    """Return whether a program's template made a prompt: it begins with a field as the adapters of DSPy write them.
+    """Return whether a prompt comes from a template: it begins with a field in the format of DSPy's adapters.
 
-    See ChatAdapter on https://dspy.ai; evaluation harnesses have taken the form over.
+    See ChatAdapter on https://dspy.ai; evaluation harnesses use the same format.
     """
     return bool(_TEMPLATE.match(prompt))
 
@@ -249,14 +250,14 @@ def _limit_files(files: list[str]) -> list[str]:
 
 
 def make_id(agent: str, session: str, key: str) -> str:
-    """Return the id of a turn: what its program calls it where that is an UUID, as hooks do, else one made of it."""
+    """Return the id of a turn: the host's id if it is a UUID, as in hooks, else a hash of it."""
     if _UUID.fullmatch(key):
         return key.replace("-", "")
     return hashlib.sha256(f"backfill\0{agent}\0{session}\0{key}".encode(errors="replace")).hexdigest()[:32]
 
 
 def _clean(text: str) -> str:
-    """Return a text without NUL bytes and halves of characters, which no memory has."""
+    """Return a text without NUL bytes and lone surrogates, which memories cannot contain."""
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -264,16 +265,15 @@ def _clean(text: str) -> str:
 
 
 def read_objects(path: Path, left_out: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file of lines; what is none, or is cut off, is counted."""
+    """Yield the JSON objects of a file of lines; count invalid lines."""
     for _, entry in read_lines(path, left_out):
         yield entry
 
 
 def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the JSON objects of a file of lines from an offset on, each with the offset of its line.
+    """Yield (offset of the line, JSON object) of a file of lines from an offset on; count invalid lines.
 
-    What is none, or is cut off, is counted. Of a line of more than 1 MB only both ends are decoded, and no more of it
-    is held: see `read_ends`.
+    Of a line of more than 1 MB only both ends are read and decoded (`read_ends`).
     """
     with open_file(path) as file:
         if start:
@@ -295,9 +295,9 @@ def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[t
 
 
 def decode_object(text: bytes) -> dict[str, Any]:
-    """Return a JSON object, also of a text with bytes that are no UTF-8 or with halves of characters, as cut ones have.
+    """Decode a JSON object, tolerating invalid UTF-8 and lone surrogates, which cut texts contain.
 
-    Raise ValueError or RecursionError for anything else.
+    Raise ValueError or RecursionError if it is not a JSON object.
     """
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
@@ -309,7 +309,7 @@ def decode_object(text: bytes) -> dict[str, Any]:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a regular file for reading; raise OSError for anything else, such as a FIFO, without waiting for it."""
+    """Open a regular file for reading; raise OSError for anything else, such as a FIFO, without blocking."""
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
@@ -336,7 +336,7 @@ def read_ends(head: bytes, tail: bytes) -> dict[str, Any]:
 
 
 def _list_cuts(text: str) -> Iterator[str]:
-    """Yield a beginning of a JSON object made whole: as it is, else without what stands after its last commas."""
+    """Yield completions of the beginning of a JSON object: all of it, else up to one of its last commas."""
     closing: list[str] = []
     commas: list[tuple[int, str]] = []  # where a value ended, and what closes the rest there
     in_text = escaped = False
@@ -362,7 +362,7 @@ def _list_cuts(text: str) -> Iterator[str]:
 
 
 def read_object(path: Path, left_out: Counter[str]) -> dict[str, Any]:
-    """Return the JSON object that a file is, empty and counted where it is none."""
+    """Return the JSON object in a file; if it is not one, count that and return an empty object."""
     try:
         with open_file(path) as file:
             if os.fstat(file.fileno()).st_size <= MAX_FILE_BYTES:
@@ -374,25 +374,25 @@ def read_object(path: Path, left_out: Counter[str]) -> dict[str, Any]:
 
 
 def get_object(value: Any, name: str) -> dict[str, Any]:
-    """Return a field that holds an object, empty where there is none."""
+    """Return an object field, empty if missing."""
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def get_text(value: Any, name: str) -> str:
-    """Return a field that holds text, empty where there is none."""
+    """Return a text field, empty if missing."""
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""
 
 
 def list_objects(value: Any, name: str) -> list[dict[str, Any]]:
-    """Return the objects of a field that holds a list."""
+    """Return the objects in a list field."""
     found = value.get(name) if isinstance(value, dict) else None
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
 
 def parse_time(value: Any) -> float | None:
-    """Return UTC seconds for a time in seconds, milliseconds or as text, None for what is none."""
+    """Convert a time in seconds, milliseconds or text to UTC seconds; return None if it is not a time."""
     try:
         number = float(value) if isinstance(value, int | float) else seconds(value) if isinstance(value, str) else -1.0
     except (Invalid, ValueError, OverflowError):

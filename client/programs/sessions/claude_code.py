@@ -1,13 +1,12 @@
 """Claude Code: `projects/*/*.jsonl`, a line for each part of a message. Subagents have lines or files of their own.
 
-What stands in a prompt beside the person's words, and which entries are nobody's prompt, follows the program itself:
-version 2.1.332 of the package `@anthropic-ai/claude-code` names the elements, sentences and fields that are listed
-here, and what older versions wrote (2.0 to 2.1.218) was seen in their transcripts. Elements are documented nowhere; of
-fields the page on hooks (https://code.claude.com/docs/en/hooks) names `prompt`, `session_id`, `transcript_path`, `cwd`.
+The elements, sentences and fields listed here are those in version 2.1.332 of the package `@anthropic-ai/claude-code`;
+those of older versions (2.0 to 2.1.218) were found in their transcripts. The elements are not documented; of the fields
+the page on hooks (https://code.claude.com/docs/en/hooks) documents `prompt`, `session_id`, `transcript_path` and `cwd`.
 
-Words of the person stand in six places: an entry of the user; an attachment `queued_command` (typed while the agent
-worked, since 2.1.60); a text beside a `tool_result` (the same, before 2.1.41); lines `queue-operation` alone (the same,
-before 2.1.60); the result of AskUserQuestion; the result of a tool, or of ExitPlanMode, that was refused with a reason.
+The person's words are in six places: user entries; attachments `queued_command` (typed while the agent worked, since
+2.1.60); texts next to a `tool_result` (the same, before 2.1.41); `queue-operation` lines alone (the same, before
+2.1.60); results of AskUserQuestion; and results of tools, or of ExitPlanMode, that were refused with a reason.
 """
 
 import re
@@ -50,9 +49,9 @@ _WRITES = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", 
 _REFUSED = ("The user doesn't want to proceed with this tool use.", "Permission for this tool use was denied.")
 _REASON = compile_late(r"(?:To tell you how to proceed, the user|The user) said:\n(.*)\Z", re.DOTALL)
 _REASON_NOTE = "\n\nNote: The user's next message may contain a correction or preference."
-_CLARIFY = "The user wants to clarify these questions."  # the program says it; nothing was typed
+_CLARIFY = "The user wants to clarify these questions."  # a text of the program; nothing was typed
 _ACCEPTED = "User has approved your plan."
-_TYPES = frozenset(  # of entries that hold nothing that somebody said
+_TYPES = frozenset(  # of entries without messages
     "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-resumed api-request-shape"
     " artifact-autoreact-ledger artifact-comment-monitor atis-latch attachment attribution-snapshot bridge-session"
     " content-replacement continued-in cost-state custom-title data-flow-incomplete data-flow-records derived-from"
@@ -65,10 +64,10 @@ _BLOCKS = frozenset(
     "text image document tool_use tool_result thinking redacted_thinking server_tool_use web_search_tool_result"
     " tool_reference fallback connector_text".split()
 )
-# By whom a prompt is, as the entry says (`origin`, since 2.1.200); a person has `human` or none.
+# The author of a prompt according to its entry (`origin`, since 2.1.200); for a person `human` or missing.
 _ORIGINS = {"task-notification": NOTICE, "auto-continuation": HANDED_PLAN, "plugin": NOTICE, "voice-call": NOTICE}
 _PERSONS = ("", "human", "unclassified")
-_TURNS = {  # what began the turn (`turnOrigin`, since 2.1.300), where it was no person
+_TURNS = {  # what began the turn (`turnOrigin`, since 2.1.300), if not a person
     "scheduled": NOTICE,
     "task_notification": NOTICE,
     "host_synthetic": NOTICE,
@@ -84,7 +83,7 @@ _OBSERVES = ("You are a Claude-Mem,", "Hello memory agent, you are continuing to
 
 
 def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
-    """Yield the one session of a file, or what was said in it from an offset on."""
+    """Yield the session of a file, read from an offset on."""
     reading = _Reading(Session("claude-code", path.stem))
     for offset, entry in read_lines(path, reading.session.left_out, start):
         reading.take(offset, entry)
@@ -92,21 +91,21 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
 
 
 class _Reading:
-    """What is known of a session while its entries are read in their order."""
+    """Reads the entries of a session in order."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.branches = Branches(session)
-        self.queue: list[tuple[str, float | None, int]] = []  # what waits: text, when it was typed, offset
-        self.only_queued: dict[str, str] = {}  # by text: the id of what stands only in the queue, so far
-        self.said: set[str] = set()  # texts that were typed while the agent worked, as attachments have them
-        self.writes: dict[str, tuple[Any, str]] = {}  # by id of a call: the file that it is to write, and the folder
-        self.is_working = False  # the agent called a tool after it said something
+        self.queue: list[tuple[str, float | None, int]] = []  # queued prompts: text, time, offset
+        self.only_queued: dict[str, str] = {}  # text -> id of utterances found only in the queue so far
+        self.said: set[str] = set()  # texts of attachments typed while the agent worked
+        self.writes: dict[str, tuple[Any, str]] = {}  # id of a tool call -> file that it writes, and folder
+        self.is_working = False  # the agent has called a tool after its last message
         self.entry_points: set[str] = set()
-        self.keys: Counter[str] = Counter()  # how often something was said in an entry
+        self.keys: Counter[str] = Counter()  # utterances per entry
 
     def take(self, offset: int, entry: dict[str, Any]) -> None:
-        """Take in one entry."""
+        """Process one entry."""
         session, kind = self.session, get_text(entry, "type")
         session.offset = offset
         session.version = get_text(entry, "version") or session.version
@@ -134,7 +133,7 @@ class _Reading:
             session.unknown[f"entries of type {kind[:40]}"] += 1
 
     def end(self, is_part: bool) -> Session:
-        """Return the session once all is read; `is_part`: it was not read from its beginning."""
+        """Return the session after the last entry; `is_part`: it was not read from the beginning."""
         session = self.session
         session.close()
         self.branches.mark(is_part)
@@ -142,7 +141,7 @@ class _Reading:
         session.automated = _find_automated(session, self.entry_points)
         return session
 
-    # Of the person ---------------------------------------------------------------------------------------------------
+    # The person ------------------------------------------------------------------------------------------------------
 
     def _take_user(self, entry: dict[str, Any]) -> None:
         message = get_object(entry, "message")
@@ -161,7 +160,7 @@ class _Reading:
             self._take_prompt(entry, texts, QUEUED if results or entry.get("promptSource") == "queued" else TYPED)
 
     def _take_prompt(self, entry: dict[str, Any], texts: list[str], kind: str) -> None:
-        """Take in a prompt of one or more texts, of which some may be a program's."""
+        """Add a prompt of one or more texts, some of which may be a program's."""
         is_plan = get_text(entry, "planContent") or _find_origin(entry) == "auto-continuation"
         judged = [judge_plan(text) if is_plan else judge(text) for text in texts]
         said = [one for one in judged if one.is_person]
@@ -177,9 +176,9 @@ class _Reading:
         self.branches.note_prompt(entry)
 
     def _take_program(self, kind: str, is_beside: bool) -> None:
-        """Take in what is nobody's words.
+        """Count a text of a program.
 
-        What stands beside (`is_beside`: commands, skills, what a hook says) is answered where the agent was done.
+        A side text (`is_beside`: commands, skills, output of hooks) is answered only if the agent was finished.
         """
         session = self.session
         if not is_beside and kind not in (CONTEXT, SYNTHETIC):
@@ -191,7 +190,7 @@ class _Reading:
         self.is_working = False
 
     def _take_attached(self, entry: dict[str, Any]) -> None:
-        """Take in what was queued while the agent worked: by the person, or by a program."""
+        """Add a prompt that the person or a program queued while the agent worked."""
         attached = get_object(entry, "attachment")
         texts = [get_text(attached, "prompt"), *(get_text(one, "text") for one in list_objects(attached, "prompt"))]
         texts = [text for text in texts if text.strip()]
@@ -202,7 +201,7 @@ class _Reading:
             self._take_prompt(entry, texts, QUEUED)
 
     def _say(self, kind: str, text: str, at: float | None, key: str, folder: str) -> None:
-        """Take in what the person said; what stood only in the queue so far has its own entry now."""
+        """Add a message of the person; it replaces an utterance that was found only in the queue."""
         if kind == QUEUED:
             if self.is_working:
                 self.session.drop_interim()
@@ -213,9 +212,9 @@ class _Reading:
         self.is_working = False
 
     def _take_queued(self, entry: dict[str, Any]) -> None:
-        """Follow the queue of prompts: what is removed from it went to the agent, `popAll` takes all back to be edited.
+        """Follow the queue of prompts: a removed one was sent to the agent, `popAll` returns all for editing.
 
-        Before 2.1.60 nothing else tells of it; later it has an attachment, too.
+        Before 2.1.60 there is no other entry for it; later versions also write an attachment.
         """
         text, at = get_text(entry, "content"), parse_time(entry.get("timestamp"))
         match entry.get("operation"):
@@ -223,7 +222,7 @@ class _Reading:
                 self.queue.append((text, at, self.session.offset))
             case "popAll":
                 self.queue.clear()
-            case "dequeue":  # it stands below as a prompt
+            case "dequeue":  # it follows as a prompt
                 self._take_from_queue(text)
             case "remove":
                 text, at, self.session.offset = self._take_from_queue(text)

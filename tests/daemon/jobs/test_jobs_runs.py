@@ -131,7 +131,7 @@ def test_the_deadline_interrupts_a_run_keeps_what_was_done_and_leaves_the_rest(c
     ids = fill(core)
     jobs = runner(core, mover, ticks=lambda: 15.0 * len(mover.slices))  # each slice takes 15 s
     done = run(jobs)
-    assert (done.outcome, done.error) == ("interrupted", "The time for a run was over; the rest comes next time.")
+    assert (done.outcome, done.error) == ("interrupted", "The time limit of a run was reached; the next run continues.")
     assert 0 < done.counts["moved"] < MANY
     assert list(tiers(core).values()).count("L2") == done.counts["moved"]
     undo(core, done.operation)
