@@ -1,1 +1,1 @@
-"""Projects: the checkout that a folder is in, its namespace, and the projects that are known on this machine."""
+"""Projects: map folders to git checkouts and namespaces, and keep the table of known projects."""

@@ -1,12 +1,12 @@
-"""The table of projects: which namespace belongs to which repository or folder, so that no two share one by chance.
+"""The table of projects, a file in the data folder: which namespace belongs to which repository or folder.
 
-A file beside the database. Whoever meets a project for the first time, such as a hook, writes it there: the first that
-used a name has it, another one is called `api-2`. A project is the remote of a git checkout, so that clones are one and
-a checkout that was moved is known again; without a remote it is the folder. A folder that was moved, or whose remote is
-another now, is a new project; the table notes which one it may be, for the first session to tell (`take_origin`).
+The first process that sees a project, such as a hook, adds it to the table. The first project with a name gets it as
+its namespace, the next one is called `api-2`. A project is identified by the remote of its git checkout, so clones and
+moved checkouts are recognised, or without a remote by its folder. A moved folder without a remote, or one with another
+remote, is a new project; the table stores which one it may have been, to ask the user once (`take_origin`).
 
-The file is exchanged as a whole under a lock. It never stops a hook: where it cannot be read or written, a project has
-the name of its folder. `projects.former` holds names that were in use before the table was.
+The file is replaced as a whole under a lock. If it cannot be read or written, the name of the folder is used, so that
+hooks never fail. `projects.former` has the names that were in use before the table existed.
 """
 
 import os
@@ -27,16 +27,16 @@ FILE, LOCK, FORMER, INTRODUCED = "projects.json", "projects.lock", "projects.for
 MAX_NAME_BYTES = 512  # of a namespace
 _MAX_FOLDERS = 16  # of one project
 _MAX_WORKTREES = 50  # of one project
-_MAX_PROJECTS = 1000  # beyond them, projects without existing folders are forgotten
+_MAX_PROJECTS = 1000  # if there are more, projects without existing folders are removed
 _LOCK_LIMIT_S = 0.5
 
 
 class Project(TypedDict):
-    """One project: `remote` is empty where there is none; of `folders` the last is the one that was met last.
+    """A project: its namespace, its remote (may be empty), and its folders, the most recently used one last.
 
-    Folders that are gone stay, as past sessions name them. `origin` is the namespace of the project that a new one may
-    be, until a session was told. `worktrees` were linked to it when they were met; past sessions name those that are
-    gone. `past` are folders that were gone; only tables of the version before have it.
+    Folders and worktrees that no longer exist are kept, since past sessions refer to them. `origin` is the namespace of
+    the project that this new one may be, until the user was asked. `past` are former folders in tables of the previous
+    version.
     """
 
     namespace: str
@@ -48,13 +48,13 @@ class Project(TypedDict):
 
 
 class ProjectTable(TypedDict):
-    """All projects, those first that were met first."""
+    """All projects in the order in which they were added."""
 
     projects: list[Project]
 
 
 class FolderFacts(TypedDict):
-    """What is known of a folder: its path, the name it would have, its remote, and its namespace in a shared root."""
+    """A folder: its path, its default name, its remote, and its namespace in a shared root."""
 
     path: str
     name: str
@@ -63,12 +63,12 @@ class FolderFacts(TypedDict):
 
 
 def namespace_of(path: str, name: str, note: bool = True, top: str = "") -> str:
-    """Return the namespace of the project at a folder, which would be called `name`; `note` a new one in the table.
+    """Return the namespace of the project at a folder whose default name is `name`; `note` adds new ones to the table.
 
-    `top` is the worktree that the folder is the checkout of, if it is one: it is noted, too. A new checkout of a
-    repository of a shared root is called as it is there; none other has a name in a root, nor that of one.
+    `top` is the worktree if the folder is its main checkout; it is added to the project. A new checkout of a repository
+    in a shared root gets its namespace there; no other project gets a namespace in a root, or the name of one.
     """
-    remote = remote_of(path) if os.path.isabs(path) else ""  # of another system: see backfill/placing
+    remote = remote_of(path) if os.path.isabs(path) else ""  # relative: a path of another system (backfill/placing)
     roots = shared_roots.read_roots()
     place = find_place(path, roots)
     name = f"{name}-2" if name in roots else name
@@ -76,7 +76,7 @@ def namespace_of(path: str, name: str, note: bool = True, top: str = "") -> str:
     try:
         table = read_table()
         known = _find_by_folder(table, path)
-        is_same = known and (remote in (known["remote"], None) or not os.path.isdir(path))  # past sessions name such
+        is_same = known and (remote in (known["remote"], None) or not os.path.isdir(path))  # missing: of a past session
         if known and is_same and not is_stray(known, path, place, roots):
             if worktree and worktree not in known.get("worktrees", []):
                 with suppress(OSError), change_table() as changed:
@@ -85,14 +85,14 @@ def namespace_of(path: str, name: str, note: bool = True, top: str = "") -> str:
         if remote is None:
             return name
         folder = FolderFacts(path=path, name=name, remote=remote, place=place)
-        with suppress(OSError):  # a disk that is full or may not be written; others take too long
+        with suppress(OSError):  # the disk is full or read-only, or the lock is held too long
             if note:
                 with change_table() as changed:
                     project = assign_project(changed, folder, read_former(), roots)
                     _add_worktree(project, worktree)
                     return project["namespace"]
         return assign_project(table, folder, read_former(), roots)["namespace"]
-    except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
+    except (OSError, MemorydError, UnicodeError):  # UnicodeError: the path is not valid text
         return name
 
 
@@ -114,7 +114,7 @@ def _add_worktree(project: Project | None, worktree: str) -> None:
 
 
 def find_checkout(path: str) -> str:
-    """Return the checkout of a worktree that is gone, in which a folder was; empty where none is remembered."""
+    """Return the checkout of a former worktree that contained a folder, empty if unknown."""
     with suppress(OSError, MemorydError, UnicodeError):
         for project in read_table()["projects"]:
             for worktree in project.get("worktrees", []):
@@ -124,7 +124,7 @@ def find_checkout(path: str) -> str:
 
 
 def take_origin(path: str) -> tuple[Project, str] | None:
-    """Return a new project and the namespace of the one that it may be, once: it is told to the first session."""
+    """Return a new project and the namespace of the one that it may have been; only once for each project."""
     with suppress(OSError, MemorydError, UnicodeError):
         known = _find_by_folder(read_table(), path)
         if known and "origin" in known:
@@ -136,7 +136,7 @@ def take_origin(path: str) -> tuple[Project, str] | None:
 
 
 def is_known(path: str) -> bool:
-    """Return whether a folder is one of a project that was met before."""
+    """Return whether a folder belongs to a project in the table."""
     try:
         return _find_by_folder(read_table(), path) is not None
     except (OSError, MemorydError, UnicodeError):
@@ -144,20 +144,20 @@ def is_known(path: str) -> bool:
 
 
 def is_claimed(namespace: str) -> bool:
-    """Return whether a project has a namespace."""
+    """Return whether some project has the namespace."""
     try:
         return _is_claimed(read_table(), namespace)
     except (OSError, MemorydError, UnicodeError):
         return False
 
 
-# Which project it is -------------------------------------------------------------------------------------------------
+# Assigning folders to projects ---------------------------------------------------------------------------------------
 
 
 def assign_project(
     table: ProjectTable, folder: FolderFacts, taken: Sequence[str], roots: Roots | None = None
 ) -> Project:
-    """Return the project of a folder with the folder in it, a new one if none is known to be it."""
+    """Add a folder to its project, or to a new one, and return the project."""
     place = folder.get("place", "")
     here = _find_by_folder(table, folder["path"])
     if here and is_stray(here, folder["path"], place, roots or {}):
@@ -166,7 +166,7 @@ def assign_project(
     project = _find_by_remote(table, folder, taken)
     if project and is_stray(project, folder["path"], place, roots or {}):
         project = None
-    if project is None and here and here["remote"] in ("", folder["remote"]):  # git or its remote may have come later
+    if project is None and here and here["remote"] in ("", folder["remote"]):  # the remote may have been added later
         project = here
     if project is None:
         project = _add_project(table, folder, taken)
@@ -185,9 +185,9 @@ def _find_by_folder(table: ProjectTable, path: str) -> Project | None:
 
 
 def _find_by_remote(table: ProjectTable, folder: FolderFacts, taken: Sequence[str]) -> Project | None:
-    """Return the project with the same remote: the one that was moved if several have it.
+    """Return the project with the same remote; of several, one whose folders no longer exist.
 
-    A clone whose own name was in use before there was a table keeps that name, and so its memories.
+    A clone whose own name was in use before the table existed keeps that name, and so its memories.
     """
     if not folder["remote"]:
         return None
@@ -198,7 +198,7 @@ def _find_by_remote(table: ProjectTable, folder: FolderFacts, taken: Sequence[st
 
 
 def _find_gone(table: ProjectTable, folder: FolderFacts) -> Project | None:
-    """Return the latest project that is gone and had a folder of the same name; two remotes are two projects."""
+    """Return the latest project without existing folders that had a folder of this name and no other remote."""
     name = os.path.basename(folder["path"])
     for project in reversed(table["projects"]):
         is_alike = any(os.path.basename(path) == name for path in project["folders"])
@@ -225,19 +225,19 @@ def _is_claimed(table: ProjectTable, namespace: str) -> bool:
 
 
 def is_gone(project: Project) -> bool:
-    """Return whether none of a project's folders is there any more."""
+    """Return whether none of a project's folders exists any more."""
     return not any(os.path.isdir(path) for path in project["folders"])
 
 
-# Other names, other machines -----------------------------------------------------------------------------------------
+# Restored copies -----------------------------------------------------------------------------------------------------
 
 
 def take_over(coming: Sequence[Project]) -> tuple[list[Project], dict[str, str]]:
-    """Let projects be called as a restored copy says.
+    """Take over the projects of a restored copy.
 
-    Return the projects of the copy without a folder here, and the folders that lost their namespace, with that.
-    Folders that are known here and not in the copy stay with their project. A project of here whose namespace is
-    another one's there gets a new one when it is met.
+    Return the copy's projects without an existing folder, and the folders that lost their namespace, with that. Folders
+    that only the present table has stay with their project. A present project whose namespace belongs to another one in
+    the copy gets a new namespace when it is used again.
     """
     if not coming:
         return [], {}
@@ -246,7 +246,7 @@ def take_over(coming: Sequence[Project]) -> tuple[list[Project], dict[str, str]]
     gone = list(filter(is_gone, coming))
     lost: dict[str, str] = {}
     with change_table() as table:
-        pairs = [(one, other) for one in table["projects"] for other in coming if _is_one(one, other, other in gone)]
+        pairs = [(one, other) for one in table["projects"] for other in coming if _is_same(one, other, other in gone)]
         same = {other["namespace"] for _, other in pairs}
         own: list[Project] = []
         for project in table["projects"]:
@@ -262,8 +262,8 @@ def take_over(coming: Sequence[Project]) -> tuple[list[Project], dict[str, str]]
     return [project for project in coming if project["namespace"] not in here], lost
 
 
-def _is_one(here: Project, coming: Project, is_gone: bool) -> bool:
-    """Return whether two are one project of one name: by remote, else by a folder, or as the other has none here."""
+def _is_same(here: Project, coming: Project, is_gone: bool) -> bool:
+    """Return whether two projects with the same namespace are the same, by remote or folders."""
     if here["namespace"] != coming["namespace"]:
         return False
     if here["remote"] and coming["remote"]:
@@ -272,7 +272,7 @@ def _is_one(here: Project, coming: Project, is_gone: bool) -> bool:
 
 
 def inherit_folders(project: Project, other: Project, first: bool = True) -> None:
-    """Let a project have the folders of another one, too: before its own, as it had them `first`, or after them."""
+    """Add the folders of another project, before its own ones (`first`) or after them."""
     parts = [other["folders"], project["folders"]] if first else [project["folders"], other["folders"]]
     project["folders"] = [*parts[0], *parts[1]][-_MAX_FOLDERS:]
 
@@ -281,9 +281,9 @@ def inherit_folders(project: Project, other: Project, first: bool = True) -> Non
 
 
 def read_table(folder: str = "") -> ProjectTable:
-    """Return the table beside a database (by default the usual one), empty where there is no file.
+    """Return the table in a data folder, empty if there is no file.
 
-    Raise OSError, `Invalid` for a damaged one, `Untrusted`.
+    Raise OSError, `Invalid` if it is damaged, or `Untrusted`.
     """
     path = os.path.join(folder or paths.data_folder(), FILE)
     try:
@@ -303,7 +303,7 @@ def read_table(folder: str = "") -> ProjectTable:
 
 @contextmanager
 def change_table() -> Iterator[ProjectTable]:
-    """Give the table to be changed, and write it when the block ends well; others wait meanwhile."""
+    """Yield the table under a lock, and write it if the block raises nothing."""
     folder = paths.data_folder()
     os.makedirs(folder, mode=0o700, exist_ok=True)
     trust.check_data_folder(folder)
@@ -319,7 +319,7 @@ def change_table() -> Iterator[ProjectTable]:
 
 
 def _exchange(path: str, data: bytes) -> None:
-    """Put a new version in place of a file: on disk when this returns, whole whatever happens."""
+    """Replace a file atomically and sync it."""
     part = f"{path}.part"
     file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
@@ -336,7 +336,7 @@ def _exchange(path: str, data: bytes) -> None:
 
 
 def _prune(table: ProjectTable) -> None:
-    """Forget the oldest projects whose folders no longer exist while there are too many."""
+    """Remove the oldest projects without existing folders while there are too many."""
     for project in list(table["projects"]):
         if len(table["projects"]) <= _MAX_PROJECTS:
             return
@@ -345,14 +345,14 @@ def _prune(table: ProjectTable) -> None:
 
 
 def note_former(folder: str, names: Iterable[str]) -> None:
-    """Write down once, beside a database, which names are in use: the daemon does so at its first start."""
+    """Record the namespaces in use, once, at the first start of a daemon that has the table."""
     path = os.path.join(folder, FORMER)
     if not os.path.exists(path):
         _exchange(path, "".join(f"{name}\n" for name in sorted(names)).encode())
 
 
 def read_former() -> list[str]:
-    """Return the names of namespaces that were in use before there was a table."""
+    """Return the namespaces that were in use before the table existed."""
     try:
         with open(os.path.join(paths.data_folder(), FORMER), encoding="utf-8") as file:
             return file.read().splitlines()
@@ -361,14 +361,14 @@ def read_former() -> list[str]:
 
 
 def note_introduced(folder: str, *, is_new: bool = False) -> bool:
-    """Write down beside a database that memctl's use of projects was told; return whether that is to be done now.
+    """Record that the user was told about memctl's use of projects; return whether that must be done now.
 
-    The daemon does so before it makes a new one (`is_new`): only who has an older one is told.
+    The daemon calls it before it creates a new database (`is_new`): only users of older ones are told.
     """
     try:
         if is_new or os.path.exists(os.path.join(folder, "memoryd.sqlite")):
             os.close(os.open(os.path.join(folder, INTRODUCED), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             return True
-    except OSError:  # it was told, or nothing can be written there
+    except OSError:  # the user was told, or the folder is not writable
         pass
     return False

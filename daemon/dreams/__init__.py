@@ -1,9 +1,9 @@
-"""Dreams: MEMORY.md of a workspace put in order with what is newer.
+"""Dreams: update MEMORY.md of a workspace with newer notes.
 
-The nightly job compares notes of daily files that no dream has processed with the items of MEMORY.md: groups of similar
-ones by cosine, then the provider names an outcome for each by number, so no text is invented. Without a language model
-an item goes when another says the same, or when a newer note gives its subject another value, which then takes its
-place with its date; in doubt both stay. The old file is kept and the undo noted before anything is written. What a
-dream has processed is kept by hash. MEMORY.md is a person's file: it is written once somebody has allowed that for its
-folder; until then a dream proposes, the job is idle.
+The nightly job compares the unprocessed notes of daily files with the items of MEMORY.md, in groups of similar ones. A
+provider chooses an outcome for each note by its number, so no text is invented. Without a language model an item is
+removed if another one says the same, or if a newer note contradicts it, which then replaces it with its date; in doubt
+both stay. The old file is copied, and the undo recorded, before anything is written. Processed notes are stored by
+hash. MEMORY.md belongs to a person: it is written only if that was allowed for its folder; otherwise dreams only
+propose.
 """

@@ -1,10 +1,9 @@
-"""A dream of a workspace: MEMORY.md is put in order with what the daily files `memory/YYYY-MM-DD.md` say.
+"""Draft the new MEMORY.md of a workspace from its items and the notes in daily files (`memory/YYYY-MM-DD.md`).
 
-Notes that no dream has seen are compared with the items of MEMORY.md (`fates`); their outcome is a draft,
-written by `memory_file`. Daily files are only read. Those in sub-folders of `memory/` belong to namespaces of their own
-and are left alone. What is processed is noted by hash, so no restart makes a dream come twice. An item of
-MEMORY.md without a date of its own is older than all notes in the first dream, and from then on as old as it was when a
-dream first saw it.
+Notes that no dream has processed are compared with the items of MEMORY.md (`fates`); `memory_file` writes the draft.
+Daily files are only read; those in sub-folders of `memory/`, which belong to other namespaces, are ignored. Processed
+notes are recorded by hash. An item of MEMORY.md without a date counts as older than all notes in the first dream; later
+its date is that of the dream that first saw it.
 """
 
 import hashlib
@@ -43,14 +42,14 @@ from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 MEMORY = "MEMORY.md"
-HEADING = "## Learned"  # what is taken over is here when MEMORY.md has nothing like it
+HEADING = "## Learned"  # new notes are added below it if MEMORY.md has no item on the subject
 DAILY = re.compile(r"memory/(\d{4}-\d\d-\d\d)\.md")
 MAX_FILES = 90  # the latest daily files
 MAX_NOTES = 3000  # of daily files, the latest
-MAX_BYTES = 1024 * 1024  # of a file: parsing is Python
-_EMBEDDED = 8  # at once, then others go first
-_ASKED = 40  # notes in one question to a model; a larger group is for the rules
-_MODEL_S = 300.0  # for questions to a model in one dream; the rest is for the rules
+MAX_BYTES = 1024 * 1024  # of a file, since the parser is slow
+_EMBEDDED = 8  # texts per batch
+_ASKED = 40  # notes in one request to a model; rules decide larger groups
+_MODEL_S = 300.0  # total time for requests to a model in one dream; then rules decide
 _KEY_BYTES = 12
 _NEVER = "9999-99-99"
 
@@ -58,28 +57,28 @@ log = logging.getLogger(__name__)
 
 
 class DreamTerms(NamedTuple):
-    """How to dream: again what was processed, daily files before which date, what hears of steps and may stop it."""
+    """Options: whether to include processed notes, the date limit of daily files, and a callback that may raise."""
 
     force: bool = False
     before: str = _NEVER
-    tell: Callable[[str, int, int], None] = lambda stage, done, total: None
+    report: Callable[[str, int, int], None] = lambda stage, done, total: None
 
 
 class DreamInput(NamedTuple):
-    """What a dream reads: MEMORY.md (None: there is none) and the daily files (path, date, bytes), oldest first."""
+    """The input of a dream: MEMORY.md (None if missing) and the daily files (path, date, bytes), oldest first."""
 
     memory: bytes | None
     dailies: list[tuple[str, str, bytes]]
 
     def digest(self, memory: bytes | None) -> bytes:
-        """Return a hash of all that is read, with MEMORY.md as given."""
+        """Return a hash of the input with `memory` as MEMORY.md."""
         parts = [(MEMORY, memory or b""), *((path, data) for path, _, data in self.dailies)]
         listed = b"".join(path.encode() + b"\0" + hashlib.sha256(data).digest() for path, data in parts)
         return hashlib.sha256(listed).digest()
 
 
 class NoteSource(NamedTuple):
-    """A note and where it is from: a daily file, or an item of MEMORY.md."""
+    """A note from a daily file, or an item of MEMORY.md."""
 
     note: DreamNote
     path: str
@@ -87,7 +86,7 @@ class NoteSource(NamedTuple):
 
 
 class DreamDraft(NamedTuple):
-    """What a dream makes of MEMORY.md, step by step, and the notes that it has seen."""
+    """The new MEMORY.md, the steps that lead to it, and the processed notes."""
 
     new: bytes
     steps: list[DreamStep]
@@ -97,7 +96,7 @@ class DreamDraft(NamedTuple):
 
 
 def list_daily_files(core: Core, workspace: StoredWorkspace, before: str = _NEVER) -> list[tuple[str, str]]:
-    """Return the paths and dates of the daily files that the index knows, oldest first."""
+    """Return the paths and dates of the indexed daily files, oldest first."""
     with core.store.reading() as connection:
         known = workspaces.stats(connection, workspace.id)
     found = [(path, day[1]) for path in known if (day := DAILY.fullmatch(path)) and day[1] < before]
@@ -105,7 +104,7 @@ def list_daily_files(core: Core, workspace: StoredWorkspace, before: str = _NEVE
 
 
 def read(core: Core, workspace: StoredWorkspace, before: str = _NEVER) -> DreamInput:
-    """Read what a dream is about."""
+    """Read the input of a dream."""
     dailies = []
     for path, day in list_daily_files(core, workspace, before):
         if (data := _read(workspace, path)) is not None and len(data) <= MAX_BYTES:
@@ -124,13 +123,13 @@ def _read(workspace: StoredWorkspace, path: str) -> bytes | None:
 
 
 def is_dreamt(core: Core, workspace: StoredWorkspace, reading: DreamInput) -> bool:
-    """Return whether a dream was about exactly this, or left it so."""
+    """Return whether a former dream had this input or output."""
     with core.store.reading() as connection:
         return dreams.is_known(connection, workspace.id, reading.digest(reading.memory))
 
 
 def day_of(core: Core, now: float) -> datetime:
-    """Return the moment as the names of daily files have it."""
+    """Return a time in the zone that names of daily files use."""
     return datetime.fromtimestamp(now) if core.config.workspaces.local_dates else datetime.fromtimestamp(now, UTC)
 
 
@@ -138,7 +137,7 @@ def day_of(core: Core, now: float) -> datetime:
 
 
 def make_draft(core: Core, workspace: StoredWorkspace, reading: DreamInput, terms: DreamTerms) -> DreamDraft:
-    """Return the new state of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
+    """Return the draft of MEMORY.md; raise `ModelUnavailable` if vectors are needed and there is no model."""
     text = decode(reading.memory or b"", MEMORY)
     with core.store.reading() as connection:
         seen = dreams.read_seen(connection, workspace.id)
@@ -150,9 +149,9 @@ def make_draft(core: Core, workspace: StoredWorkspace, reading: DreamInput, term
     if not is_new and not terms.force:
         return DreamDraft(reading.memory or b"", [], 0, "rules", {})
     fates, likeness, by = judge(core, [source.note for source in found], terms)
-    # What cannot be taken out stays, whatever was said of it.
-    both = zip(found, fates, strict=True)
-    fates = [NoteFate("keep") if source.item and not source.item.is_free else fate for source, fate in both]
+    # Items that cannot be removed are kept, whatever their fate.
+    pairs = zip(found, fates, strict=True)
+    fates = [NoteFate("keep") if source.item and not source.item.is_free else fate for source, fate in pairs]
     new = _write(text, found, fates, likeness)
     passing = sum(fate.judgement == "passing" for fate in fates)
     return DreamDraft(new.encode("utf-8", "surrogateescape"), _build_steps(found, fates), passing, by, marked)
@@ -160,17 +159,17 @@ def make_draft(core: Core, workspace: StoredWorkspace, reading: DreamInput, term
 
 def _list_sources(text: str, daily: Sequence[NoteSource], seen: dict[bytes, str], today: str) -> list[NoteSource]:
     """Return the notes, oldest first: all items of MEMORY.md, and those of daily files."""
-    undated = today if seen else ""  # what came into MEMORY.md since the first dream is news
+    undated = today if seen else ""  # items added since the last dream count as new
     own = [
         NoteSource(DreamNote(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
         for item in list_items(text)
     ]
-    # Of one day what is already comes first. The sort is stable.
+    # The sort is stable, so items of MEMORY.md come before notes of the same day.
     return sorted([*own, *daily], key=lambda source: source.note.date)
 
 
 def _read_daily(core: Core, reading: DreamInput, skip: Container[bytes]) -> list[NoteSource]:
-    """Return the notes of the daily files, apart from those to be skipped."""
+    """Return the notes of the daily files, except those in `skip`."""
     sources = list[NoteSource]()
     for path, day, data in reading.dailies:
         began = time.perf_counter()
@@ -181,13 +180,13 @@ def _read_daily(core: Core, reading: DreamInput, skip: Container[bytes]) -> list
 
 
 def _split_notes(text: str) -> list[str]:
-    """Return the statements of a daily file: its list items, and the sentences of what is longer."""
+    """Return the notes of a daily file: its list items, and important sentences of longer texts."""
     found = list[str]()
     for item in list_items(text):
-        told = strip_time(item.text)
-        found += [told] if item.marker and len(told) <= MAX_CHARS else list_telling(told)
-    # A note with bytes that cannot be read would be written wrongly.
-    return [told for told in found if len(told) <= MAX_CHARS and REPLACEMENT not in told]
+        note = strip_time(item.text)
+        found += [note] if item.marker and len(note) <= MAX_CHARS else list_telling(note)
+    # Notes with undecodable bytes are skipped, since they could not be written back correctly.
+    return [note for note in found if len(note) <= MAX_CHARS and REPLACEMENT not in note]
 
 
 def _key(text: str) -> bytes:
@@ -195,7 +194,7 @@ def _key(text: str) -> bytes:
 
 
 def judge(core: Core, notes: Sequence[DreamNote], terms: DreamTerms) -> tuple[list[NoteFate], Likeness, str]:
-    """Ask the provider the outcome of notes, oldest first: those about like things together, no text twice."""
+    """Return the outcome of notes, which are sorted by date; similar notes are judged together, each text once."""
     chosen = find_distinct(notes)
     standing = {simplify(note.text) for note in notes if note.stands}
     asked = [note._replace(stands=simplify(note.text) in standing) for note in notes]
@@ -203,7 +202,7 @@ def judge(core: Core, notes: Sequence[DreamNote], terms: DreamTerms) -> tuple[li
     fates, by, done = {number: NoteFate("keep") for number in chosen}, set[str](), 0
     give_up_at = time.monotonic() + _MODEL_S
     for group in _group_questions(core, asked, chosen, likeness):
-        terms.tell("compare", done, len(chosen))
+        terms.report("compare", done, len(chosen))
         done += len(group)
         provider = core.cognition.provider if time.monotonic() < give_up_at else RULES
         numbers = [chosen[at] for at in group]
@@ -221,11 +220,11 @@ def judge(core: Core, notes: Sequence[DreamNote], terms: DreamTerms) -> tuple[li
 def _group_questions(
     core: Core, notes: Sequence[DreamNote], chosen: Sequence[int], likeness: Likeness
 ) -> Iterator[list[int]]:
-    """Yield what is asked together, as places in `chosen`: small groups share a question to a model."""
+    """Yield groups of notes to judge together, as indexes in `chosen`; small groups share a request to a model."""
     together = list[int]()
     for group in group_notes(likeness.cosines, likeness.subject):
         if len(group) == 1 and notes[chosen[group[0]]].stands:
-            continue  # it stays: nothing is like it
+            continue  # an item without similar notes is kept
         if core.cognition.provider is RULES or len(group) > _ASKED:
             yield group
             continue
@@ -238,7 +237,7 @@ def _group_questions(
 
 
 def _ask(provider: Provider, notes: Sequence[DreamNote], likeness: Likeness) -> tuple[str, list[NoteFate]]:
-    """Return who says something of notes, and what: a provider, or the rules where it fails or there are too many."""
+    """Return the name of the judge and the outcomes: a provider, or rules if it fails or there are too many notes."""
     chosen = provider if len(notes) <= _ASKED else RULES
     return ask(
         log, chosen, "dream", lambda by: find_fates(notes, likeness) if by.chat is None else ask_model(by.chat, notes)
@@ -246,24 +245,24 @@ def _ask(provider: Provider, notes: Sequence[DreamNote], likeness: Likeness) -> 
 
 
 def measure_likeness(core: Core, texts: Sequence[str], terms: DreamTerms) -> Likeness:
-    """Return how alike texts are; raise `ModelUnavailable` without a model."""
+    """Return the similarities of texts; raise `ModelUnavailable` without a model."""
     generation = core.embedding.active
     if generation is None:
         raise ModelUnavailable("Dreaming compares notes by meaning, and no model is loaded (yet).")
     made = np.zeros((len(texts), generation.embedder.dimensions), np.float32)
     for start in range(0, len(texts), _EMBEDDED):
-        terms.tell("embed", start, len(texts))
+        terms.report("embed", start, len(texts))
         began = time.perf_counter()
         part = core.embedding.embed_texts(texts[start : start + _EMBEDDED])
         for row, given in enumerate(part, start):
             if given is not None and given[0] is generation:
-                made[row] = given[1]  # one that has none is like no other
+                made[row] = given[1]  # a text without a vector is similar to no other
         core.rest(time.perf_counter() - began)
     floors = generation.embedder.floors
     return Likeness(made @ made.T, floors.join, floors.duplicate)
 
 
-# What is written -----------------------------------------------------------------------------------------------------
+# The new text --------------------------------------------------------------------------------------------------------
 
 
 def _write(text: str, sources: Sequence[NoteSource], fates: Sequence[NoteFate], likeness: Likeness) -> str:
@@ -272,17 +271,17 @@ def _write(text: str, sources: Sequence[NoteSource], fates: Sequence[NoteFate], 
     added = []
     for number, (source, fate) in enumerate(zip(sources, fates, strict=True)):
         if source.item is None and fate.judgement == "keep":
-            beside = _place(number, standing, sources, fates, likeness)
+            beside = _find_place(number, standing, sources, fates, likeness)
             place = None if beside is None else (beside.start if beside in gone else beside.end - 1)
             line = f"{source.note.text} ({source.note.date})"
             added.append((place, "" if beside is None else beside.marker, line))
     return change_items(text, ItemEdit(gone, added), HEADING) if gone or added else text
 
 
-def _place(
+def _find_place(
     number: int, standing: Sequence[int], sources: Sequence[NoteSource], fates: Sequence[NoteFate], likeness: Likeness
 ) -> ListItem | None:
-    """Return the item beside which a note is put: the first one that it replaces, else the nearest of its subject."""
+    """Return the item next to which a note is inserted: the first that it replaces, else the nearest."""
     replaced = next((at for at in standing if fates[at].by == number), None)
     if replaced is not None:
         return sources[replaced].item

@@ -1,8 +1,8 @@
-"""The outcome of notes that speak of like things, by rules. The oldest comes first, the newest is looked at first.
+"""Decide the outcome of similar notes by rules. Notes are sorted by date; the newest is examined first.
 
-An item stays unless a newer note says the same or contradicts it. Where two say the same, the one that is there already
-is kept. A note of a day is taken over when it replaces an item; which of the others last is left to a language model.
-Nothing is written again: what is kept is an input, word by word.
+An item is kept unless a newer note says the same or contradicts it. If two notes say the same, the one in MEMORY.md is
+kept. A note of a daily file is added only if it replaces an item; whether others are worth adding only a language model
+can decide. Texts are never rewritten.
 """
 
 import time
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from memoryd.daemon.agreement.statements import Rule, find_contradiction, is_same
 
-_BREATH_S = 0.0005  # after each note: rules are Python, which other threads wait for
+_BREATH_S = 0.0005  # after each note, to let other threads have the GIL
 
 _REASONS: dict[Rule, str] = {
     "polarity": "one of the two is denied",
@@ -27,7 +27,7 @@ Judgement = Literal["keep", "passing", "repeats", "outdated"]
 
 
 class DreamNote(NamedTuple):
-    """A statement. `stands`: it is in MEMORY.md already; otherwise it is from a daily file."""
+    """A note. `stands`: it is an item of MEMORY.md; otherwise it is from a daily file."""
 
     text: str
     date: str
@@ -35,7 +35,7 @@ class DreamNote(NamedTuple):
 
 
 class NoteFate(NamedTuple):
-    """The outcome of a note; `by` is the note that is kept for it."""
+    """The outcome of a note; `by` is the note that is kept instead."""
 
     judgement: Judgement
     by: int | None = None
@@ -43,7 +43,7 @@ class NoteFate(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """How alike notes are: cosines, shape (n, n); from which two are of one subject, and may say the same."""
+    """The cosines of notes, shape (n, n), and the floors for the same subject and for saying the same."""
 
     cosines: NDArray[np.float32]
     subject: float
@@ -70,7 +70,7 @@ def find_fates(notes: Sequence[DreamNote], likeness: Likeness) -> list[NoteFate]
 
 
 def _pass_over(notes: Sequence[DreamNote], fates: Sequence[NoteFate]) -> list[NoteFate]:
-    """Leave in the daily files what neither stands nor is kept for a note that stands."""
+    """Mark as passing the notes that are neither items nor kept instead of an item."""
     kept = {number if fate.by is None else fate.by for number, fate in enumerate(fates) if notes[number].stands}
     return [
         fate if (number if fate.by is None else fate.by) in kept else NoteFate("passing")
@@ -79,7 +79,7 @@ def _pass_over(notes: Sequence[DreamNote], fates: Sequence[NoteFate]) -> list[No
 
 
 def _find_fate(notes: Sequence[DreamNote], number: int, near: Sequence[int], likeness: Likeness) -> NoteFate:
-    """Compare a note with newer ones that are like it, the newest first."""
+    """Compare a note with similar newer ones, the newest first."""
     text = notes[number].text
     for other in near:
         is_near = likeness.cosines[number, other] >= likeness.same
@@ -92,7 +92,7 @@ def _find_fate(notes: Sequence[DreamNote], number: int, near: Sequence[int], lik
 
 
 def _follow_chain(fate: NoteFate, fates: Sequence[NoteFate]) -> NoteFate:
-    """Follow a chain to the note that is kept; what says the same as something outdated is outdated as well."""
+    """Follow a chain to the note that is kept; a note that repeats an outdated one is outdated as well."""
     while fate.by is not None and fates[fate.by].by is not None:
         behind = fates[fate.by]
         is_repeat = fate.judgement == behind.judgement == "repeats"
@@ -101,17 +101,17 @@ def _follow_chain(fate: NoteFate, fates: Sequence[NoteFate]) -> NoteFate:
 
 
 def simplify(text: str) -> str:
-    """Return what is compared of a text before its meaning is."""
+    """Return a normalised text for exact comparison."""
     return " ".join(text.split()).casefold().rstrip(".")
 
 
 def find_distinct(notes: Sequence[DreamNote]) -> list[int]:
-    """Return the newest note of each text, oldest first: the others need no thought."""
+    """Return the newest note of each distinct text, sorted."""
     return sorted({simplify(note.text): number for number, note in enumerate(notes)}.values())
 
 
 def spread(notes: Sequence[DreamNote], found: Mapping[int, NoteFate]) -> list[NoteFate]:
-    """Return the outcome of all notes, given the outcome of the newest of each text."""
+    """Return the outcome of all notes, given those of the newest note of each text."""
     newest = {simplify(notes[number].text): number for number in found}
     fates = list[NoteFate]()
     for number, note in enumerate(notes):
@@ -123,7 +123,7 @@ def spread(notes: Sequence[DreamNote], found: Mapping[int, NoteFate]) -> list[No
 
 
 def settle(notes: Sequence[DreamNote], fates: list[NoteFate]) -> list[NoteFate]:
-    """Keep the note that is where a new one merely repeats it."""
+    """Keep an item rather than a new note that only repeats it."""
     for number, fate in enumerate(fates):
         if fate.judgement != "repeats" or fate.by is None or not notes[number].stands or notes[fate.by].stands:
             continue
@@ -135,7 +135,7 @@ def settle(notes: Sequence[DreamNote], fates: list[NoteFate]) -> list[NoteFate]:
 
 
 def group_notes(cosines: NDArray[np.float32], floor: float) -> Iterator[list[int]]:
-    """Yield the notes that hang together by cosines of at least `floor`, in their order."""
+    """Yield the connected groups of notes by cosines of at least `floor`, in order."""
     waiting = np.ones(len(cosines), bool)
     for first in range(len(cosines)):
         if not waiting[first]:

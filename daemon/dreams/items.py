@@ -1,7 +1,7 @@
-"""The items of a Markdown text: list items and short paragraphs, with their lines; and a text with some exchanged.
+"""Read the items of a Markdown text (list items and short paragraphs), and replace some of them.
 
-Whatever else a text holds (headings, tables, code, quotes, comments, tasks, items with a list of their own) is no item
-and stays as it is, byte by byte. Lines count from 0 here. Pure functions.
+Everything else (headings, tables, code, quotes, comments, tasks, items with nested lists) is preserved byte by byte.
+Lines are counted from 0 here. Pure functions.
 """
 
 import re
@@ -12,7 +12,7 @@ from memoryd.daemon.workspaces.documents import lines as plain
 from memoryd.daemon.workspaces.documents.outline import Block, outline
 from memoryd.daemon.workspaces.editing import split
 
-MAX_CHARS = 400  # of an item; longer ones say several things
+MAX_CHARS = 400  # of an item; longer ones make several statements
 _MARKER = re.compile(r"(\s*(?:[-*+]|\d{1,9}[.)])[ \t]+)")
 _TASK = re.compile(r"\[[ xX]\](?:\s|$)")
 _DATED = re.compile(r" ?\((\d{4}-\d\d-\d\d)\)$")
@@ -28,11 +28,11 @@ class ListItem(NamedTuple):
     end: int
     marker: str
     date: str
-    is_free: bool  # may be taken out: it says one thing and nothing hangs on it
+    is_free: bool  # may be removed: it makes one statement and has no nested content
 
 
 class ItemEdit(NamedTuple):
-    """The outcome of a text: items that go, and new ones: text to be put after line `place` (None: at the end)."""
+    """Items to remove, and texts to insert after line `place` (None: at the end)."""
 
     gone: Sequence[ListItem]
     added: Sequence[tuple[int | None, str, str]]  # place, marker, text
@@ -76,12 +76,12 @@ def _build_items(written: Sequence[str], block: Block, body: Block, is_leaf: boo
 
 
 def strip_time(text: str) -> str:
-    """Return a note without the time of day that it begins with."""
+    """Remove the time of day at the beginning of a note."""
     return _TIME.sub("", text, count=1)
 
 
 def change_items(text: str, change: ItemEdit, heading: str) -> str:
-    """Return a text with items taken out and others put in; what has no place is put below a heading at the end."""
+    """Apply an edit; texts without a place are added below a heading at the end."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     written = split(text[len(mark) :])
     ending = "\r\n" if written and written[0].endswith("\r\n") else "\n"
@@ -102,7 +102,7 @@ def change_items(text: str, change: ItemEdit, heading: str) -> str:
 def _join(written: Sequence[str], gone: Mapping[int, ListItem], after: Mapping[int, Sequence[str]]) -> list[str]:
     made = list[str]()
     for number, line in enumerate(written):
-        # Of two blank lines between which everything went, one stays.
+        # If everything between two blank lines was removed, only one of them is kept.
         is_left_over = number - 1 in gone and not line.strip() and (not made or not made[-1].strip())
         if number not in gone and not is_left_over:
             made.append(line)

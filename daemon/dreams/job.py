@@ -1,6 +1,6 @@
-"""The job that dreams, and dreams by hand: of which workspaces, one after the other.
+"""The nightly job `dream` and the call `dream`, which process workspaces one after the other.
 
-By itself it looks at workspaces with daily files, and at the days that are over: today's file is still being written.
+The job reads daily files of past days only, since today's file is still being written.
 """
 
 import logging
@@ -20,11 +20,11 @@ from memoryd.daemon.workspaces import hosts, registry
 log = logging.getLogger(__name__)
 
 
-# By itself -----------------------------------------------------------------------------------------------------------
+# The job -------------------------------------------------------------------------------------------------------------
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to dream of each workspace that dreams may write and whose notes are others than those of its last dream."""
+    """Plan a dream for each workspace that may be written and has changed since its last dream."""
     if core.embedding.active is None:
         return
     today = _format_today(core, now)
@@ -44,8 +44,8 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 
 def apply(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
-    """Dream of one workspace; one that cannot be does not keep the others from it."""
-    terms = DreamTerms(before=_format_today(core, core.clock()), tell=lambda stage, done, total: check())
+    """Run the dream of one workspace; an error does not stop the others."""
+    terms = DreamTerms(before=_format_today(core, core.clock()), report=lambda stage, done, total: check())
     try:
         report = memory_file.dream(core, step.data, terms)
     except Unavailable:
@@ -65,13 +65,13 @@ def _format_today(core: Core, now: float) -> str:
 DREAM = Work(plan, alone=apply)
 
 
-# By hand -------------------------------------------------------------------------------------------------------------
+# The call ------------------------------------------------------------------------------------------------------------
 
 
 def check(call: Dream) -> None:
-    """Raise `Invalid` for a call whose parts do not go together."""
+    """Raise `Invalid` if the options of a call contradict each other."""
     if call.undo and call.place is None:
-        raise Invalid("An undo needs the workspace that is meant.")
+        raise Invalid("Name the workspace whose dream is to be undone.")
     if call.undo and call.force:
         raise Invalid("An undo takes one dream back and cannot be forced.")
     if call.allow is not None and (call.place is None or call.undo or call.dry_run):
@@ -101,4 +101,4 @@ def begin(core: Core, report: ReportProgress, call: Dream) -> "Future[Dreamt]":
         core.background.check_open()
         report(Progress(stage=stage, done=done, total=total))
 
-    return core.background.run("dream", lambda: dream(core, call, DreamTerms(force=call.force, tell=report_progress)))
+    return core.background.run("dream", lambda: dream(core, call, DreamTerms(force=call.force, report=report_progress)))

@@ -1,8 +1,8 @@
-"""Writing what was processed: the old MEMORY.md as a copy, then the new one, then the diary. And taking that back.
+"""Write the result of a dream: a copy of the old MEMORY.md, the new one, and an entry in the diary; and undo it.
 
-All passes `workspaces.replacing`: MEMORY.md is the old or the new one at any moment, and one that somebody
-changed since it was read is left alone. What undoes a dream is noted before MEMORY.md is written, so a crash between
-the two leaves nothing that cannot be undone; such a dream comes again, and finds its work done.
+Files are written by `workspaces.replacing`, atomically, and not if they have changed since they were read. The data for
+an undo is recorded before MEMORY.md is written, so every written dream can be undone; after a crash in between, the
+dream runs again and finds MEMORY.md unchanged or done.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ _TITLES = {"take": "Taken over", "outdated": "Outdated, left out", "repeat": "Sa
 
 
 class _Names(NamedTuple):
-    """Where the parts of a dream lie, relative to the root."""
+    """The paths of a dream's files, relative to the root."""
 
     backup: str
     diary: str
 
 
 def dream(core: Core, workspace: StoredWorkspace, terms: DreamTerms, dry_run: bool = False) -> DreamReport:
-    """Run the dream of a workspace, or report what it would do; raise an error that names what prevents it."""
+    """Run the dream of a workspace, or with `dry_run` report what it would do."""
     indexing.check_not_gone(core, workspace)
     reading = dreaming.read(core, workspace, terms.before)
     report = DreamReport(place=workspace.namespace, outcome="unchanged", path=f"{workspace.root}/{MEMORY}")
@@ -62,7 +62,7 @@ def dream(core: Core, workspace: StoredWorkspace, terms: DreamTerms, dry_run: bo
             f"{MEMORY} is yours: `memctl dream {workspace.namespace} --allow` writes this, and lets later dreams write."
         )
     elif draft.new == old:
-        _note(core, workspace, reading, draft, None)
+        _record(core, workspace, reading, draft, None)
         report.problem = "" if draft.seen else _NOTHING_NEW
     else:
         _write(core, workspace, reading, draft, report)
@@ -78,7 +78,7 @@ def _write(core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: D
     names = _Names(f"{DREAMS}/{moment:%Y-%m-%dT%H%M%S}.MEMORY.md.bak", f"{DREAMS}/{moment:%Y-%m-%d}.md")
     if reading.memory is not None:
         change_file(workspace.root, names.backup, lambda data: reading.memory or b"", create=True)
-    number = _note(core, workspace, reading, draft, names)
+    number = _record(core, workspace, reading, draft, names)
 
     def change(data: bytes | None) -> bytes:
         if data != reading.memory:
@@ -94,8 +94,10 @@ def _write(core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: D
     change_file(workspace.root, names.diary, lambda data: _append_entry(data, entry, moment), create=True)
 
 
-def _note(core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: DreamDraft, names: _Names | None) -> int:
-    """Note a dream that is to be written, or that changes nothing."""
+def _record(
+    core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: DreamDraft, names: _Names | None
+) -> int:
+    """Record a dream before it is written, or one that changes nothing."""
     hashes = reading.digest(reading.memory), reading.digest(draft.new)
     before = None if reading.memory is None else hashlib.sha256(reading.memory).digest()
 
@@ -112,7 +114,7 @@ def _note(core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: Dr
 
 
 def _end(transaction: Transaction, number: int, state: str, workspace: StoredWorkspace, draft: DreamDraft) -> None:
-    """Note that a dream is done, and the notes that it has seen: not before, or a failure would lose them."""
+    """Record that a dream is done, and its processed notes; not earlier, or a failure would lose them."""
     dreams.keep_seen(transaction.connection, number, workspace.id, draft.seen)
     dreams.end(transaction.connection, number, state)
 
@@ -126,7 +128,7 @@ def _append_entry(data: bytes | None, entry: str, moment: datetime) -> bytes:
 
 
 def _format_entry(moment: datetime, report: DreamReport, names: _Names) -> str:
-    """Return what a diary says of one dream."""
+    """Return the diary's entry for a dream."""
     old = f"the old one is {names.backup}" if report.backup else "there was none before"
     head = f"{MEMORY}: {report.chars_before} characters before, {report.chars_after} after; {old}. By {report.by}."
     parts = [f"## {moment:%H:%M:%S}\n\n{head}\n"]
@@ -140,7 +142,7 @@ def _format_entry(moment: datetime, report: DreamReport, names: _Names) -> str:
 
 
 def _lines(steps: Sequence[DreamStep]) -> str:
-    """Return a line for each statement, with all places where it is."""
+    """Return a line for each note, with all its sources."""
     alike: dict[tuple[str, str], list[DreamStep]] = {}
     for step in steps:
         alike.setdefault((step.text, step.kept), []).append(step)
@@ -158,7 +160,7 @@ def _line(text: str, kept: str, steps: Sequence[DreamStep]) -> str:
 
 
 def undo(core: Core, workspace: StoredWorkspace, dry_run: bool = False) -> DreamReport:
-    """Put back MEMORY.md as it was before the latest dream, byte for byte, if nobody changed it since."""
+    """Restore MEMORY.md as it was before the latest dream, unless it was changed since."""
     indexing.check_not_gone(core, workspace)
     with core.store.reading() as connection:
         stored = dreams.read_latest(connection, workspace.id)
@@ -172,7 +174,7 @@ def undo(core: Core, workspace: StoredWorkspace, dry_run: bool = False) -> Dream
         return report
 
     def change(data: bytes | None) -> bytes:
-        if data == former:  # a crash came before it was written
+        if data == former:  # a crash happened before it was written
             return former or b""
         if data is None or hashlib.sha256(data).digest() != stored.after:
             raise Conflict(
@@ -205,7 +207,7 @@ def _read_former(workspace: StoredWorkspace, stored: dreams.StoredDream) -> byte
 
 
 def dream_all(core: Core, chosen: Sequence[StoredWorkspace], terms: DreamTerms, dry_run: bool) -> list[DreamReport]:
-    """Dream of workspaces; one that cannot be does not keep the others from it."""
+    """Run the dreams of workspaces; an error does not stop the others."""
     reports = []
     for workspace in chosen:
         try:

@@ -1,11 +1,9 @@
-"""Copies of the database: taken while it is written to, checked before they get their name, ordered by what they hold.
+"""Copies of the database: make them while it is in use, check them, and list them in the order of their content.
 
-A copy is one file without a log. It is made in one snapshot, so it holds every write that was acknowledged before it
-began, and no half of any. The numbers of their latest operations say which of two copies is newer: the dates in their
-names and of their files come from a clock that may have been wrong.
+A copy is one file without a log, made in one snapshot, so it has every write acknowledged before, and no partial one.
+Copies are ordered by the number of their latest operation, since dates come from a clock that may have been wrong.
 
-The name says who made a copy: the job `backup` makes `memoryd-…` and deletes the oldest of these; `kept-…` was asked
-for, and stays until somebody deletes it.
+Copies named `memoryd-…` are made and rotated by the job `backup`; copies named `kept-…` were made by hand and are kept.
 
 `python -m memoryd.daemon.store.copies DIR` prints the copies and the former databases of a data directory as one JSON
 document: the copies first, the oldest of each first.
@@ -35,21 +33,21 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system.process import sync
 
 FOLDER = "backups"
-BY_JOB, KEPT = "memoryd-", "kept-"  # how the names of copies begin
-_UNFINISHED = "memoryd-", ".part"  # how the name of a copy begins and ends while it is written
+BY_JOB, KEPT = "memoryd-", "kept-"  # prefixes of names
+_UNFINISHED = "memoryd-", ".part"  # prefix and suffix of the name while a copy is written
 _PAGES = 256
 _LOOK_S = 0.02
 _DATE = "%Y%m%dT%H%M%SZ"  # in the names of copies, and of the folders of former databases
-_ABANDONED_S = 86400.0  # age of a file that a kill left unfinished, when the next copy removes it
-_ROOM = 1.2  # times the size of the database that must be free for a copy
-_PROGRESS_STEPS = 50_000  # of SQLite's virtual machine between two looks at whether to give up
-LOGS = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database that was not closed
+_ABANDONED_S = 86400.0  # an unfinished file of this age is removed by the next copy
+_ROOM = 1.2  # free space needed for a copy, as a multiple of the database's size
+_PROGRESS_STEPS = 50_000  # of SQLite's virtual machine between two checks whether to give up
+LOGS = ("-wal", "-shm", "-journal")  # suffixes of files that SQLite leaves for a database that was not closed
 _PARTS = "SELECT count(*) FROM memories WHERE tier = ?"
-_COUNTERS = ("operations", "turns", "skipped")  # each grows with every row; the first that differs decides
+_COUNTERS = ("operations", "turns", "skipped")  # AUTOINCREMENT counters; the first that differs decides the order
 
 
 class CopyContent(NamedTuple):
-    """What a copy holds."""
+    """The content of a copy."""
 
     memories: int
     turns: int
@@ -64,14 +62,14 @@ def name_at(now: float, beginning: str = BY_JOB) -> str:
 
 
 def free_name(folder: Path, now: float) -> str:
-    """Return a free name for a copy made at a time: of soon after if that is taken, since clocks are set back."""
+    """Return a free name for a copy made at a time; if that is taken, since the clock was set back, a later one."""
     while (folder / name_at(now)).exists():
         now += 1.0
     return name_at(now)
 
 
 def list_copies(folder: Path) -> list[Path]:
-    """Return the copies in a folder, the one with the oldest content first; one that cannot be read is the oldest."""
+    """Return the copies in a folder by the age of their content, oldest first; unreadable ones come first."""
     if not os.path.isdir(folder):
         return []
     found = [path for beginning in (BY_JOB, KEPT) for path in folder.glob(f"{beginning}*T*Z.sqlite")]
@@ -89,7 +87,7 @@ def _read_counts(pairs: Sequence[tuple[str, int]]) -> tuple[int, ...]:
 
 
 def _order_of(path: Path) -> tuple[int, str]:
-    """Return what orders copies of the same content."""
+    """Return the sort key of copies with the same content."""
     try:
         return path.stat().st_mtime_ns, path.name
     except OSError:  # deleted meanwhile
@@ -97,9 +95,9 @@ def _order_of(path: Path) -> tuple[int, str]:
 
 
 def go_past(store: Store, folder: Path) -> None:
-    """Make the next copy of the database the newest in a folder, also after a restore, or where the database is new.
+    """Ensure that the next copy is the newest in a folder, even after a restore or with a new database.
 
-    For that its operations are counted on from those of the newest copy: numbers in between are left out.
+    The counter of operations continues after that of the newest copy, leaving a gap.
     """
     newest = max((_read_counts(marks_of(path)) for path in list_copies(folder)), default=())
     if not newest:
@@ -115,23 +113,23 @@ def go_past(store: Store, folder: Path) -> None:
 
 
 def check_not_emptied(file: Path) -> None:
-    """Raise `StorageFailed` for a database of 0 bytes that has copies: it was not always empty."""
+    """Raise `StorageFailed` for a database of 0 bytes that has copies, since it must have had content."""
     if file.is_file() and not file.stat().st_size and list_copies(file.parent / FOLDER):
         raise StorageFailed(
             f"The database {file} has 0 bytes, and there are copies: `memctl restore latest` takes the latest one. "
-            "To begin anew delete the file."
+            "To start with an empty database, delete the file."
         )
 
 
 def check_room(store: Store, folder: Path) -> None:
-    """Raise `StorageFailed` when there is no room for a copy in a folder."""
+    """Raise `StorageFailed` if there is no room for a copy in a folder."""
     space, size = os.statvfs(folder), store.size_bytes()
     if space.f_bavail * space.f_frsize < _ROOM * size:
         raise StorageFailed(f"There is no room for a copy of the database ({size / 1e6:.0f} MB) in {folder}.")
 
 
 def copy(store: Store, target: Path, check: Callable[[], None]) -> CopyContent:
-    """Write a checked copy to `target`, mode 0600; `check` may raise to give up."""
+    """Write a checked copy to `target` with mode 0600; `check` may raise to cancel."""
     for _ in hold(store):
         check()
     try:
@@ -141,23 +139,23 @@ def copy(store: Store, target: Path, check: Callable[[], None]) -> CopyContent:
 
 
 def hold(store: Store) -> Iterator[None]:
-    """Wait, a moment at a time, for a copy or an erase under way; none begins until `copying` is released.
+    """Acquire `copying`, waiting for a running copy or erasure; the caller releases it.
 
-    A call on a lane yields its thread meanwhile: the copy that it waits for may need it.
+    Yields while waiting, so that a call gives up its thread, which the running copy may need.
     """
     while not store.copying.acquire(timeout=_LOOK_S):
         yield
 
 
 def copy_held(
-    store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None] = lambda done, total: None
+    store: Store, target: Path, check: Callable[[], None], report: Callable[[int, int], None] = lambda done, total: None
 ) -> CopyContent:
-    """Write a copy as `copy` does, after `hold`; `tell` hears of pages done."""
+    """Write a copy after `hold`; `report` is called with the numbers of pages done and in total."""
     known_projects.note(store)
     part = _make_part(target)
     _remove_abandoned(part)
     try:
-        return _write(store, part, target, check, tell)
+        return _write(store, part, target, check, report)
     except (OSError, apsw.Error) as error:
         raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
     finally:
@@ -165,22 +163,22 @@ def copy_held(
 
 
 def _write(
-    store: Store, part: Path, target: Path, check: Callable[[], None], tell: Callable[[int, int], None]
+    store: Store, part: Path, target: Path, check: Callable[[], None], report: Callable[[int, int], None]
 ) -> CopyContent:
-    """Write a checked copy to the file `part` and give it its name."""
+    """Write a copy to the file `part`, check it, and rename it to `target`."""
     with closing(open_reader(store.path)) as source, closing(open_plain(part)) as copied:
-        source.execute("BEGIN")  # one snapshot: the copy never starts again
+        source.execute("BEGIN")  # one snapshot, so that writes do not restart the backup
         expected = _read_content(source)
         with copied.backup("main", source, "main") as backup:
             while not backup.done:
                 check()
                 backup.step(_PAGES)
-                tell(backup.page_count - backup.remaining, backup.page_count)
+                report(backup.page_count - backup.remaining, backup.page_count)
                 time.sleep(0)
         copied.pragma("journal_mode", "delete")
         faults = find_faults(copied, check)
         if not faults and _read_content(copied) != expected:
-            faults = ["it does not hold what the database holds"]
+            faults = ["its content differs from the database"]
         if faults:
             raise StorageFailed(
                 f"The copy {target} was not kept, as it is damaged: {faults[0]}. Look at the database: memctl verify"
@@ -192,7 +190,7 @@ def _write(
 
 
 def _make_part(target: Path) -> Path:
-    """Make a private file beside `target`, of a name that no other file has; only a kill leaves it there."""
+    """Create a private temporary file in the folder of `target`; it is left there only if the process is killed."""
     try:
         file, name = tempfile.mkstemp(suffix=_UNFINISHED[1], prefix=_UNFINISHED[0], dir=target.parent)
     except OSError as error:
@@ -202,7 +200,7 @@ def _make_part(target: Path) -> Path:
 
 
 def _remove_abandoned(part: Path) -> None:
-    """Delete unfinished copies beside `part` that are a day older than it."""
+    """Delete unfinished copies in the folder of `part` that are a day older than it."""
     begun_at = part.stat().st_mtime
     for path in part.parent.glob("*".join(_UNFINISHED)):
         with suppress(FileNotFoundError):
@@ -218,21 +216,21 @@ def open_plain(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Conn
 
 
 def fold_log(path: Path) -> None:
-    """Fold the log of a daemon that was killed into its file; raise an error of apsw if that fails."""
+    """Fold the log left by a killed daemon into its file; raise an error of apsw if that fails."""
     with closing(open_plain(path)) as connection:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # what was not committed is rolled back
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # rolls back uncommitted writes
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def read_counts(connection: apsw.Connection) -> tuple[int, int, int]:
-    """Return how many memories there are, how many turns in L0, and how many parts of files."""
+    """Return the numbers of memories, of turns in L0, and of chunks of files."""
     parts: Any = connection.execute(_PARTS, (DOCUMENTS,)).get
     counts: Any = connection.execute("SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM turns)").get
     return int(counts[0]) - int(parts), int(counts[1]), int(parts)
 
 
 def _read_content(connection: apsw.Connection) -> tuple[int, int, int, str | None]:
-    """Return how many memories, turns and parts of files there are, and the latest operation."""
+    """Return the numbers of memories, turns and chunks of files, and the latest operation."""
     return *read_counts(connection), _read_latest(connection)
 
 
@@ -242,7 +240,7 @@ def _read_latest(connection: apsw.Connection) -> str | None:
 
 
 def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda: None) -> list[str]:
-    """Return what SQLite finds wrong with a file; `check` may raise to give up."""
+    """Return the results of SQLite's integrity check; `check` may raise to cancel."""
 
     def keep_going() -> bool:
         check()
@@ -260,7 +258,7 @@ def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda:
 
 
 class ListedCopy(msgspec.Struct):
-    """A copy or a former database; `made_at` is the date in its name, what could not be read of it is null."""
+    """A copy or a former database; `made_at` is the date in its name, null if unknown like other unreadable fields."""
 
     name: str
     path: str
@@ -288,7 +286,7 @@ def _describe(path: Path, name: str, former: bool) -> ListedCopy:
 
 def _read_date(name: str) -> float | None:
     if date := re.search(r"\d{8}T\d{6}Z", name):
-        with suppress(ValueError):  # somebody else gave it that name
+        with suppress(ValueError):  # a name that memoryd did not give
             return datetime.strptime(date[0], _DATE).replace(tzinfo=UTC).timestamp()
     return None
 

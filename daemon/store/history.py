@@ -1,10 +1,9 @@
-"""The operation log: each change is one operation that keeps the former rows, so it can be shown and undone.
+"""The operation log: each change is an operation that stores the former rows, so that it can be shown and undone.
 
-An operation records for each memory it touches the row before it (NULL if there was none). The row after it is the
-`before` of the next record of that memory, or the row itself. Records are in the order of the changes, which is not
-that of the operations: a job's run is one operation, and callers change memories while it lasts. Undo puts the former
-rows back; it is an operation like any other, so undoing an undo does the change again. Of a move between tiers, which
-changes nothing else, only the former tier is kept: the rest is as in the row after it.
+For each memory that an operation touches, the row before it is recorded (NULL if there was none). The row after it is
+the `before` of the next record of that memory, or the present row. Records are in the order of changes, which may
+differ from that of operations, since a job's run is one operation and others may write meanwhile. Undo restores the
+former rows and is itself an operation, so it can be undone. Of a move between tiers only the former tier is stored.
 """
 
 import secrets
@@ -23,20 +22,20 @@ from memoryd.daemon.store.links import StoredLink
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import StoredTurn
 
-ERASE = "erase"  # the kind of an operation that is for good
-FEEDBACK = "feedback"  # of one that changes nothing but votes
+ERASE = "erase"  # kind of an operation that cannot be undone
+FEEDBACK = "feedback"  # kind of an operation that changes only votes
 _ADDS = ("add", "add_many")
 _DELETED = (
     "SELECT h.memory, h.before FROM history h JOIN operations o ON o.number = h.operation"
     " WHERE o.kind IN ('delete', 'job:expire') AND o.undone_by IS NULL AND h.before IS NOT NULL"
     " AND h.memory NOT IN (SELECT id FROM memories) ORDER BY h.id DESC LIMIT 1000"
 )
-JOB = "job:"  # begins the kind of an operation that a background job made
-NUMBER = "(SELECT number FROM operations WHERE id = ?)"  # by which other tables refer to an operation
+JOB = "job:"  # prefix of the kind of a background job's operation
+NUMBER = "(SELECT number FROM operations WHERE id = ?)"  # other tables refer to operations by number
 
 
 class Moved(msgspec.Struct):
-    """The tier that a memory was in before a move; what else it was is in what comes after."""
+    """The tier of a memory before a move; its other fields are those of the next state."""
 
     namespace: int
     type: str
@@ -44,7 +43,7 @@ class Moved(msgspec.Struct):
 
 
 class Image(msgspec.Struct, omit_defaults=True):
-    """A memory's row and links (origin, target, kind, created_at) as they were, its former tier, or a turn of L0."""
+    """A former state: a memory's row and links, only its tier (`moved`), or a turn of L0."""
 
     row: Row | None = None
     links: list[StoredLink] = []
@@ -53,9 +52,9 @@ class Image(msgspec.Struct, omit_defaults=True):
 
 
 class Rights(NamedTuple):
-    """What an undo may touch: what is reached, as an SQL condition on `m.namespace`, and which operations `o`.
+    """What an undo may touch: namespaces, as an SQL condition on `m.namespace`, and operations, as one on `o`.
 
-    `skips_inner` says that there may be namespaces inside the caller's which are not reached.
+    `skips_inner`: there may be namespaces inside the caller's that are out of reach.
     """
 
     reached: str
@@ -68,7 +67,7 @@ decode_image = msgspec.json.Decoder(Image).decode
 
 
 def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) -> str:
-    """Start an operation of the present actor and return its id, from which nobody can count what others wrote."""
+    """Start an operation of the present actor; its id is random, so that it does not reveal how much others write."""
     id = secrets.token_hex(16)
     sql = "INSERT INTO operations (id, kind, at, namespace, token, session, process) VALUES (?, ?, ?, ?, ?, ?, ?)"
     connection.execute(sql, (id, kind, now, namespace, *PRESENT.get()))
@@ -76,26 +75,26 @@ def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) ->
 
 
 def find_undo(connection: apsw.Connection, operation: str) -> str | None:
-    """Return the operation that took back this one, None while it is in effect."""
+    """Return the operation that undid this one, None if it is in effect."""
     sql = "SELECT u.id FROM operations o JOIN operations u ON u.number = o.undone_by WHERE o.id = ?"
     id = connection.execute(sql, (operation,)).get
     return id if isinstance(id, str) else None
 
 
 def record(connection: apsw.Connection, operation: str, memory: str, namespace: str, before: Row | None) -> None:
-    """Keep a memory's state before the operation touches it; the first state within an operation counts."""
+    """Record a memory's state before the operation changes it; later calls for the same operation are ignored."""
     image = Image(before, links.read_links(connection, memory)) if before else None
     _keep(connection, operation, memory, namespace, before.text_hash if before else None, image)
 
 
 def record_move(connection: apsw.Connection, operation: str, namespace: str, before: Row) -> None:
-    """Keep the tier of a memory before the operation moves it to another one."""
+    """Record the tier of a memory before the operation moves it."""
     image = Image(moved=Moved(before.namespace, before.type, before.tier))
     _keep(connection, operation, before.id, namespace, None, image)
 
 
 def record_turn(connection: apsw.Connection, operation: str, turn: StoredTurn, namespace: str) -> None:
-    """Keep a turn of L0 before the operation takes it away; undo puts it back into its place."""
+    """Record a turn of L0 before the operation removes it; undo restores it to its place."""
     _keep(connection, operation, turn.key, namespace, vectors.text_hash(turn.content), Image(turn=turn))
 
 
@@ -109,19 +108,19 @@ def _keep(
 
 
 def name_actor(condition: str) -> str:
-    """Return the columns that say who made an operation `o`; nobody if it was called out of reach."""
+    """Return the columns for the actor of an operation `o`, empty if the operation is out of reach."""
     reached = condition_for(condition, "o.namespace")
     return ", ".join(f"iif({reached}, o.{column}, '')" for column in Actor._fields)
 
 
 def kind_of(connection: apsw.Connection, operation: str) -> str | None:
-    """Return the kind of an operation, None when there is none of this id."""
+    """Return the kind of an operation, None if it does not exist."""
     kind: Any = connection.execute("SELECT kind FROM operations WHERE id = ?", (operation,)).get
     return None if kind is None else str(kind)
 
 
 def count(connection: apsw.Connection, condition: str | None = None) -> int:
-    """Return how many operations touched a memory in the namespaces of `condition`; None: how many there are."""
+    """Return how many operations touched memories within `condition`, or (None) how many there are."""
     sql = "SELECT count(*) FROM operations"
     if condition is not None:
         sql = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {condition_for(condition, 'h.namespace')}"
@@ -129,7 +128,7 @@ def count(connection: apsw.Connection, condition: str | None = None) -> int:
 
 
 class FormerState(NamedTuple):
-    """A memory's row before an operation (None: it did not exist), and who made that operation."""
+    """A memory's row before an operation (None: it did not exist), and the operation with its actor."""
 
     operation: str
     kind: str
@@ -139,7 +138,7 @@ class FormerState(NamedTuple):
 
 
 def read_states(connection: apsw.Connection, memory: str, condition: str) -> list[FormerState]:
-    """Return what a memory was before each of its changes, oldest first."""
+    """Return the states of a memory before each of its changes, oldest first."""
     entries: Any = connection.execute(
         f"SELECT o.id, o.kind, o.at, h.before, {name_actor(condition)} FROM history h"
         " JOIN operations o ON o.number = h.operation WHERE h.memory = ? ORDER BY h.id",
@@ -154,7 +153,7 @@ def read_states(connection: apsw.Connection, memory: str, condition: str) -> lis
 
 
 def complete(images: Sequence[Image | None], present: Row | None) -> list[Row | None]:
-    """Return the rows of all the images of a memory from one of them on, in their order; `present` is its row now."""
+    """Return the rows of consecutive images of a memory, completing moves from later states; `present` is the last."""
     states: list[Row | None] = []
     after = present
     for image in reversed(images):
@@ -165,17 +164,17 @@ def complete(images: Sequence[Image | None], present: Row | None) -> list[Row | 
 
 
 def row_of(image: Image | None) -> Row | None:
-    """Return the row that an image holds, of a turn the memory that it would be."""
+    """Return the row of an image; a turn as the memory that it would be."""
     if image is None:
         return None
     return turns.to_row(image.turn) if image.turn else image.row
 
 
 def read_present(connection: apsw.Connection, memory: str) -> Row | None:
-    """Return a memory, or a turn in L0 as the memory that it would be; None if it is neither."""
+    """Return a memory, or a turn in L0 as the memory that it would be; None if neither exists."""
     found = rows.read_ids(connection, [memory]) or turns.read_keys(connection, [memory])
-    there = found.get(memory)
-    return turns.to_row(there) if isinstance(there, StoredTurn) else there
+    record = found.get(memory)
+    return turns.to_row(record) if isinstance(record, StoredTurn) else record
 
 
 def put_back(after: Row | None, moved: Moved) -> Row | None:
@@ -184,7 +183,7 @@ def put_back(after: Row | None, moved: Moved) -> Row | None:
 
 
 def find_deletions(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, float]:
-    """Return when those of some absent memories or turns were deleted by somebody, as far as the history goes back."""
+    """Return by id when missing memories or turns were deleted by a caller, as far as the history goes back."""
     sql = (
         "SELECT o.kind, o.at FROM history h JOIN operations o ON o.number = h.operation"
         " WHERE h.memory = ? ORDER BY h.id DESC LIMIT 1"
@@ -194,7 +193,7 @@ def find_deletions(connection: apsw.Connection, ids: Iterable[str]) -> dict[str,
 
 
 def find_deleted(connection: apsw.Connection, words: str, reached: frozenset[int] | None) -> str | None:
-    """Return the id of what was deleted last and has each of some words, None if nothing that is known does."""
+    """Return the id of the last deleted memory with all the words, None if there is none in the history."""
     wanted = words.casefold().split()
     entries: Any = connection.execute(_DELETED)
     for memory, before in entries:
@@ -207,7 +206,7 @@ def find_deleted(connection: apsw.Connection, words: str, reached: frozenset[int
 
 
 def find_changes(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, float]:
-    """Return when some memories were last replaced, changed or deleted by somebody, as far as the history goes back."""
+    """Return by id when memories were last replaced, changed or deleted by a caller, as far as the history goes."""
     found: Any = connection.execute(
         "SELECT memory, max(at) FROM ("
         "SELECT h.memory, o.at FROM history h JOIN operations o ON o.number = h.operation"
@@ -221,12 +220,12 @@ def find_changes(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, f
 
 
 def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> str:
-    """Return the id of a memory, also a deleted one, that begins with `prefix`; raise as `rows.resolve` does."""
+    """Return the id that begins with `prefix`, of a present or deleted memory; raise like `rows.resolve`."""
     rows.check_prefix(prefix)
     sql = (
         "SELECT h.memory FROM history h"
         f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {condition_for(condition, 'h.namespace')}"
-        # One that came from elsewhere has no history here.
+        # Imported memories have no history.
         f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {rows.near_id(condition)}"
         f" UNION SELECT m.key FROM turns m WHERE m.key >= ?1 AND m.key < ?2 AND {rows.near_id(condition)}"
         f" ORDER BY 1 LIMIT {rows.CANDIDATES}"
@@ -235,9 +234,9 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
 
 
 def find_row(connection: apsw.Connection, prefix: str, reached: frozenset[int] | None, *, tells_gone: bool) -> Row:
-    """Return the memory or turn in reach whose id begins with `prefix`, as `turns.resolve_row` does.
+    """Return the memory or turn within reach whose id begins with `prefix`, like `turns.resolve_row`.
 
-    For one that was deleted there the error says which operation did it, if `tells_gone`.
+    With `tells_gone` the error for a deleted memory names the operation that deleted it.
     """
     condition = namespaces.condition(reached)
     try:
@@ -253,24 +252,26 @@ def find_row(connection: apsw.Connection, prefix: str, reached: frozenset[int] |
         if last is None or not (reached is None or last.namespace in reached):
             raise
         operation, kind = states[-1].operation[:8], states[-1].kind
-        said = f"{known[:8]} is gone since operation {operation} ({kind}); `memctl undo {operation}` takes that back."
-        raise NotFound(said, {"id": prefix, "operation": states[-1].operation}) from None
+        message = (
+            f"{known[:8]} is gone since operation {operation} ({kind}); `memctl undo {operation}` takes that back."
+        )
+        raise NotFound(message, {"id": prefix, "operation": states[-1].operation}) from None
 
 
 def undo(
     connection: apsw.Connection, prefix: str | None, rights: Rights, now: float, namespace: str
 ) -> tuple[str, str, list[Row], list[Row], list[StoredTurn]]:
-    """Put back the state before an operation (None: the latest one of the caller that is in effect and is no undo).
+    """Restore the state before an operation (None: the caller's latest one that is in effect and is no undo).
 
-    Return its id, the id of the undo, the rows as they were until now, the rows put back, and the turns that left L0
-    or are back there. Raise as `rows.resolve` does, `Forbidden`, or `Conflict` when a memory was changed again since.
+    Return its id, the id of the undo, the rows before the undo, the restored rows, and the turns that were removed from
+    L0 or restored. Raise like `rows.resolve`, `Forbidden`, or `Conflict` if a memory was changed again since.
     """
     id, kind = _find_undoable(connection, prefix, rights)
     rated = _check_unchanged_since(connection, id, kind, rights)
     sql = f"SELECT memory, namespace, before FROM history WHERE operation = {NUMBER} ORDER BY id"
     images: list[Any] = connection.execute(sql, (id,)).fetchall()
     mine = begin(connection, "redo" if kind == "undo" else "undo", namespace, now)
-    # Undoing an undo puts the first operation into effect again.
+    # If this operation is an undo, the operation that it undid is in effect again.
     connection.execute(f"UPDATE operations SET undone_by = NULL WHERE undone_by = {NUMBER}", (id,))
     present = rows.read_ids(connection, [memory for memory, _, _ in images])
     active = turns.read_keys(connection, [memory for memory, _, _ in images])
@@ -301,7 +302,7 @@ def _record_present(
     present: tuple[str, StoredTurn | None, Row | None],
     before: Image | None,
 ) -> None:
-    """Keep what an undo takes away (a memory's id, its turn or row) before it puts back what was before."""
+    """Record the present state (id, turn, row) of a memory before the undo replaces it."""
     memory, turn, row = present
     if turn:
         record_turn(connection, operation, turn, namespace)
@@ -312,15 +313,15 @@ def _record_present(
 
 
 def _check_keys(connection: apsw.Connection, back: Iterable[Row], present: Mapping[str, Row]) -> None:
-    """Raise `Conflict` where the key of a memory that comes back is that of another one by now."""
+    """Raise `Conflict` if another memory has taken the key of a restored one."""
     for row in back:
         other = rows.read_key(connection, row.namespace, row.key) if row.key is not None else None
         if other is not None and other.id not in present:
-            raise Conflict(f"The key {str(row.key)[:80]!r} belongs to memory {other.id[:8]} by now.", {"id": other.id})
+            raise Conflict(f"The key {str(row.key)[:80]!r} belongs to memory {other.id[:8]} now.", {"id": other.id})
 
 
 def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Rights) -> tuple[str, str]:
-    """Return the id and kind of the operation that is to be undone."""
+    """Return the id and kind of the operation to undo."""
     undone = "(SELECT u.id FROM operations u WHERE u.number = o.undone_by)"
     sql = (
         f"SELECT o.id, o.kind, {rights.allowed}, {undone} FROM operations o"
@@ -355,10 +356,10 @@ def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Righ
 
 
 def _check_nothing_erased_since(connection: apsw.Connection, operation: str, condition: str) -> None:
-    """Raise `Conflict` where something was erased after an operation: who asks may well mean that."""
+    """Raise `Conflict` if something was erased after the operation, since the caller may want to undo that."""
     erased: Any = connection.execute(
         f"SELECT o.id FROM operations o WHERE o.kind = '{ERASE}' AND o.number > {NUMBER}"
-        " AND o.token || o.session || o.process <> ''"  # not by a restore, which erases again what a copy still had
+        " AND o.token || o.session || o.process <> ''"  # not by a restore, which repeats earlier erasures
         " AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.number)"
         f" AND {condition} ORDER BY o.number DESC LIMIT 1",
         (operation,),
@@ -372,18 +373,18 @@ def _check_nothing_erased_since(connection: apsw.Connection, operation: str, con
 
 
 def _check_unchanged_since(connection: apsw.Connection, operation: str, kind: str, rights: Rights) -> set[str]:
-    """Raise `Conflict` if a memory of an operation was changed since; return those that were only rated."""
+    """Raise `Conflict` if a memory of an operation was changed since; return the memories that were only rated."""
     later: Any = connection.execute(
         f"SELECT DISTINCT o.number, o.id, o.kind, {rights.allowed}, h.memory FROM history h"
         " JOIN history l ON l.memory = h.memory AND l.id > h.id JOIN operations o ON o.number = l.operation"
-        # An operation since then and the undo of it cancel each other.
+        # A later operation that was undone since does not count.
         f" WHERE h.operation = {NUMBER} AND o.undone_by IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM operations u JOIN history w ON w.operation = u.number AND w.memory = h.memory"
         "   WHERE u.undone_by = o.number AND w.id > h.id)"
         " ORDER BY 1",
         (operation,),
     ).fetchall()
-    # What undoes or redoes may itself be about a vote.
+    # The undo of a vote conflicts with later votes.
     keeps_votes = kind not in (FEEDBACK, "undo")
     changes = {id: (kind, allowed) for _, id, kind, allowed, _ in later if not (keeps_votes and kind == FEEDBACK)}
     if changes:
@@ -399,9 +400,9 @@ def _check_unchanged_since(connection: apsw.Connection, operation: str, kind: st
 
 
 def _restore_links(connection: apsw.Connection, former: dict[str, Image]) -> None:
-    """Put links back as they were, as far as both ends exist; `former` is in the order in which it was recorded.
+    """Restore links as far as both ends exist; `former` is in the order of recording.
 
-    Of a link between two of these the image recorded first decides: the operation itself may have made it since then.
+    For a link between two of these memories the first image decides: the operation may have added the link later.
     """
     links.remove(connection, former)
     before: set[str] = set()
@@ -411,19 +412,19 @@ def _restore_links(connection: apsw.Connection, former: dict[str, Image]) -> Non
 
 
 def refusal(operation: str) -> Forbidden:
-    """Return the refusal of an undo that would change what is not the caller's."""
+    """Return the error for an undo of an operation that is not the caller's."""
     return Forbidden(f"Operation {operation[:8]} is not yours to undo.", {"operation": operation})
 
 
 def made_by(caller: Caller) -> str:
-    """Return the condition that the token of a caller, and none of its name before it, made an operation `o`."""
-    if not caller.name:  # that of the daemon, and of who has no token
+    """Return the condition that a caller's token made an operation `o`, not an earlier token of the same name."""
+    if not caller.name:  # operations of the daemon and of callers without a token have no name
         return "FALSE"
     return f"(o.token = {apsw.format_sql_value(caller.name)} AND o.at >= {apsw.format_sql_value(caller.since)})"
 
 
 def check_change(connection: apsw.Connection, caller: Caller, memory: str, namespace: str) -> None:
-    """Raise `Forbidden` for a memory that is not the caller's to change, nor was made and changed by it alone."""
+    """Raise `Forbidden` unless the caller may change the memory's namespace, or alone has added and changed it."""
     if caller.may_change(namespace) or (caller.may_add(namespace) and _is_work_of(connection, caller, memory)):
         return
     where = namespace or "the root"
@@ -435,8 +436,8 @@ def check_change(connection: apsw.Connection, caller: Caller, memory: str, names
 
 
 def _is_work_of(connection: apsw.Connection, caller: Caller, memory: str) -> bool:
-    """Return whether a caller added a memory and nobody else changed it; to say the same again changes nothing."""
-    states = read_states(connection, memory, "TRUE")  # none of a part of a file
+    """Return whether a caller added a memory and nobody else changed it; repetitions do not count as changes."""
+    states = read_states(connection, memory, "TRUE")  # empty for a chunk of a file
     rows_after = [*(state.row for state in states[1:]), read_present(connection, memory)]
     added = False
     for state, after in zip(states, rows_after, strict=False):
@@ -448,7 +449,7 @@ def _is_work_of(connection: apsw.Connection, caller: Caller, memory: str) -> boo
 
 
 def _without_use(row: Row | None) -> Row | None:
-    """Return a row without what use, votes and repetitions change in it."""
+    """Return a row without the fields that use, votes and repetitions change."""
     if row is None:
         return None
     return msgspec.structs.replace(
@@ -457,7 +458,7 @@ def _without_use(row: Row | None) -> Row | None:
 
 
 def touches_only(condition: str) -> str:
-    """Return the condition that an operation `o` touched memories in these namespaces alone."""
+    """Return the condition that an operation `o` touched only memories within a condition."""
     if condition == "TRUE":
         return condition
     outside = f"h.operation = o.number AND NOT ({condition_for(condition, 'h.namespace')})"
@@ -465,7 +466,7 @@ def touches_only(condition: str) -> str:
 
 
 def condition_for(condition: str, column: str) -> str:
-    """Return a condition on namespaces, written for `m.namespace` numbers, for a column of names."""
+    """Translate a condition on `m.namespace` (numbers) into one on a column of names."""
     if condition == "TRUE":
         return condition
     return f"{column} IN (SELECT name FROM namespaces m_names WHERE {condition.replace('m.namespace', 'm_names.id')})"

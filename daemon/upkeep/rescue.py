@@ -1,8 +1,8 @@
-"""What is done to a database while no daemon serves it: restore a copy, read out a damaged one, start again.
+"""Replace the database offline: restore a copy, recover a damaged database, or start with an empty one.
 
 `python -m memoryd.daemon.upkeep.rescue restore FILE | recover | reset | take-up | cancel --data-dir DIR` prints one
-JSON document; memctl runs it. The new database is made ready beside the present one, checked, and taken up at once when
-the lock of the directory is free, else by the daemon at its next start (`swap.py`).
+JSON document; memctl runs it. The new database is prepared next to the present one and checked. It is put in place at
+once if the lock of the directory is free, else by the daemon at its next start (`swap.py`).
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _give_up(folder: Path, reason: str) -> int:
-    """Print the reason, and delete the unfinished database: the disk may be full."""
+    """Print the reason, and delete the unfinished database, since the disk may be full."""
     shutil.rmtree(swap.part_folder(folder), ignore_errors=True)
     print(reason, file=sys.stderr)
     return 1
@@ -76,20 +76,20 @@ def _build_parser() -> argparse.ArgumentParser:
 
 def _restore(folder: Path, options: argparse.Namespace) -> RescueReport:
     if options.file is None:
-        raise StorageFailed("No file is given to restore.")
+        raise StorageFailed("Give the file to restore.")
     place = _begin(folder)
     restored = restore(options.file, place, folder / FILE_NAME, options.tokens)
     swap.mark_ready(folder, "restore", options.discard)
     report = RescueReport(restored.memories, dropped=restored.dropped, changed_at=restored.changed_at)
     report = msgspec.structs.replace(report, turns=restored.turns, parts=restored.parts, **restored.left_out)
-    report.parts -= report.chunks  # which go with their workspaces
+    report.parts -= report.chunks  # they are deleted with their workspaces
     if report.erased:
         report.copies = list(map(str, leftovers.find_copies(folder, report.erased, OtherTraces())))
     return _take_up(folder, options, report)
 
 
 def _recover(folder: Path, options: argparse.Namespace) -> RescueReport:
-    """Read out the present database; nobody may write to it meanwhile, so this waits for the lock first."""
+    """Recover the present database, after waiting for the lock, since nobody may write to it meanwhile."""
     file = folder / FILE_NAME
     if not file.is_file():
         raise StorageFailed(f"There is no database in {folder}.")
@@ -138,7 +138,7 @@ def _begin(folder: Path) -> Path:
 
 
 _PAGES = 1024  # of a copy at once
-_HEAD_BYTES = 100  # of a database: what it is, and how long
+_HEAD_BYTES = 100  # the header of a database, which has its size
 _COMMANDS: dict[str, Callable[[Path, Any], RescueReport]] = {
     "restore": _restore,
     "recover": _recover,
@@ -149,13 +149,13 @@ _COMMANDS: dict[str, Callable[[Path, Any], RescueReport]] = {
 
 
 # Restoring a copy -----------------------------------------------------------------------------------------------------
-# It is read as a whole, checked, brought to the present schema, checked again.
+# The copy is read as a whole, checked, migrated to the present schema, and checked again.
 
 
 class Restored(NamedTuple):
-    """A report: how much a copy holds, what of its schema was dropped, what of it is not in force here.
+    """The result: counts, objects dropped from the copy's schema, and the parts of it that are not in force here.
 
-    `changed_at` is when it was last changed, None if it was never.
+    `changed_at` is the time of the last change, None if there was none.
     """
 
     memories: int
@@ -168,7 +168,7 @@ class Restored(NamedTuple):
 
 _PAUSED_FOLDERS = "SELECT name FROM pauses WHERE kind = 'folder' ORDER BY name"
 _TOKENS = "SELECT hash FROM tokens"
-# What waited to be sent to a shared root when the copy was made may be there since, or may have been deleted here.
+# Memories that waited for a shared root when the copy was made may have been sent, or deleted here, since.
 _ASK_BEFORE_SENDING = (
     "INSERT INTO sends (memory, refused, at) SELECT id, 'it comes from a copy that was restored', ? FROM memories"
     f" WHERE tier = '{WAITING}' ON CONFLICT (memory) DO UPDATE SET refused = excluded.refused"
@@ -180,12 +180,11 @@ _CHUNKS = f"SELECT count(*) FROM memories WHERE tier = {DOCUMENTS!r} AND path >=
 
 
 def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: bool = False) -> Restored:
-    """Put a checked copy of `file` into `folder`; raise `StorageFailed`.
+    """Restore `file` into `folder` after checking it; raise `StorageFailed`.
 
-    What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
-    the file: tokens are deleted (unless they are to be kept; some may have been revoked since), and so are workspaces.
-    What was erased here is erased again, and noted, so that a backfill and an import leave it out; what is paused here
-    stays so.
+    Tokens and workspaces that the `former` database does not have are deleted, since somebody else may have made the
+    file, and tokens may have been revoked since (`keep_tokens` keeps them). Erasures and pauses of the former database
+    are applied again, so that nothing erased comes back.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
@@ -209,7 +208,7 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
 
 
 def _missing_text(file: Path) -> str:
-    """Say that a file is shorter than its first page says, which explains damage; empty where it is not."""
+    """Return a message if a file is shorter than its header says, which explains damage; else empty."""
     with file.open("rb") as opened:
         head = opened.read(_HEAD_BYTES)
     page_bytes, pages = int.from_bytes(head[16:18]), int.from_bytes(head[28:32])
@@ -220,7 +219,7 @@ def _missing_text(file: Path) -> str:
 
 
 def _read_erased(path: Path | None) -> ErasureRecord:
-    """Return what a database knows of all that was erased; nothing if there is none or it cannot be read."""
+    """Return the erasures of a database; none if it is missing or cannot be read."""
     if path is not None and path.is_file():
         with suppress(apsw.Error, msgspec.MsgspecError), closing(open_plain(path)) as connection:
             return erasing.read_record(connection)
@@ -228,7 +227,7 @@ def _read_erased(path: Path | None) -> ErasureRecord:
 
 
 def _read_pauses(path: Path | None) -> PauseRecord:
-    """Return the pauses of a database; none if there is none or it cannot be read."""
+    """Return the pauses of a database; none if it is missing or cannot be read."""
     if path is not None and path.is_file():
         with suppress(apsw.Error, msgspec.MsgspecError), closing(open_plain(path)) as connection:
             return pauses.read_record(connection)
@@ -236,7 +235,7 @@ def _read_pauses(path: Path | None) -> PauseRecord:
 
 
 def _read_former(path: Path | None, sql: str) -> list[Any]:
-    """Return the rows of a database, none if there is no database or it cannot be read."""
+    """Return rows of a database; none if it is missing or cannot be read."""
     if path is not None and path.is_file():
         with suppress(apsw.Error), closing(open_plain(path)) as connection:
             return connection.execute(sql).fetchall()
@@ -244,7 +243,7 @@ def _read_former(path: Path | None, sql: str) -> list[Any]:
 
 
 def _leave_out(connection: apsw.Connection, hashes: Collection[bytes] | None) -> dict[str, Any]:
-    """Delete the tokens that are not among some hashes (None: keep all); return what is not in force, by field."""
+    """Delete the tokens whose hash is not in `hashes` (None: keep all); return the fields of the report."""
     tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
     removed = [one for one in tokens if hashes is not None and one[1] not in hashes]
     connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in removed])
@@ -256,11 +255,10 @@ def _leave_out(connection: apsw.Connection, hashes: Collection[bytes] | None) ->
 
 
 def _leave_out_workspaces(connection: apsw.Connection, here: Sequence[Any]) -> dict[str, Any]:
-    """Have a restored copy watch, and write into, no folder but the workspaces of `here`; return its other ones.
+    """Delete the workspaces of a restored copy that are not in `here`, and add missing ones of `here`; report both.
 
-    Their chunks, which are counted, go at the next start. One of here that the copy does not know stays if its folder
-    is there; then one of the copy with the same namespace, whose folder is not here, was moved there, and is not
-    returned.
+    The chunks of deleted ones, which are counted, are removed at the next start. A workspace of the copy whose folder
+    is missing, and whose namespace one of `here` has, was moved and is not reported.
     """
     roots = {root for root, *_ in here}
     found: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
@@ -276,7 +274,7 @@ def _leave_out_workspaces(connection: apsw.Connection, here: Sequence[Any]) -> d
 
 
 def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
-    """Copy all pages and bring them to the present schema; return what is wrong, and what of its schema was dropped."""
+    """Copy all pages and migrate them to the present schema; return faults, and objects dropped from the schema."""
     with closing(apsw.Connection(str(target))) as made:
         with made.backup("main", source, "main") as backup:
             while not backup.done:
@@ -299,7 +297,7 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
 
 
 def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: bool) -> Restored:
-    """Open the copy as the daemon will, migrating it; build again what is derived if it does not agree."""
+    """Open the copy like the daemon does, rebuild derived data that is inconsistent, and apply the former state."""
     erased, paused = _read_erased(former), _read_pauses(former)
     with closing(Store(folder)) as store:
         if store.find_problems():
@@ -315,7 +313,7 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
         left_out |= store.write(lambda one: _leave_out_workspaces(one.connection, here)).result()
         left_out["kept_pauses"] = kept_pauses
         store.write(lambda one: one.connection.execute(_ASK_BEFORE_SENDING, (time.time(),))).result()
-        with act_as(Actor(process="memctl restore")):  # an undo of the latest operation is refused after it
+        with act_as(Actor(process="memctl restore")):  # with an actor, so that undo refuses the latest operation
             left_out["erased"] = store.write(
                 lambda one: erasing.carry_over(one.connection, erased, time.time())
             ).result()
@@ -329,28 +327,27 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
 
 
 # Recovering what is readable ------------------------------------------------------------------------------------------
-# Rows that cannot be read are left out (`salvage`). What is derived is not copied but rebuilt. Afterwards references
-# that lead nowhere are fixed: a memory whose namespace is lost comes into `recovered/NUMBER`, the account of turns
-# counts what no longer exists.
+# Unreadable rows are skipped (`salvage`), derived tables are rebuilt, and dangling references are fixed: a memory whose
+# namespace is lost is moved to `recovered/NUMBER`, and the account of turns is balanced.
 
 
 class Recovered(NamedTuple):
-    """How many rows of each table came over, from which tables some did not, and how many memories there were."""
+    """Rows recovered per table, the tables with unreadable rows, and the number of memories before."""
 
     rows: dict[str, int]
     damaged: list[str]
     memories: int
 
 
-def recover(damaged: Path, folder: Path, tell: Callable[[str], None] = lambda table: None) -> Recovered:
-    """Make a database in `folder` of what can be read of a file; raise `StorageFailed` when nothing can."""
+def recover(damaged: Path, folder: Path, report: Callable[[str], None] = lambda table: None) -> Recovered:
+    """Create a database in `folder` from the readable rows of a file; raise `StorageFailed` if there are none."""
     with closing(_open(damaged, apsw.SQLITE_OPEN_READWRITE)) as source:
         _check_recoverable(source, damaged)
         with closing(apsw.Connection(str(folder / FILE_NAME))) as target:
             migrate(target)
             target.pragma("foreign_keys", False)
             target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-            recovered = _copy_tables(source, target, tell)
+            recovered = _copy_tables(source, target, report)
             salvage.fix_references(target)
     with closing(Store(folder)) as store:
         store.write(_make_derived).result()
@@ -379,7 +376,7 @@ def _check_recoverable(source: apsw.Connection, damaged: Path) -> None:
 
 
 def list_tables(connection: apsw.Connection) -> list[SalvagedTable]:
-    """Return the tables whose rows are copied: all but what is derived and what belongs to full text."""
+    """Return the tables to copy: all except derived ones and those of full text."""
     tables: Any = connection.execute(
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'memories\\_fts%' ESCAPE '\\' ORDER BY name"
@@ -387,11 +384,11 @@ def list_tables(connection: apsw.Connection) -> list[SalvagedTable]:
     return [salvage.describe_table(connection, name, wr) for name, wr in tables if name not in DERIVED]
 
 
-def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callable[[str], None]) -> Recovered:
+def _copy_tables(source: apsw.Connection, target: apsw.Connection, report: Callable[[str], None]) -> Recovered:
     counts: dict[str, int] = {}
     damaged: list[str] = []
     for table in list_tables(target):
-        tell(table.name)
+        report(table.name)
         with target:
             counts[table.name] = salvage.copy_rows(source, table, target, damaged)
     return Recovered(counts, sorted(set(damaged)), max(counts["memories"], salvage.count_by_index(source, "memories")))

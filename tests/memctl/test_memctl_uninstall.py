@@ -240,7 +240,7 @@ def test_a_file_of_an_agent_that_cannot_be_changed_stays_and_the_rest_goes(insta
     assert report["remains"] == [
         {
             "name": str(installed / ".cursor" / "hooks.json.memoryd.bak"),
-            "reason": "how that file was before memoryd; delete it when you need it no more",
+            "reason": "how that file was before memoryd; delete it if you do not need it",
             "unfinished": False,
         },
         {

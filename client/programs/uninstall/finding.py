@@ -1,9 +1,9 @@
-"""What there is of memoryd on this machine, in the order in which it is removed, and how each part is removed.
+"""Find all parts of memoryd on this machine, in the order in which they are removed, and how to remove each.
 
-Hooks come first, so that no agent starts a daemon anew; then what starts a daemon or is one, then files. A folder may
-hold files of the user too: only what memoryd writes there is deleted, which is known by its names.
+Hooks come first, so that no agent starts a daemon again; then the service and the daemon, then files. Folders may also
+contain files of the user: only files with the names that memoryd uses are deleted.
 
-What a person wrote into files of a shell, an agent or git is not looked for, nor are processes but the daemon.
+Lines that a person wrote into files of a shell, an agent or git are not searched for, nor other processes.
 """
 
 import os
@@ -31,7 +31,7 @@ from memoryd.client.programs.systemd import installing as service
 from memoryd.client.protocol import GetStats, Stats, Status
 from memoryd.client.transport import paths
 
-# What memoryd writes into a data directory, and beside models.
+# The names that memoryd uses in a data directory, and next to models.
 _DATA = (
     *("memoryd.*", "memoryd-*", "hooks.*", "projects.*", "owner.token*", "mcp.token*", "backfill.running"),
     *("backups", "before-*", "next", "next.part", "tmp", "encodings"),
@@ -40,12 +40,12 @@ _MODELS = (".api", ".lock", ".partial", ".new-*", ".old-*")
 _MANIFEST = "manifest.json"  # of a model
 _POLL_S = 0.02
 _CALL = re.compile(rb'["/]memctl["\s]')  # in an agent's file
-_FORMER = "how that file was before memoryd; delete it when you need it no more"
+_FORMER = "how that file was before memoryd; delete it if you do not need it"
 _GONE = "it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well"
 
 
 class Part(NamedTuple):
-    """Something of memoryd: what it is, where, what removes it, a word about it, its size."""
+    """A part of memoryd: its kind, its path, the function that removes it, a remark, and its size."""
 
     what: str
     path: Path
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 class Remains(NamedTuple):
-    """Something that stays, and why; `unfinished` where it is memoryd's, so that memoryd is not gone yet."""
+    """Something that is kept, and why; `unfinished` if it is memoryd's and should have been removed."""
 
     name: str
     reason: str
@@ -63,31 +63,31 @@ class Remains(NamedTuple):
 
 
 class OwnFiles(NamedTuple):
-    """What memoryd writes into a folder, by its names; `around`: the folders that go as well once they are empty."""
+    """Memoryd's files in a folder, by patterns of names; the folders `around` are removed if they are empty then."""
 
     folder: Path
     patterns: tuple[str, ...]
     around: tuple[Path, ...]
 
     def list_there(self) -> set[Path]:
-        """Return the files and folders that are there."""
+        """Return the existing files and folders."""
         return {path for pattern in self.patterns for path in self.folder.glob(pattern)}
 
     def list_foreign(self) -> list[Path]:
-        """Return what else is in the folder."""
+        """Return the other files in the folder."""
         return sorted(set(self.folder.iterdir()) - self.list_there())
 
     @property
     def is_named(self) -> bool:
-        """Whether the folder or one around it is memoryd's by its name, so that what else is in it is worth a word."""
+        """Whether the folder or an enclosing one is memoryd's by its name, so that foreign files are reported."""
         return any(_list_own(folder) for folder in self.around)
 
     def measure(self) -> int:
-        """Return the bytes of all of it."""
+        """Return the total size in bytes."""
         return sum(map(_measure, self.list_there()))
 
     def delete(self) -> None:
-        """Delete what is there by now, then the folders around it that are empty."""
+        """Delete the existing files, then the empty folders around them."""
         for path in self.list_there():
             if path.is_dir() and not path.is_symlink():
                 with suppress(FileNotFoundError):  # another uninstall is deleting it
@@ -95,15 +95,15 @@ class OwnFiles(NamedTuple):
             else:
                 path.unlink(missing_ok=True)
         for folder in self.around:
-            with suppress(OSError):  # something else is in it
+            with suppress(OSError):  # it is not empty
                 folder.rmdir()
 
 
 class Installation(NamedTuple):
-    """All that there is: the parts in the order in which they go, what stays, what is kept in the database.
+    """Everything found: the parts in the order of removal, what is kept, and the content of the database.
 
-    `kept` is `2 memories, 1 turn`, empty where the database cannot be read. `made` are folders that hooks made, which
-    go where they are empty then.
+    `kept` is like `2 memories, 1 turn`, empty if the database cannot be read. `made` are folders that installing hooks
+    created, which are removed if they are empty.
     """
 
     parts: list[Part]
@@ -113,12 +113,12 @@ class Installation(NamedTuple):
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether something of memoryd's stays that should go."""
+        """Whether some part could not be removed."""
         return any(remain.unfinished for remain in self.remains)
 
 
 def find(args: Namespace, keep_data: bool) -> Installation:
-    """Look for all that there is; with `keep_data` not for memories and settings."""
+    """Find all parts; with `keep_data` all except memories and settings."""
     status = restart.get_status(args)
     _refuse_another(args, status)
     settings, data = _read_settings(), _find_data(status)
@@ -142,7 +142,7 @@ def find(args: Namespace, keep_data: bool) -> Installation:
 
 
 def _refuse_another(args: Namespace, status: Status | None) -> None:
-    """Raise `Invalid` where another memory than the default one is named, and the default one is there too."""
+    """Raise `Invalid` if the environment names another data directory while the default one exists too."""
     if not (args.socket or paths.list_overrides()):
         return
     folder = Path(status.data_dir) if status and not os.environ.get("MEMORYD_DATA_DIR") else paths.data_dir()
@@ -158,7 +158,7 @@ def _refuse_another(args: Namespace, status: Status | None) -> None:
 
 
 def _add_files(there: Installation, files: Sequence[tuple[str, OwnFiles, str]]) -> Installation:
-    """Add folders of memoryd's files, each with what it is and a word about it, and name what else is in them."""
+    """Add memoryd's files (kind, files, remark), and report foreign files in their folders."""
     ours = {path for _, own, _ in files for path in own.list_there()}
     mine = [own for _, own, _ in files if own.folder in own.around and (own.is_named or own.list_there())]
     foreign = {path for own in mine if own.folder.is_dir() for path in own.list_foreign()}
@@ -168,14 +168,14 @@ def _add_files(there: Installation, files: Sequence[tuple[str, OwnFiles, str]]) 
 
 
 def _read_settings() -> dict[str, Any] | None:
-    """Return the settings; None where no daemon is installed, or none would start with this file."""
+    """Return the settings; None if no daemon is installed, or the file is invalid."""
     with suppress(MemorydError):
         return effective_settings() if is_installed() else None
     return None
 
 
 def _ask(args: Namespace) -> Stats | None:
-    """Return what the daemon holds, None where it has ended meanwhile."""
+    """Return the statistics of the daemon, None if it has ended meanwhile."""
     with suppress(Unavailable), client_for(args, autostart=False) as client:
         return client.call(GetStats(reach="all"))
     return None
@@ -183,7 +183,7 @@ def _ask(args: Namespace) -> Stats | None:
 
 def _count_kept(data: Iterable[OwnFiles]) -> str:
     files = [own.folder / DATABASE for own in data if (own.folder / DATABASE).is_file()]
-    with suppress(MemorydError):  # damaged, or no daemon is installed
+    with suppress(MemorydError):  # the database is damaged, or no daemon is installed
         facts = [examine_file(file, check=False) for file in files]
         memories, turns, parts = (sum(one[name] for one in facts) for name in ("memories", "turns", "parts"))
         return count_kept(memories - parts, turns, parts)
@@ -202,7 +202,7 @@ def _describe_data(own: OwnFiles, kept: str) -> str:
 
 
 def _find_hooks() -> tuple[list[Part], list[Remains]]:
-    """Return the files of agents that have hooks, and those that mention memctl and cannot be changed."""
+    """Return the agents' files with hooks, and those that mention memctl but cannot be changed."""
     command = installing.own_command()
     parts, remains = [], []
     for target in _list_targets():
@@ -228,8 +228,8 @@ def _find_hooks() -> tuple[list[Part], list[Remains]]:
 
 
 def _restore(change: FileChange) -> None:
-    """Take the hooks out of a file, with no copy left beside it."""
-    if installing.read_file(change.target.path) != change.after:  # else another uninstall has just done it
+    """Remove the hooks from a file, and its copy."""
+    if installing.read_file(change.target.path) != change.after:  # unless another uninstall has just done it
         installing.apply(change._replace(copy=None))
 
 
@@ -244,7 +244,7 @@ def _describe_change(change: FileChange) -> str:
 
 
 def _list_targets() -> list[Target]:
-    """Return the files of all agents that may have hooks: the user's, and those of projects."""
+    """Return the files of all agents that may have hooks, of the user and of projects."""
     targets = [
         target
         for place in (None, *folders.list_folders())
@@ -263,7 +263,7 @@ def _find_daemon(args: Namespace, status: Status | None) -> Iterator[Part]:
 
 
 def _stop(args: Namespace, status: Status) -> None:
-    """Stop a daemon, unless the end of its service has done so; raise `TimedOut`."""
+    """Stop the daemon, unless it has ended with its service; raise `TimedOut`."""
     with suppress(Unavailable):
         restart.ask_to_stop(args)
     give_up_at = time.monotonic() + args.timeout
@@ -286,7 +286,7 @@ def _find_sockets(args: Namespace, settings: dict[str, Any] | None, status: Stat
 
 
 def _find_data(status: Status | None) -> list[OwnFiles]:
-    """Return the folder that this environment names, and the daemon's where that is another one."""
+    """Return the data folder of this environment, and the daemon's if that is another one."""
     named = [paths.data_dir(), *([Path(status.data_dir)] if status else [])]
     folders = {folder.resolve(): folder for folder in named if folder.is_dir()}
     return list(map(_own_data, folders.values()))
@@ -297,7 +297,7 @@ def _own_data(folder: Path) -> OwnFiles:
 
 
 def _find_models(settings: dict[str, Any] | None) -> OwnFiles:
-    """Return the models, also those of a daemon that is not installed any more."""
+    """Return the files of models, also if the daemon is not installed any more."""
     if is_installed():
         folder = Path(run_models("path", "--json", *(folder_options() if settings else []))["path"])
     else:

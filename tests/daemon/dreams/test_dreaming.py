@@ -237,7 +237,7 @@ def test_a_file_that_is_saved_meanwhile_is_not_overwritten(core: Core, root: Pat
         (root / "MEMORY.md").write_text(saved)
 
     with pytest.raises(Conflict, match="changed during the dream"):
-        dream_job.dream(core, Dream(place="notes"), DreamTerms(tell=save))
+        dream_job.dream(core, Dream(place="notes"), DreamTerms(report=save))
     assert memory(root) == saved
     assert dream(core).outcome == "written"
     assert "8443" in memory(root)

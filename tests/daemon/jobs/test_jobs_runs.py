@@ -93,11 +93,11 @@ def test_two_runs_of_one_job_are_never_under_way_at_once(core: Core, jobs: Runne
     first = jobs.run(RunJob(name="move"), lambda event: None)
     assert mover.under_way.wait(LIMIT_S)
     for call in (RunJob(name="move"), RunJob(name="move", dry_run=True), RunJob(name="move", by="scheduler")):
-        with pytest.raises(Conflict, match="under way"):
+        with pytest.raises(Conflict, match="running already"):
             jobs.run(call, lambda event: None)
     queued = jobs.run(RunJob(name="other"), lambda event: None)
     assert [job.state for job in jobs.list().jobs] == ["running", "queued"]
-    with pytest.raises(Conflict, match="under way"):
+    with pytest.raises(Conflict, match="running already"):
         jobs.run(RunJob(name="other"), lambda event: None)
     mover.gate.set()
     assert first.result(LIMIT_S).outcome == queued.result(LIMIT_S).outcome == "done"
