@@ -39,7 +39,7 @@ class Package(Struct, frozen=True):
 
 
 class ModelFacts(Struct, frozen=True, kw_only=True):
-    """What a model's files do not say of it."""
+    """Facts about a model that its files do not contain."""
 
     name: str
     kind: ModelKind
@@ -50,17 +50,17 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
 
 
 class ModelSpec(ModelFacts, frozen=True, kw_only=True):
-    """What is known of a model before it is installed."""
+    """A row of the catalog: what is known about a model before it is installed."""
 
     description: str
     languages: tuple[str, ...] = ("English",)
-    """The languages that it was made for; empty: about a hundred."""
+    """The languages that it supports; empty: about a hundred."""
     licence: str
     dimensions: int
     size_mb: int
-    """To download; the installed size is about a quarter of it."""
+    """Size of the download; the installed size is about a quarter of it."""
     files: dict[str, str]
-    """Source file → its SHA-256, or "" where it is not known beforehand."""
+    """Source file → its SHA-256, or "" if it is not known beforehand."""
     hub: Hub | None = None
     package: Package | None = None
 

@@ -35,7 +35,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it is installed under."""
+        """The name under which it is installed."""
 
     @property
     def fingerprint(self) -> str:
@@ -43,7 +43,7 @@ class Embedder(Protocol):
 
     @property
     def format(self) -> str:
-        """How its weights are stored; empty where that is not known."""
+        """The storage format of its weights; empty if unknown."""
 
     @property
     def dimensions(self) -> int:
@@ -51,11 +51,11 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that it reads of a text, including the special ones; the rest is ignored."""
+        """How many tokens of a text it reads, including the special ones; the rest of a text is ignored."""
 
     @property
     def floors(self) -> Floors:
-        """The cosines from which its texts count as duplicates, relevant or related."""
+        """The cosines from which two texts count as duplicates, as relevant or as related."""
 
     def embed_query(self, text: str) -> Embeddings:
         """Return the unit vector of a search query, shape (dimensions,)."""
@@ -68,7 +68,7 @@ class Embedder(Protocol):
 
 
 class _Loaded(ABC):
-    """What both implementations share: manifest, tokenizer, prefixes."""
+    """Base of both implementations: manifest, tokenizer, prefixes."""
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
         from memoryd.models.tokens import Tokens
@@ -81,7 +81,7 @@ class _Loaded(ABC):
 
     @property
     def floors(self) -> Floors:
-        """The cosines from which its texts count as duplicates, relevant or related; `load` knows them."""
+        """The cosines from which two texts count as duplicates, as relevant or as related; `load` sets them."""
         if self.calibration is None:
             raise ValueError("The model is not calibrated.")
         return self.calibration.floors
@@ -156,7 +156,7 @@ def _unit(vector: Embeddings) -> Embeddings:
 
 
 def load(name: str, models_dir: Path, threads: int = 1) -> Embedder:
-    """Open an installed model; calibrate it when that was never done with this edition of the bundled set.
+    """Open an installed model; calibrate it unless that was done with this edition of the bundled set.
 
     Checks the sizes of its files, not their hashes (`verify` does that). Raises ModelMissing when it is not installed
     and ModelBroken when a file is damaged or cannot be run; both messages name the command that fixes it.
@@ -175,7 +175,7 @@ def load(name: str, models_dir: Path, threads: int = 1) -> Embedder:
 
 
 def calibrate_model(embedder: Embedder) -> Calibration:
-    """Run the bundled set through a model: some 450 short texts."""
+    """Calibrate a model by embedding the bundled set of some 450 short texts."""
 
     def embed_questions(texts: Sequence[str]) -> Embeddings:
         return np.stack([embedder.embed_query(text) for text in texts])
@@ -184,7 +184,7 @@ def calibrate_model(embedder: Embedder) -> Calibration:
 
 
 def open_folder(manifest: Manifest, folder: Path, threads: int) -> OnnxEmbedder | StaticEmbedder:
-    """Open the model in `folder`, wherever that is; the caller has checked its files."""
+    """Open the model in any folder; the caller has checked its files."""
     if manifest.kind == "static":
         return StaticEmbedder(manifest, folder)
     return OnnxEmbedder(manifest, folder, threads)

@@ -10,7 +10,7 @@ class ModelMissing(ModelError):
 
 
 class ModelBroken(ModelError):
-    """A file of the model is damaged, or is not what the format asks for."""
+    """A file of the model is damaged or not in the expected format."""
 
 
 class ModelUnreachable(ModelError):

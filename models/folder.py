@@ -1,4 +1,4 @@
-"""The models folder: where it is, what is in it, and whether it is whole.
+"""The models folder: its path, the installed models, and checks of their files.
 
 Layout: `MODELS/NAME/manifest.json` beside `model.onnx` or `table.npy` and `tokenizer.json`; `MODELS/.partial/` keeps
 downloads that were interrupted, `MODELS/.lock` serialises installations. A model folder appears in one rename, so a
@@ -30,7 +30,7 @@ class FileRecord(Struct, frozen=True):
 
 
 class Recipe(ModelFacts, frozen=True, kw_only=True):
-    """What the published files do not say about a model, and where they are from."""
+    """Facts about a model that its published files do not contain, and the source of the files."""
 
     source: str
 
@@ -41,12 +41,12 @@ class Manifest(Recipe, frozen=True, kw_only=True):
     format: str
     """How the weights are stored, with a version: a change of either changes vectors."""
     weights_sha256: str
-    """Of the weights as published, before conversion."""
+    """SHA-256 of the weights as published, before conversion."""
     dimensions: int
     files: dict[str, FileRecord]
     fingerprint: str = ""
     calibration: Calibration | None = None
-    """What its cosines mean; None: it was installed before there was a bundled set."""
+    """How its cosines are to be read; None: it was installed before there was a bundled set."""
 
 
 def fingerprint(manifest: Manifest) -> str:
@@ -96,7 +96,7 @@ def read_manifest(name: str, models_dir: Path) -> Manifest:
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:
-    """Write the manifest of the model in a folder, whole or not at all."""
+    """Write the manifest of the model in a folder, atomically."""
     fresh = folder / f".{MANIFEST}.{os.getpid()}"
     try:
         fresh.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
@@ -106,7 +106,7 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
 
 
 def installed(models_dir: Path) -> dict[str, Manifest]:
-    """Return the manifest of every installed model that has a readable one, by name."""
+    """Return the readable manifests of installed models by name."""
     found: dict[str, Manifest] = {}
     for path in sorted(models_dir.glob(f"[!.]*/{MANIFEST}")):
         try:

@@ -1,4 +1,7 @@
-"""Sessions of ONNX Runtime: little memory, no busy threads. No other module imports it (see `models/__init__.py`)."""
+"""Open sessions of ONNX Runtime that use little memory and no busy threads.
+
+No other module imports ONNX Runtime (see `models/__init__.py`).
+"""
 
 from pathlib import Path
 
@@ -12,7 +15,7 @@ ERRORS_ONLY = 3
 def open_session(model: Path | bytes, threads: int, fuse: bool = False) -> onnxruntime.InferenceSession:
     """Open a model file, or its bytes, for `threads` threads per call; raise ModelBroken when it cannot be run.
 
-    The arena would keep the largest text's buffers for ever (60 to 100 MB) and saves nothing at one text per run.
+    The arena would never free the buffers of the largest text (60 to 100 MB) and saves nothing with one text per run.
     Spinning would keep cores busy between calls. A graph that was converted here is fused already, and fusing it again
     would put back operators that are slower on a CPU (SkipLayerNormalization). A published one needs `fuse`: without it
     the attention of 512 tokens takes 280 MB in place of 30.

@@ -101,7 +101,7 @@ def _make_bar(report: Callable[[int], None]) -> type[Any]:
 
 @contextlib.contextmanager
 def _silence_log() -> Iterator[None]:
-    """Silence the client's log: an unreachable hub is expected and reported in one sentence."""
+    """Silence the log of the hub's client: an unreachable hub is expected, and reported in one sentence."""
     log = logging.getLogger("huggingface_hub")
     level = log.level
     log.setLevel(logging.CRITICAL)

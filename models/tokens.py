@@ -12,8 +12,8 @@ from tokenizers import Encoding, Tokenizer
 
 from memoryd.models.errors import ModelBroken
 
-# No model reads further than this many characters per token it may take; longer texts are cut before they are
-# tokenised, so that a megabyte of text costs what its first pages cost.
+# A text is cut to this many characters per token of the model's limit before it is tokenised, so that a megabyte of
+# text costs no more than its first pages.
 CHARACTERS_PER_TOKEN = 64
 
 # Only calls for many texts release the interpreter's lock; for a short text they take longer.

@@ -1,13 +1,14 @@
-"""The embedder of the daemon: loads the model, keeps the vector index, works off the durable queue of embeddings.
+"""The embedder of the daemon: it loads the model, maintains the vector index and embeds pending memories.
 
-The queue needs no table: a memory whose text has no vector of the model is pending. An add brings its vector with it
-when the model is ready; otherwise this thread makes it later, also after a crash. A missing or failing model is tried
-again for ever, with growing pauses, and so is a text that it cannot embed; meanwhile search answers from full text.
+There is no table of pending memories: a memory is pending if its text has no vector of the model. When the model is
+ready, an add embeds its own text; otherwise the thread of this module does it later, also after a crash. A missing or
+failing model is retried indefinitely with growing pauses, and so is a text that it cannot embed; meanwhile search uses
+words alone.
 
 A `Generation` is one model with its index. `use` builds the next generation in the background from the same rows, and
-swaps when nothing is pending: searches go on with the old vectors until then.
+swaps when nothing is pending: until then searches use the old vectors.
 
-Threads: one of its own. `written` and `removed` are called by the writer thread, queries by any.
+Threads: one of its own. `index_rows` and `remove_rows` are called by the writer thread, queries by any.
 """
 
 import logging
@@ -50,7 +51,7 @@ _State = Literal["missing", "fetching", "loading", "ready", "failed"]
 
 
 class Embedding:
-    """Text to vectors for the whole daemon, and the state of the model."""
+    """Embeds texts for the whole daemon, and reports the state of the model."""
 
     def __init__(
         self, store: Store, arrays: Arrays, config: ModelConfig, folder: Path, load: Loader, fetch: Fetcher | None
@@ -59,35 +60,35 @@ class Embedding:
         self._store, self._config, self._folder = store, config, folder
         self._load, self._fetch = load, fetch
         self.active: Generation | None = None
-        self.on_active: Callable[[], None] = lambda: None  # called when a model is ready, or another one
+        self.on_active: Callable[[], None] = lambda: None  # called whenever a model has become the active one
         self._next: Generation | None = None
         self._loading: Generation | None = None
         self._state = ModelState(name=store.read_setting("model") or config.name, state="loading")
         self._wanted = store.read_setting("next_model") or self._state.name
         self.queries = QueryVectors()
         self._bulk = BulkPool()
-        self._wake = threading.Event()  # there may be work
-        self._retry = threading.Event()  # try again at once what failed
-        self._warned = False  # that there is no model: once, not at each attempt
-        self._settled = threading.Event()  # the first attempt to load has ended
+        self._wake = threading.Event()  # set when there may be work
+        self._retry = threading.Event()  # set to retry without the pause
+        self._warned = False  # of a missing model: once, not at each attempt
+        self._settled = threading.Event()  # set after the first attempt to load
         self._closing = threading.Event()
-        self._reread = False  # the index is to be rebuilt
+        self._reread = False  # whether the index is to be rebuilt
         self._pause_s = 0.0
-        self._retry_at: float | None = None  # when the texts that failed are tried again, on the monotonic clock
+        self._retry_at: float | None = None  # monotonic time at which failed texts are retried
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to load the model and work off the queue."""
+        """Start to load the model and to embed pending memories."""
         self._thread = self._store.supervisor.start("embedding", self._work, self._closing, self._wake)
 
     def interrupt(self) -> None:
-        """End the thread's work and embed no text that somebody waits for now; what is pending stays in the queue."""
+        """Stop the thread's work and refuse to embed for waiting calls; pending memories stay pending."""
         self._closing.set()
         self._retry_now()
         self._bulk.interrupt()
 
     def close(self) -> bool:
-        """Stop the thread; return whether it has ended: nothing ends the loading of a model, or the text it is at."""
+        """Stop the thread; return whether it has ended: loading a model or embedding a text cannot be interrupted."""
         self.interrupt()
         if self._thread:
             self._thread.join(_CLOSE_LIMIT_S)
@@ -100,8 +101,8 @@ class Embedding:
     def embed_text(self, text: str) -> tuple[Generation, Vector] | None:
         """Return the model and the vector of a memory's text, from the cache if it was embedded before.
 
-        None while there is no model or when it fails: the memory then waits in the queue. Raise `Unavailable` once
-        calls have to end.
+        Return None if there is no model or it fails: the memory is then pending. Raise `Unavailable` when the daemon
+        is stopping.
         """
         if self._closing.is_set():
             raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
@@ -115,7 +116,7 @@ class Embedding:
         return _find_vector(generation, attempt(generation.embedder, text))
 
     def embed_texts(self, texts: Sequence[str]) -> list[tuple[Generation, Vector] | None]:
-        """Return what `embed_text` returns for each text; the unknown ones are embedded side by side."""
+        """Return the result of `embed_text` for each text; those without a cached vector are embedded in parallel."""
         generation = self.active
         if generation is None:
             return [None] * len(texts)
@@ -128,25 +129,25 @@ class Embedding:
     # Rows ------------------------------------------------------------------------------------------------------------
 
     def index_early(self, keys: Sequence[RowKey], given: Sequence[tuple[Generation, Vector] | None]) -> None:
-        """Take rows that are not committed yet into the index of their vectors."""
+        """Add rows that are not committed yet to the index."""
         for generation in {id(one[0]): one[0] for one in given if one}.values():
             there = [(key, one[1]) for key, one in zip(keys, given, strict=True) if one and one[0] is generation]
             generation.index.extend([key for key, _ in there], np.stack([vector for _, vector in there]))
 
     def index_rows(self, keys: Sequence[RowKey], given: Sequence[tuple[Generation, Vector] | None]) -> None:
-        """Take committed rows into the index, or into the queue of each generation that has no vector of them."""
+        """Add committed rows to the index of each generation, or to its pending rows if their vector is missing."""
         for generation in self._list_generations():
             made = [one[1] if one and one[0].model == generation.model else None for one in given]
             generation.index_rows(keys, made)
         self._wake.set()
 
     def remove_rows(self, rows: Sequence[int]) -> None:
-        """Forget rows."""
+        """Remove rows from the indexes."""
         for generation in self._list_generations():
             generation.remove_rows(rows)
 
     def refresh(self, rows: Iterable[int]) -> None:
-        """Bring the index in line with what is on disk for some rows: after an undo, a change of text, a rollback."""
+        """Update the index for some rows from the database: after an undo, a change of text or a rollback."""
         numbers = list(rows)
         for generation in self._list_generations():
             with self._store.reading() as connection:
@@ -159,7 +160,7 @@ class Embedding:
     # State -----------------------------------------------------------------------------------------------------------
 
     def report_state(self) -> ModelState:
-        """Return the state of the model, with progress while another one is being prepared."""
+        """Return the state of the model, with the progress of preparing another one."""
         state, generation = self._state, self._next
         trouble = next((one.trouble for one in (generation, self.active) if one and one.trouble), "")
         if trouble and not state.error:
@@ -171,7 +172,7 @@ class Embedding:
         return msgspec.structs.replace(state, reembedding=progress)
 
     def count_pending(self) -> int | None:
-        """Return how many memories wait for a vector, None while that is not known (no model yet)."""
+        """Return how many memories are pending, None if there is no model yet."""
         generation = self.active
         return generation.count_waiting() if generation else None
 
@@ -179,10 +180,10 @@ class Embedding:
         """Switch to another model in the background; raise `ModelUnavailable` when it is not installed."""
         if not is_api(name) and name not in installed(self._folder):
             try:
-                read_manifest(name, self._folder)  # says what is missing
+                read_manifest(name, self._folder)  # its error names the missing file
             except ModelError as error:
                 raise ModelUnavailable(str(error)) from None
-        if self._state.state in ("missing", "failed", "fetching"):  # there are no vectors to go on with
+        if self._state.state in ("missing", "failed", "fetching"):  # there are no vectors to search meanwhile
             self._store.set_setting("model", name).result()
             self._state = ModelState(name=name, state="loading")
         else:
@@ -191,7 +192,7 @@ class Embedding:
         self._retry_now()
 
     def rebuild(self) -> None:
-        """Read the vectors again from disk, for example after a repair; search continues with the present ones."""
+        """Reload the vectors from disk, for example after a repair; until then search uses the loaded ones."""
         self._reread = True
         self._retry_now()
 
@@ -206,7 +207,7 @@ class Embedding:
     # The thread ------------------------------------------------------------------------------------------------------
 
     def _work(self) -> float | None:
-        """Work until nothing is left; a model that fails is tried again by itself, after longer pauses than others."""
+        """Do a step of work; return how long to wait before the next one, None to wait until woken."""
         if self._retry_at is not None and time.monotonic() >= self._retry_at:
             self._retry_at = None
             for generation in self._list_failing():
@@ -214,19 +215,19 @@ class Embedding:
         try:
             more = self._step()
         except Exception as error:
-            if self._closing.is_set():  # what was begun is done after the next start
+            if self._closing.is_set():  # the next start of the daemon repeats the step
                 return 0.0
             self._note_failure(error)
             self._settled.set()
             self._retry.wait(self._pause_s)
             self._retry.clear()
-            self._retry_at = time.monotonic()  # texts that failed, too: while another model fails, nobody rests
+            self._retry_at = time.monotonic()  # retry failed texts together with the model
             return 0.0
         self._settled.set()
         return 0.0 if more else self._rest_s()
 
     def _step(self) -> bool:
-        """Do one piece of work; say whether there is more. What the active model lacks is first."""
+        """Do one step of work, for the active model first; return whether there is more."""
         if self.active is None or self._reread:
             self._activate_first()
         known = self._list_generations()
@@ -238,7 +239,7 @@ class Embedding:
         )
 
     def _rest_s(self) -> float | None:
-        """Return how long to wait for work: until it is time to try again what failed."""
+        """Return how long to wait: until failed texts are retried, None if there are none."""
         if not self._list_failing():
             self._pause_s, self._retry_at = 0.0, None
             return None
@@ -266,7 +267,7 @@ class Embedding:
         log.info("model %s ready, %d vectors, %d pending", name, *found, extra={"told": True})
 
     def _note(self, state: _State, error: str = "", attempts: int | None = None) -> None:
-        """Keep the state for `status`; while there is an active model it is ready, whatever else fails."""
+        """Set the state that `status` reports: `ready` if there is an active model, whatever else fails."""
         generation, name = self.active, self._state.name
         if generation is None and state in ("missing", "failed") and not self._warned:
             log.warning("the model %s is %s, search uses words alone: %s", name, state, error)
@@ -281,7 +282,7 @@ class Embedding:
         )
 
     def _build_generation(self, name: str, embedder: Embedder) -> Generation:
-        """Return a model with its vectors. Rows written meanwhile go to it as to the others."""
+        """Return the generation of a model with its vectors; rows written meanwhile are added to it, too."""
 
         def ensure(transaction: Transaction) -> int:
             return vectors.ensure_model(transaction.connection, name, embedder.fingerprint, embedder.dimensions)
@@ -289,31 +290,31 @@ class Embedding:
         model = self._store.write(ensure, over_limit=True).result()
         generation = self._restore(model, name, embedder) or self._fill(model, name, embedder)
         with self._store.reading() as connection:
-            stored = self._go_through(text_parts.iterate_vectors(connection, model))
+            stored = self._until_stopped(text_parts.iterate_vectors(connection, model))
             generation.parts.fill(stored, text_parts.list_uncut(connection))
         return generation
 
-    def _go_through(self, rows: Iterable[T]) -> Iterator[T]:
-        """Yield rows until the daemon stops."""
+    def _until_stopped(self, rows: Iterable[T]) -> Iterator[T]:
+        """Yield rows; raise `Unavailable` when the daemon stops."""
         for row in rows:
             if self._closing.is_set():
                 raise Unavailable("The daemon is stopping.")
             yield row
 
     def _fill(self, model: int, name: str, embedder: Embedder) -> Generation:
-        """Return a model with the vectors on disk."""
+        """Return the generation of a model with the vectors in the database."""
         generation = Generation(model, name, embedder, self._arrays.positions)
         self._loading = generation
         try:
             with self._store.reading() as connection:
-                generation.fill(self._go_through(vectors.read_all(connection, generation.model)))
+                generation.fill(self._until_stopped(vectors.read_all(connection, generation.model)))
         except BaseException:
             self._loading = None
             raise
         return generation
 
     def _restore(self, model: int, name: str, embedder: Embedder) -> Generation | None:
-        """Return a model with the codes that the former daemon kept, None if there are none of it."""
+        """Return the generation of a model with the codes that the last daemon saved, None if it saved none."""
         kept = self._store.take_codes()
         if kept is None:
             return None
@@ -327,7 +328,7 @@ class Embedding:
             return None
         finally:
             kept.file.close()
-        self._loading = generation  # gets each change from now on; those before are read below
+        self._loading = generation  # receives each change from here on; earlier ones are read below
         changed = self._store.take_changed()
         if changed is None:
             self._loading = None
@@ -338,7 +339,7 @@ class Embedding:
         return generation
 
     def _switch(self) -> bool:
-        """Prepare the model that is wanted, or give up preparing one; say whether there is more to do."""
+        """Prepare the requested model and swap to it, or stop preparing one; return whether there is more to do."""
         active, coming = self.active, self._next
         if active is None or self._wanted == active.name:
             if active is not None and coming is not None:
@@ -351,12 +352,12 @@ class Embedding:
             self._next = self._build_generation(name, self._load(name, self._folder))
             return True
         if len(coming.failing) > len(coming.index):
-            return False  # it fails on most texts: keep the old one, try again later
+            return False  # it fails on most texts: keep the old one and retry later
         self._store.write(partial(self._swap, generation=coming)).result()
         return True
 
     def _swap(self, transaction: Transaction, generation: Generation) -> None:
-        """Make the next generation the active one, unless something was written meanwhile."""
+        """Make the next generation the active one, unless something is pending again."""
         if generation.pending:
             return
         _adopt(transaction, generation)
@@ -369,7 +370,7 @@ class Embedding:
         self.on_active()
 
     def _note_failure(self, error: Exception) -> None:
-        """Keep what went wrong for `status`, fetch a missing model, choose the pause before the next attempt."""
+        """Set the state after a failure, fetch a missing model, and choose the pause before the next attempt."""
         attempts = self._state.attempts + 1
         missing = isinstance(error, ModelMissing)
         if not isinstance(error, ModelError):
@@ -395,5 +396,5 @@ def _find_vector(generation: Generation, made: Vector | Exception) -> tuple[Gene
 
 
 def _adopt(transaction: Transaction, generation: Generation) -> None:
-    """Make a model that of the database, which drops the vectors of every other."""
+    """Record the model as that of the database and delete the vectors of all others."""
     vectors.adopt(transaction.connection, generation.model, generation.name)

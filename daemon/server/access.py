@@ -1,12 +1,12 @@
-"""Which calls are let through: what each method declares (`@rpc`), applied in one place before any handler runs.
+"""Access control: the rule that each method declares (`@rpc`), applied in one place before any handler runs.
 
-What a rule lets through is bounded by namespace and reach, so a handler that obeys these needs to know nothing more.
-One that changes memories asks `history.check_change` about each, and one that counts beyond memories leaves that out
-for a bound caller.
+An admitted call is limited to a namespace and a reach, so a handler that respects these needs no further check, with
+two exceptions: before changing a memory it calls `history.check_change`, and it leaves counts of anything but memories
+out for a bound caller.
 
-Once the database has reached its limit, calls that add are refused, be it only to the history. Turns are refused a
-little before it, so that they leave room for what is added on purpose. Reading, deleting and upkeep go on. An undo
-looks itself at whether it removes.
+When the database has reached its limit, calls that add anything, even to the history alone, are refused. Turns are
+refused slightly earlier, so that there is room for memories that are added on purpose. Reading, deleting and
+maintenance continue. An undo itself checks whether it adds or removes.
 """
 
 from typing import Any, TypeVar
@@ -42,14 +42,14 @@ from memoryd.daemon.store.tokens import AccessTokens
 
 C = TypeVar("C", bound=Call[Any])
 
-AUTHOR = "author"  # in metadata: the token of who saved or last changed something from another machine
-# What is taken from another machine. Whatever is added here must reach no further than its namespace and reach say.
+AUTHOR = "author"  # in metadata: the token that saved or last changed a memory from another machine
+# Methods that other machines may call. Each must be limited by its namespace and reach.
 _CONFINED = (Search, Get, List, Namespaces, History, Add, Put, Update, Delete, Undo)
-_NOTES = (GetContext, GetUnasked, ResetSession)  # write only what a session was shown: no change for a reader
+_NOTES = (GetContext, GetUnasked, ResetSession)  # allowed for readers: these write only what a session was shown
 
 
 def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
-    """Return the call as this caller may make it, raise `Forbidden` or `Unauthenticated`.
+    """Return the call limited to what the caller may do; raise `Forbidden` or `Unauthenticated`.
 
     The answer depends on the call and the token alone, never on what is stored.
     """
@@ -72,10 +72,10 @@ def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
 
 
 def _place(call: Any, caller: Caller) -> Any:
-    """Return the call in the caller's own namespace if it names none; any other name is whole, from the root on.
+    """Return the call with the caller's own namespace if it names none; raise `Forbidden` for one that is out of reach.
 
-    An enclosing namespace may be named to add to it and to read what is seen from there, which is less than the caller
-    sees from its own.
+    A namespace is always given in full, from the root. An enclosing namespace may be named to add to it, and to read
+    what is visible from there, which is less than is visible from the caller's own.
     """
     if isinstance(call, Put) and not call.namespace:
         call = msgspec.structs.replace(call, entries=[_place_entry(entry, caller) for entry in call.entries])
@@ -98,18 +98,20 @@ def _place(call: Any, caller: Caller) -> Any:
         reaches = f"{caller.namespace} with what encloses it ('visible') or what is inside it ('subtree')"
         raise Forbidden(f"This token reaches {reaches}, not {call.reach!r}{'' if own else f' of {namespace}'}.")
     if not own and isinstance(call, GetContext):
-        call = msgspec.structs.replace(call, session="")  # what others' sessions were given there is not its to change
+        call = msgspec.structs.replace(
+            call, session=""
+        )  # the caller must not change what sessions of others were shown
     return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)
 
 
 def _check_confined(call: Call[Any]) -> None:
-    """Raise `Forbidden` for what is not taken from another machine."""
+    """Raise `Forbidden` for a call that other machines may not make."""
     if not isinstance(call, _CONFINED) or (isinstance(call, Delete) and not (call.ids or call.keys)):
         raise Forbidden(f"{method_name(type(call))} is not taken from another machine.")
 
 
 def _confine(call: Any, caller: Caller) -> Any:
-    """Return a call of another machine: within the namespace, and in the name of its author."""
+    """Limit a call of another machine to the inside of its namespace, and record its author in the metadata."""
     if call.reach not in (None, "subtree", "exact"):
         raise Forbidden(
             f"From another machine a token reaches 'subtree' or 'exact' of a namespace, not {call.reach!r}."
@@ -153,7 +155,7 @@ def _refuse(caller: Caller, tokens: AccessTokens) -> Unauthenticated:
 
 
 def check_room(call: Call[Any], store: Store) -> None:
-    """Raise `StorageFull` for a call that takes room when there is none; the message says what to do."""
+    """Raise `StorageFull` for a call that adds something when the database is full; the message says what to do."""
     if DECLARED[type(call)].grows and not getattr(call, "dry_run", False):
         store.check_room()
         if isinstance(call, Observe):

@@ -1,8 +1,9 @@
-"""One client's stream: calls in, to their lanes, replies out as they finish, matched by id.
+"""One client's connection: it reads calls, submits them to their lanes and writes each reply when it is ready.
 
-Past `MAX_IN_FLIGHT` calls it is not read any further; past a lane's capacity a call gets `busy`; a client that does not
-read its replies for `SLOW_READER_S` is dropped. What waits in a lane when its client leaves is forgotten. Everything
-here runs on the event loop but `_go_on`, `_hand_over`, `_follow`, `_report` and, unless a call is inline, `_work`.
+With `MAX_IN_FLIGHT` unanswered calls, reading stops. A call for a full lane is answered with `busy`. A client that does
+not read its replies for `SLOW_READER_S` is disconnected. Calls that still wait in a lane when their client disconnects
+are dropped. Everything here runs on the event loop, except `_run_next_part`, `_hand_over`, `_follow`, `_report` and,
+for calls that are not inline, `_work`.
 """
 
 import asyncio
@@ -44,24 +45,24 @@ from memoryd.daemon.system.process import process_name
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 512  # one more is refused as busy
+MAX_CONNECTIONS = 512  # a further one is answered with `busy`
 
-MAX_IN_FLIGHT = 64  # calls of one connection that are under way at once
+MAX_IN_FLIGHT = 64  # unanswered calls of one connection
 SLOW_READER_S = 10.0
 FIRST_CALL_S = 10.0  # for the first call, and for a token where one is required
 FRAME_S = 30.0  # from the first byte of a frame to its last
-IDLE_S = 5.0  # after which a connection is given up for another one, when there are too many
-MAX_UNKNOWN_BYTES = 64 * 1024  # of a frame before a token was given, where one is required
+IDLE_S = 5.0  # after which a connection may be closed in favour of a new one
+MAX_UNKNOWN_BYTES = 64 * 1024  # of a frame before the token, where one is required
 MAX_RECEIVED_BYTES = 256 * 1024 * 1024  # of unfinished frames, of all clients together
-_SMALL_BYTES = 64 * 1024  # which a client may always send
+_SMALL_BYTES = 64 * 1024  # always allowed, however much other clients have sent
 _WRITE_HIGH_WATER = 1024 * 1024
 _LINGER_S = 1.0
 
-End = Callable[[Any], None]  # takes the outcome of a call: a result, an error, or a future that is done
+End = Callable[[Any], None]  # receives the outcome of a call: a result, an error, or a finished future
 
 
 class ConnectionHost(Protocol):
-    """What a connection needs of the server."""
+    """The part of the server that a connection uses."""
 
     core: Core
     jobs: Runner
@@ -76,25 +77,25 @@ class ConnectionHost(Protocol):
     served_at: float
 
     def submit(self, lane: str, work: LaneWork, client: "Connection") -> None:
-        """Run a client's work on a lane, which may refuse with `Busy`."""
+        """Run a client's work on a lane; raise `Busy` if the lane is full."""
 
     def forget(self, client: "Connection") -> None:
-        """Forget what a client that has left has waiting."""
+        """Drop the waiting calls of a client that has disconnected."""
 
 
 class Connection(asyncio.Protocol):
-    """One client's stream."""
+    """One client's connection."""
 
     def __init__(self, server: ConnectionHost, bound: Callable[[], Caller | None] | None = None) -> None:
         self._server = server
         self._frames = FrameReader()
         self._transport: asyncio.Transport | None = None
         self._slow: asyncio.TimerHandle | None = None
-        self._late: asyncio.TimerHandle | None = None  # while a frame is unfinished
-        self._counted = 0  # of its received bytes
+        self._late: asyncio.TimerHandle | None = None  # runs while a frame is unfinished
+        self._received_bytes = 0  # of the unfinished frame
         self._heard_at = time.monotonic()
         self._reading = True
-        self._taking = False
+        self._is_starting = False
         self._is_bound = bound is not None
         self._caller = (bound() or ANONYMOUS) if bound else ANONYMOUS if server.core.tokens.required else USER
         self._peer = Peer(0, -1)
@@ -106,7 +107,7 @@ class Connection(asyncio.Protocol):
     # Transport -------------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Refuse other users and one connection too many."""
+        """Refuse connections of other users, and connections beyond the limit."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
@@ -122,7 +123,7 @@ class Connection(asyncio.Protocol):
         self._server.loop.call_later(FIRST_CALL_S, self._drop_silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the client and what it has waiting; its calls under way finish and their replies are dropped."""
+        """Drop the client's waiting calls; those that are running finish, and their replies are dropped."""
         del exc
         self._server.forget(self)
         self._server.connections.discard(self)
@@ -136,23 +137,23 @@ class Connection(asyncio.Protocol):
             subscription.fail(Unavailable("The client has left."))
 
     def data_received(self, data: bytes) -> None:
-        """Take the whole frames, as many as may be under way at once."""
+        """Start the calls of complete frames, up to `MAX_IN_FLIGHT`."""
         if self in self._server.leaving:
             return
         try:
-            self._take_frames(self._frames.feed(data))
+            self._start_calls(self._frames.feed(data))
         except MemoryError:
             self._dismiss(Busy("The daemon has not enough memory for this call.", {"retry_after_ms": 500}))
         self._watch_frame()
         self._regulate()
 
     def pause_writing(self) -> None:
-        """The client does not read: read nothing more from it, and drop it if that lasts."""
+        """Stop reading from a client that does not read its replies; drop it if that lasts."""
         self._slow = self._server.loop.call_later(SLOW_READER_S, self._drop_slow)
         self._regulate()
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Continue with a client that reads again."""
         if self._slow:
             self._slow.cancel()
             self._slow = None
@@ -161,7 +162,7 @@ class Connection(asyncio.Protocol):
         self._regulate()
 
     def describe(self) -> Connected:
-        """Return who is connected and what it calls. Threads: any."""
+        """Describe the client and its calls. Threads: any."""
         return Connected(
             pid=self._peer.pid,
             name=process_name(self._peer.pid),
@@ -173,15 +174,17 @@ class Connection(asyncio.Protocol):
         )
 
     def close_when_sent(self) -> None:
-        """Close after what is written is sent; say farewell unless a call is under way, whose end is not known."""
+        """Close once all output is sent; send a farewell unless a call is unanswered, as its outcome is unknown."""
         if self._transport:
             if not self.in_flight:
                 self._write(envelope.FAREWELL)
             self._transport.close()
 
     def _dismiss(self, reason: MemorydError) -> None:
-        """Say why and end the stream, but hear the client out: one that meets a closed door while it speaks never
-        reads what was said to it."""
+        """Send the reason and close, but go on reading for `_LINGER_S`.
+
+        A client whose write fails on a closed socket would never read the reason.
+        """
         self._refuse(0, reason)
         self._server.connections.discard(self)
         self._server.leaving.add(self)
@@ -201,10 +204,10 @@ class Connection(asyncio.Protocol):
         log.warning("dropped a client that did not read its replies")
         self.abort()
 
-    # Patience --------------------------------------------------------------------------------------------------------
+    # Limits ----------------------------------------------------------------------------------------------------------
 
     def _make_room(self) -> bool:
-        """End the connection that has been idle for longest, whose client comes again when it has a call."""
+        """Close the connection that has been idle longest; its client reconnects for its next call."""
         idle = [one for one in self._server.connections if one.is_idle()]
         longest = min(idle, key=lambda one: one._heard_at, default=None)
         if longest is not None:
@@ -212,7 +215,7 @@ class Connection(asyncio.Protocol):
         return longest is not None
 
     def is_idle(self) -> bool:
-        """Return whether the client has asked for nothing for a while, and waits for nothing."""
+        """Return whether the client has made no call for a while and waits for no reply."""
         return not self.in_flight and not self._subscriptions and time.monotonic() - self._heard_at > IDLE_S
 
     def _drop_silent(self) -> None:
@@ -221,8 +224,8 @@ class Connection(asyncio.Protocol):
             self._dismiss(Unavailable(f"No call was made within {FIRST_CALL_S:g} s.", {"retry_after_ms": 100}))
 
     def _watch_frame(self) -> None:
-        """Limit the time and the room of a frame that is not complete."""
-        size = self._frames.size if self._can_take_more() else 0
+        """Limit the time and the size of an unfinished frame."""
+        size = self._frames.size if self._can_start_more() else 0
         self._count_received(size)
         if self._late and not size:
             self._late.cancel()
@@ -235,46 +238,46 @@ class Connection(asyncio.Protocol):
             self._dismiss(Busy("The daemon is sent too much at once.", {"retry_after_ms": 500}))
 
     def _count_received(self, size: int) -> None:
-        self._server.received_bytes += size - self._counted
-        self._counted = size
+        self._server.received_bytes += size - self._received_bytes
+        self._received_bytes = size
 
     def _drop_late(self, calls: int) -> None:
-        """End a connection whose frame is still not complete; one that has made calls meanwhile sends another."""
+        """Close a connection whose frame is still unfinished; if it made calls meanwhile, this is a later frame."""
         self._late = None
         if self._calls > calls:
             self._watch_frame()
         elif self in self._server.connections:
             self._dismiss(BadFrame(f"A frame was not complete after {FRAME_S:g} s."))
 
-    def _can_take_more(self) -> bool:
-        """Return whether the client may have more calls under way and reads its replies."""
+    def _can_start_more(self) -> bool:
+        """Return whether another call may be started: the client is below its limit and reads its replies."""
         if self._transport is None or self._transport.is_closing() or self in self._server.leaving:
             return False
         return self._slow is None and self.in_flight < MAX_IN_FLIGHT
 
     def _regulate(self) -> None:
-        """Take frames that were held back; read from the client only while it may have more calls under way."""
-        if self._can_take_more():
-            self._take_frames(self._frames.feed())
+        """Start calls that were held back; read from the client only while it may start more."""
+        if self._can_start_more():
+            self._start_calls(self._frames.feed())
         if self._transport is None or self._transport.is_closing():
             return
-        is_wanted = self._can_take_more() or self in self._server.leaving
+        is_wanted = self._can_start_more() or self in self._server.leaving
         if is_wanted != self._reading:
             self._reading = is_wanted
             (self._transport.resume_reading if is_wanted else self._transport.pause_reading)()
 
-    def _take_frames(self, payloads: Iterator[bytes]) -> None:
-        """Begin calls while more may be under way. A frame over the limit ends the stream: what follows it is lost."""
-        if self._taking:  # a call that was answered inline: the loop below continues
+    def _start_calls(self, payloads: Iterator[bytes]) -> None:
+        """Start calls up to the limit. A frame that is too large closes the connection, as its end cannot be found."""
+        if self._is_starting:  # called from an inline call in the loop below, which continues
             return
-        self._taking = True
+        self._is_starting = True
         try:
-            while self._can_take_more() and (payload := next(payloads, None)) is not None:
+            while self._can_start_more() and (payload := next(payloads, None)) is not None:
                 self._receive(payload)
         except BadFrame as error:
             self._dismiss(error)
         finally:
-            self._taking = False
+            self._is_starting = False
 
     # Calls -----------------------------------------------------------------------------------------------------------
 
@@ -320,12 +323,12 @@ class Connection(asyncio.Protocol):
         return self._name
 
     def _follow(self, request_id: int, view: EventView, limit: int | None) -> "Future[Subscribed]":
-        """Subscribe this client; the future is done when the subscription ends."""
+        """Subscribe this client; return a future that finishes when the subscription ends."""
         subscription = Subscriber(request_id, view, limit, self._write, lambda: self._slow is not None)
-        self._server.loop.call_soon_threadsafe(self._begin_to_follow, subscription)
+        self._server.loop.call_soon_threadsafe(self._add_subscription, subscription)
         return subscription.ended
 
-    def _begin_to_follow(self, subscription: Subscriber) -> None:
+    def _add_subscription(self, subscription: Subscriber) -> None:
         if self._transport is None or self._server.draining:
             subscription.fail(envelope.stopping_error())
             return
@@ -334,13 +337,13 @@ class Connection(asyncio.Protocol):
         self._server.subscriptions.add(subscription)
 
     def _become(self, caller: Caller) -> None:
-        """Speak for another caller from the next call on."""
+        """Act for another caller from the next call on."""
         if self._is_bound:
             raise Forbidden("This connection is bound to a token and takes no other.")
         self._caller, self._is_bound = caller, caller.confined
 
     def _work(self, call: Call[Any], context: CallContext, end: End, end_later: End | None = None) -> LaneWork | None:
-        """Carry a call out; a future is answered when it is done, on any thread, by `end_later` if that is given."""
+        """Run a call and pass its outcome to `end`, or that of a future to `end_later`, on the future's thread."""
         try:
             context.core.check_going_on()
             result = run_call(context, call)
@@ -348,17 +351,17 @@ class Connection(asyncio.Protocol):
             end(error)
             return None
         if isinstance(result, Generator):
-            return self._go_on(call, context, end, result)
+            return self._run_next_part(call, context, end, result)
         if isinstance(result, Future):
             result.add_done_callback(end_later or end)
         else:
             end(result)
         return None
 
-    def _go_on(self, call: Call[Any], context: CallContext, end: End, parts: Parts[Any]) -> LaneWork | None:
+    def _run_next_part(self, call: Call[Any], context: CallContext, end: End, parts: Parts[Any]) -> LaneWork | None:
         """Run the next part of a long call; return a function for the part after it, unless the client has left.
 
-        One that only reads ends when the daemon stops: its client asks the successor.
+        A call that only reads is abandoned when the daemon stops: its client repeats it with the next daemon.
         """
         try:
             next(parts)
@@ -367,7 +370,7 @@ class Connection(asyncio.Protocol):
             elif self._server.draining and DECLARED[type(call)].reads:
                 end(envelope.stopping_error())
             else:
-                return partial(self._go_on, call, context, end, parts)
+                return partial(self._run_next_part, call, context, end, parts)
         except StopIteration as done:
             end(done.value)
         except BaseException as error:
@@ -375,12 +378,12 @@ class Connection(asyncio.Protocol):
         return None
 
     def _hand_over(self, request_id: int, call: Call[Any], began: float, outcome: Any) -> None:
-        """Answer a call on the thread that carried it out, and give the answer to the loop."""
+        """Encode the reply on the thread that ran the call, and pass it to the loop."""
         reply = envelope.answer(request_id, outcome)
         try:
             self._server.loop.call_soon_threadsafe(self._send, call, began, reply)
         except RuntimeError:
-            log.info("an answer came after the loop had ended")
+            log.info("a reply was ready after the loop had ended")
 
     def _finish(self, request_id: int, call: Call[Any], began: float, outcome: Any) -> None:
         self._send(call, began, envelope.answer(request_id, outcome))
@@ -388,7 +391,7 @@ class Connection(asyncio.Protocol):
     def _send(self, call: Call[Any], began: float, reply: envelope.EncodedReply) -> None:
         self.in_flight -= 1
         now = time.perf_counter()
-        if type(call) is not Subscribe:  # how long somebody listened is no latency
+        if type(call) is not Subscribe:  # the duration of a subscription is no latency
             self._server.meters.count(method_name(type(call)), now - began, reply.failed, now)
         self._write(reply.data)
         self._regulate()
@@ -409,7 +412,7 @@ class Connection(asyncio.Protocol):
 
 
 def _choose_lane(call: Call[Any]) -> LaneName:
-    """Return the lane of a call, which for two depends on what they ask for."""
+    """Return the lane of a call; that of `delete` and `get` depends on their arguments."""
     if isinstance(call, Delete) and not (call.ids or call.keys):
         return "bulk"  # by a filter
     if isinstance(call, Get) and call.around is not None:

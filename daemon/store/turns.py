@@ -1,10 +1,8 @@
-"""L0 on disk: the journal of turns, the list of skipped ones, and the account of where every turn went.
+"""L0 in the database: the stored turns, the list of skipped ones, and the counts of what became of every turn.
 
-The account (`flows`) counts per namespace: `observed` turns came in; `skipped: …` ones were refused,
-`dropped: …` ones left L0 without being kept, `gone: …` ones left with a memory. The rest must be in `turns` or in
-`memories.turns`; `check_conservation` checks that in one statement, which is one snapshot.
-
-A turn that comes in is compared with ids, equal texts, the turn before it, and the question that it answers.
+The table `flows` counts turns per namespace: those `observed`, those refused (`skipped: …`), those that left L0 without
+becoming a memory (`dropped: …`), and those whose memory was deleted (`gone: …`). All others must be in `turns` or be
+counted in `memories.turns`; `check_conservation` verifies that in one statement, and so in one snapshot.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +19,9 @@ from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L0
 
-KEPT_CHARS = 240  # of a skipped turn
-KEEP_SKIPPED = 1000  # turns listed as not kept, per namespace
-TYPE = "turn"  # of the memory that a turn becomes
+KEPT_CHARS = 240  # stored of a skipped turn
+KEEP_SKIPPED = 1000  # skipped turns listed per namespace
+TYPE = "turn"  # type of the memory that a turn becomes
 
 
 class StoredTurn(msgspec.Struct, kw_only=True):
@@ -50,7 +48,7 @@ class StoredTurn(msgspec.Struct, kw_only=True):
 
 
 class Skip(NamedTuple):
-    """A turn that was not kept."""
+    """A turn that was refused."""
 
     namespace: int
     session: str
@@ -74,7 +72,7 @@ _LATEST_SAID = (
     "SELECT key, created_at, role, speaker, substr(content, 1, 60), substr(content, -100) FROM turns"
     " WHERE namespace = ? AND session = ? AND source <> 'recall' ORDER BY id DESC LIMIT ?"
 )
-# The question that a turn answers: the user's last one, if it is recent and has no answer yet.
+# The question that a turn answers: the user's last turn, if it is recent and has no answer yet.
 _ASKED = (
     "SELECT q.key, q.created_at FROM turns q WHERE q.namespace = ?1 AND q.session = ?2 AND q.role = 'user'"
     " AND q.created_at BETWEEN ?3 - ?4 AND ?3"
@@ -113,12 +111,12 @@ def find_quiet(connection: apsw.Connection, at: float) -> list[int]:
 
 
 def count_within(connection: apsw.Connection, condition: str) -> int:
-    """Return how many turns are in L0 of the namespaces of `condition` (on the alias `m`)."""
+    """Return how many turns L0 has in the namespaces of `condition` (on the alias `m`)."""
     return int(connection.execute(f"SELECT count(*) FROM turns m WHERE {condition}").get)
 
 
 def read_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, StoredTurn]:
-    """Return the turns that exist among these keys."""
+    """Return the turns in L0 with these keys, by key."""
     sql = f"{_SELECT} WHERE key IN (SELECT value FROM json_each(?))"
     return {turn.key: turn for turn in _turns(connection.execute(sql, (msgspec.json.encode(keys).decode(),)))}
 
@@ -131,7 +129,7 @@ def resolve(connection: apsw.Connection, prefix: str, condition: str) -> StoredT
 
 
 def resolve_row(connection: apsw.Connection, prefix: str, condition: str) -> Row:
-    """Return the memory, or the turn in L0 as the memory that it would be, whose id begins with `prefix`."""
+    """Return the memory whose id begins with `prefix`, or the turn in L0, converted to a memory."""
     try:
         return rows.resolve(connection, prefix, condition)
     except NotFound:
@@ -142,7 +140,7 @@ def resolve_row(connection: apsw.Connection, prefix: str, condition: str) -> Row
 
 
 def to_row(turn: StoredTurn) -> Row:
-    """Return a turn as the memory that it would be; its row number is negative."""
+    """Convert a turn of L0 to a memory, with a negative row number."""
     return Row(
         row=-turn.id,
         id=turn.key,
@@ -163,7 +161,7 @@ def to_row(turn: StoredTurn) -> Row:
 
 
 def to_memory(turn: StoredTurn, tier: str, neighbours: str, days: Mapping[str, float]) -> Row:
-    """Return a turn as the memory that it becomes when it leaves L0, not inserted yet; `days` are lives by source."""
+    """Return the memory, not inserted yet, that replaces a turn when it leaves L0; `days` are lifetimes by source."""
     row = to_row(turn)
     row.row, row.tier, row.neighbours = 0, tier, neighbours
     row.text_hash = vectors.text_hash(turn.content)
@@ -172,19 +170,19 @@ def to_memory(turn: StoredTurn, tier: str, neighbours: str, days: Mapping[str, f
 
 
 def describe(turn: StoredTurn) -> dict[str, Any]:
-    """Return what a turn's memory says of it in its metadata."""
+    """Return the metadata of the memory that a turn becomes."""
     files = turn.files.splitlines()
     values = {"role": turn.role, "session": turn.session, "answers": turn.answers, "speaker": turn.speaker}
     return {name: value for name, value in {**values, "files": files}.items() if value}
 
 
 def insert(connection: apsw.Connection, turn: StoredTurn) -> int:
-    """Insert a turn and return its number; one that carries its number (undo) gets its place in the ring again."""
+    """Insert a turn and return its number; a turn with a number (from an undo) gets its place in the ring back."""
     return rows.insert_struct(connection, "turns", turn)
 
 
 def remove(connection: apsw.Connection, leaving: Iterable[StoredTurn]) -> None:
-    """Delete turns; where they went is for the caller to count."""
+    """Delete turns; the caller counts them in `flows`."""
     connection.executemany("DELETE FROM turns WHERE id = ?", ((turn.id,) for turn in leaving))
 
 
@@ -199,7 +197,7 @@ def move(connection: apsw.Connection, namespace: int, to: int) -> int:
 
 
 def exchange(connection: apsw.Connection, removed: Iterable[StoredTurn], back: Iterable[StoredTurn]) -> None:
-    """Take turns out of L0 and put others in, as an undo does."""
+    """Remove turns from L0 and put others back, for an undo."""
     leaving, coming = list(removed), list(back)
     remove(connection, leaving)
     for turn in coming:
@@ -234,7 +232,7 @@ def read_latest(connection: apsw.Connection, namespace: int, session: str, count
 
 
 def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:
-    """Return the content hash and the namespace of the turn or memory with an id, None when it is free."""
+    """Return the content hash and the namespace of the turn or memory with an id, None if the id is unused."""
     sql = (
         "SELECT content_hash, namespace FROM turns WHERE key = ?1 UNION ALL"
         " SELECT content_hash, namespace FROM memories WHERE id = ?1"
@@ -260,13 +258,13 @@ def find_equal_turn(connection: apsw.Connection, namespace: int, key: bytes) -> 
 
 
 def find_previous(connection: apsw.Connection, namespace: int, session: str) -> list[str]:
-    """Return the texts of a session's last turns in L0, up to the first long one, in the order in which they came."""
+    """Return the texts of a session's last turns in L0, back to the first long one, oldest first."""
     last: Any = connection.execute(_LATEST, (namespace, session, SHORT_CHARS, NEIGHBOURS))
     return list(takewhile(bool, (text for (text,) in last)))[::-1]
 
 
 def find_neighbours(connection: apsw.Connection, leaving: Sequence[StoredTurn]) -> dict[str, str]:
-    """Return for turns of L0 the short ones before and after each in its session; a long one needs none."""
+    """Return for each turn the short turns around it in its session, as one text, empty for a long turn."""
     following: dict[str, Iterable[StoredTurn]] = {}
     for namespace in {turn.namespace for turn in leaving}:
         sessions: dict[str, list[StoredTurn]] = {}
@@ -286,7 +284,7 @@ def _is_short(turn: StoredTurn) -> bool:
 def find_question(
     connection: apsw.Connection, namespace: int, session: str, at: float, within_s: float
 ) -> tuple[str, float] | None:
-    """Return id and time of the question that a turn said at `at` answers, None when there is none."""
+    """Return id and time of the question that a turn at `at` answers, None if there is none."""
     return connection.execute(_ASKED, (namespace, session, at, within_s)).fetchone()
 
 
@@ -294,7 +292,7 @@ def find_question(
 
 
 def skip(connection: apsw.Connection, skips: Sequence[Skip]) -> None:
-    """Note turns that were not kept; of a namespace the latest `KEEP_SKIPPED` stay listed."""
+    """List turns as skipped; of each namespace the latest `KEEP_SKIPPED` are kept."""
     sql = "INSERT INTO skipped (namespace, session, role, content, reason, at) VALUES (?, ?, ?, ?, ?, ?)"
     connection.executemany(sql, (skip._replace(content=skip.content[:KEPT_CHARS]) for skip in skips))
     connection.executemany(_TRIM, ((namespace, KEEP_SKIPPED) for namespace in {skip.namespace for skip in skips}))
@@ -315,18 +313,18 @@ def was_skipped_after(connection: apsw.Connection, namespace: int, session: str,
     return connection.execute(sql, (namespace, session, role, at)).get is not None
 
 
-# The account ---------------------------------------------------------------------------------------------------------
+# Counts --------------------------------------------------------------------------------------------------------------
 
 
 def count(connection: apsw.Connection, namespace: int, kind: str, number: int = 1) -> None:
-    """Add to one number of the account."""
+    """Add to one count of `flows`."""
     if number:
         sql = "INSERT INTO flows VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
         connection.execute(sql, (namespace, kind, number))
 
 
 def read_flows(connection: apsw.Connection, condition: str) -> dict[int, dict[str, int]]:
-    """Return the account of each namespace of `condition` (on the alias `m`), without the counts that are 0."""
+    """Return the counts of each namespace of `condition` (on the alias `m`), without those that are 0."""
     account: dict[int, dict[str, int]] = {}
     sql = f"SELECT m.namespace, m.kind, m.count FROM flows m WHERE m.count <> 0 AND {condition} ORDER BY 1, 2"
     for namespace, kind, number in connection.execute(sql):
@@ -335,7 +333,7 @@ def read_flows(connection: apsw.Connection, condition: str) -> dict[int, dict[st
 
 
 def check_conservation(connection: apsw.Connection) -> list[str]:
-    """Return the namespaces whose turns do not add up: empty when every turn is accounted for."""
+    """Return a sentence for each namespace whose turns do not add up."""
     return [
         f"turns of {name or 'the root'}: {came:.0f} came, but {here} in L0, {kept:.0f} kept and {went:.0f} gone"
         for name, came, here, kept, went in connection.execute(f"SELECT name, came, here, kept, went FROM {_ACCOUNT}")

@@ -1,4 +1,4 @@
-"""backfill: past sessions of coding agents, reported or taken in."""
+"""backfill: import past sessions of coding agents, or show what would be imported."""
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -37,9 +37,9 @@ def _declare(parser: ArgumentParser) -> None:
 
 
 class BackfillReport(NamedTuple):
-    """What came of a run: a row for each agent and project, the turns, what was left out, files nobody can read.
+    """Result of a run: a row per agent and project, the turns, those left out by reason, and unreadable files.
 
-    `automated` are the sessions that are left out as a program ran them, `unknown` counts kinds of entries.
+    `automated` are sessions that are left out because a program ran them, `unknown` counts unknown kinds of entries.
     """
 
     projects: list[dict[str, Any]]
@@ -59,7 +59,7 @@ def _backfill(args: Namespace) -> None:
         args.automated,
         args.temporary,
     )
-    made = take(args, wanted)
+    made = run(args, wanted)
     value = {
         "projects": made.projects,
         "taken": made.turns.taken,
@@ -74,8 +74,8 @@ def _backfill(args: Namespace) -> None:
     show(args, value, lambda: report_text(made))
 
 
-def take(args: Namespace, wanted: SessionQuery) -> BackfillReport:
-    """Take in what is wanted, or with `args.dry_run` look what that would be."""
+def run(args: Namespace, wanted: SessionQuery) -> BackfillReport:
+    """Import the sessions that `wanted` selects; with `args.dry_run` only report them."""
     with open_spool() as spool:
         with ProgressBar("reading sessions", 1) as bar:
             bar.update(0)
@@ -126,7 +126,7 @@ def _name(session: FoundSession) -> str:
 
 
 def _sum_left_out(found: FoundSessions, done: BackfillOutcome) -> dict[str, int]:
-    """Return how much was left out by reason: when the files were read, and by the daemon."""
+    """Return how many turns the readers and the daemon left out, by reason."""
     total = Counter(done.total.left_out)
     for counts in (*found.left_out.values(), *(session.left_out for session in found.sessions)):
         total.update(counts)
@@ -134,7 +134,7 @@ def _sum_left_out(found: FoundSessions, done: BackfillOutcome) -> dict[str, int]
 
 
 def report_text(made: BackfillReport) -> str:
-    """Say what came of a run."""
+    """Return the text that describes the result of a run."""
     done = made.turns
     if not made.projects and not any(made.left_out.values()):
         return "No past sessions were found."

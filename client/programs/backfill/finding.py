@@ -1,7 +1,7 @@
-"""Which past sessions there are: all files are read once; of each session figures stay, its turns are on disk.
+"""Find past sessions: read all files once, keep the figures of each session and write its turns to a spool file.
 
-A session that goes on from another one (a fork, a resume in a new file) repeats its beginning: what has the same id
-there, or the same words from the beginning on in a session that it names, is a copy and is left out.
+A session that continues another one (a fork, a resume in a new file) repeats its turns. A turn is a copy, and is left
+out, if a turn of another session has its id, or if all turns up to it are those at the beginning of its origin.
 """
 
 from collections import Counter
@@ -23,13 +23,14 @@ COPIES = "copies of what was said in another session"
 AUTOMATED = "turns of sessions that a program ran (--automated takes them in)"
 _FIRST_WORDS = 80  # characters
 
-SpoolPlace = tuple[int, int]  # where it begins, and its size
+SpoolPlace = tuple[int, int]  # offset and size
 
 
 class SessionQuery(NamedTuple):
-    """What is wanted: of which agents, since when, of which project (its top folder), where to (None: by folder).
+    """Which sessions to import: of which agents, since when, of which project (its top folder).
 
-    `automated`: sessions that a program ran, too; `temporary`: those of temporary folders.
+    `namespace`: where to store them, None: by their folder. `automated`: also sessions that a program ran; `temporary`:
+    also those of temporary folders.
     """
 
     agents: Sequence[str]
@@ -41,9 +42,9 @@ class SessionQuery(NamedTuple):
 
 
 class FoundSession(NamedTuple):
-    """A session that has turns to take in: its figures, what is left out, and where in the spool the turns are.
+    """A session with turns to import: its figures, the turns left out by reason, the place of the others in the spool.
 
-    `roots` has for each folder of a turn the top folder of its project.
+    `roots` maps the folder of each turn to the top folder of its project.
     """
 
     agent: str
@@ -59,7 +60,7 @@ class FoundSession(NamedTuple):
 
 
 class AutomatedSession(NamedTuple):
-    """A session that is left out as a program ran it: by what that is seen, and how it begins."""
+    """A session that is left out because a program ran it: the evidence for that, and its first words."""
 
     agent: str
     name: str
@@ -69,9 +70,9 @@ class AutomatedSession(NamedTuple):
 
 
 class FoundSessions(NamedTuple):
-    """What was found: sessions, what was left out of those that have nothing to take in, files that nobody can read.
+    """Sessions with turns to import, the turns left out of all others, and unreadable files.
 
-    `unknown` counts the kinds of entries that no reader knows, with the version of the host.
+    `unknown` counts kinds of entries that the readers do not know, with the version of the host.
     """
 
     sessions: list[FoundSession]
@@ -82,7 +83,7 @@ class FoundSessions(NamedTuple):
 
 
 class _ReadSession(NamedTuple):
-    """A session that was read: its utterances are in the spool, of each the id and a hash of role and text stay."""
+    """A session whose utterances are in the spool; `marks` are the id and a hash of role and text of each."""
 
     session: Session
     place: SpoolPlace
@@ -91,7 +92,7 @@ class _ReadSession(NamedTuple):
 
 
 def find(wanted: SessionQuery, spool: IO[bytes]) -> FoundSessions:
-    """Read all files of some agents; the turns that are wanted are written into the spool."""
+    """Read all files of the agents, and write the turns that `wanted` selects to the spool."""
     found = FoundSessions([], {agent: Counter() for agent in wanted.agents}, [], [], Counter())
     for name in wanted.agents:
         agent = AGENTS[name]
@@ -99,19 +100,19 @@ def find(wanted: SessionQuery, spool: IO[bytes]) -> FoundSessions:
         read: list[_ReadSession] = []
         for path in agent.list_files():
             try:
-                read += [_put_away(session, spool) for session in agent.read(path)]
-            except Exception as error:  # one file never costs another
+                read += [_move_to_spool(session, spool) for session in agent.read(path)]
+            except Exception as error:  # a broken file must not stop the run
                 found.problems.append(f"{path} cannot be read: {error}")
         copies = _find_copies(read)
         for number, one in enumerate(read):
-            _note_unknown(found, agent, one.session)
-            one.session.utterances = _take_out(spool, one.place)
-            _note(found, wanted, name, one.session, copies[number], spool)
+            _count_unknown(found, agent, one.session)
+            one.session.utterances = _read_spool(spool, one.place)
+            _add_session(found, wanted, name, one.session, copies[number], spool)
     return found
 
 
-def _put_away(session: Session, spool: IO[bytes]) -> _ReadSession:
-    """Write the utterances of a session into the spool."""
+def _move_to_spool(session: Session, spool: IO[bytes]) -> _ReadSession:
+    """Move the utterances of a session to the spool."""
     said, session.utterances = session.utterances, []
     marks = [(turn.id, hash((turn.role, turn.text))) for turn in said]
     last = max((turn.at for turn in said), default=0.0)
@@ -119,7 +120,7 @@ def _put_away(session: Session, spool: IO[bytes]) -> _ReadSession:
 
 
 def _find_copies(read: Sequence[_ReadSession]) -> list[set[int]]:
-    """Return for each session which of its utterances are copies of another one's, or stand there twice."""
+    """Return for each session the indexes of utterances that are copies of another session's or repeat an id."""
     copies: list[set[int]] = [set() for _ in read]
     by_name = {one.session.name: one for one in read}
     numbers = sorted(
@@ -138,12 +139,12 @@ def _find_copies(read: Sequence[_ReadSession]) -> list[set[int]]:
     return copies
 
 
-def _note_unknown(found: FoundSessions, agent: PastAgent, session: Session) -> None:
+def _count_unknown(found: FoundSessions, agent: PastAgent, session: Session) -> None:
     for kind, number in session.unknown.items():
         found.unknown[f"{agent.title} {session.version}".strip() + f": {kind}"] += number
 
 
-def _note(
+def _add_session(
     found: FoundSessions, wanted: SessionQuery, agent: str, session: Session, copies: set[int], spool: IO[bytes]
 ) -> None:
     own = [turn for number, turn in enumerate(session.utterances) if number not in copies]
@@ -165,7 +166,7 @@ def _note(
 
 
 def select(session: Session, said: Sequence[Utterance], wanted: SessionQuery, roots: dict[str, str]) -> list[Utterance]:
-    """Return the turns of a session that are wanted; those of a project that is not meant are not counted either."""
+    """Return the turns that `wanted` selects, and count the others, except in sessions of other projects."""
     turns = [turn for turn in said if not turn.taken_back]
     session.left_out[TAKEN_BACK] += len(said) - len(turns)
     if wanted.project:
@@ -187,8 +188,8 @@ def select(session: Session, said: Sequence[Utterance], wanted: SessionQuery, ro
 
 
 def read_turns(spool: IO[bytes], found: FoundSession) -> list[Utterance]:
-    """Return the turns of a session that was found."""
-    return _take_out(spool, found.place)
+    """Read the turns of a session from the spool."""
+    return _read_spool(spool, found.place)
 
 
 def _write(spool: IO[bytes], turns: Iterable[Utterance]) -> SpoolPlace:
@@ -196,7 +197,7 @@ def _write(spool: IO[bytes], turns: Iterable[Utterance]) -> SpoolPlace:
     return at, spool.write(msgspec.msgpack.encode(list(turns)))
 
 
-def _take_out(spool: IO[bytes], place: SpoolPlace) -> list[Utterance]:
+def _read_spool(spool: IO[bytes], place: SpoolPlace) -> list[Utterance]:
     at, size = place
     spool.seek(at)
     return msgspec.msgpack.decode(spool.read(size), type=list[Utterance])

@@ -1,9 +1,9 @@
-"""What `hooks install` offers beside: to take in the past sessions of the agent that memoryd was installed for."""
+"""Offer to import the past sessions of an agent after `hooks install`."""
 
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 
-from memoryd.client.programs.backfill.backfill import report_text, take
+from memoryd.client.programs.backfill.backfill import report_text, run
 from memoryd.client.programs.backfill.finding import SessionQuery
 from memoryd.client.programs.memctl.link import named_namespace
 from memoryd.client.programs.memctl.output import print_note
@@ -13,13 +13,13 @@ from memoryd.client.projects.project import project_root
 
 
 def declare(parser: ArgumentParser) -> None:
-    """Declare the options with which nobody is asked."""
+    """Declare the option that answers the question beforehand."""
     told = "take in its past sessions too, or do not (default: ask, on a terminal)"
     parser.add_argument("--backfill", action=BooleanOptionalAction, help=told)
 
 
 def offer(args: Namespace) -> None:
-    """Take in the past sessions of an agent if that is wanted; without a terminal nobody is asked."""
+    """Import the past sessions of an agent if the user agrees; without a terminal nothing is asked or imported."""
     agent = AGENTS.get(args.agent)
     files = agent.list_files() if agent and args.backfill is not False else []
     if agent is None or not files:
@@ -30,7 +30,7 @@ def offer(args: Namespace) -> None:
     options = {"dry_run": False, "allow_secrets": False}
     project = project_root(args.project) if args.project else ""
     wanted = SessionQuery([args.agent], None, project, named_namespace(args))
-    print_note(report_text(take(Namespace(**{**vars(args), **options}), wanted)))
+    print_note(report_text(run(Namespace(**{**vars(args), **options}), wanted)))
 
 
 def _is_wanted(found: str) -> bool:

@@ -1,8 +1,8 @@
-"""Where something was said, by the folder that a session names: it may be gone, or be of another system.
+"""Find the project of a turn by its folder, which may have been deleted or be a path of another system.
 
-A folder that is gone belongs to the checkout above it, to the checkout of the worktree that it was in, else to the
-folder in which its session began. A path of Windows is looked for where WSL has it; else it is a project of its own,
-called like the folder in which the session began. No path is resolved against the current folder.
+A deleted folder belongs to the checkout above it, to the checkout of its worktree, or else to the folder in which the
+session began. A Windows path is mapped to its mount in WSL; without one it is a project with the name of the folder in
+which the session began. Relative paths are not resolved.
 """
 
 import os
@@ -22,9 +22,9 @@ _TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/var/folders", "/private/var/
 
 
 def find_place(folder: str, session: Session) -> str:
-    """Return the top folder of the project in which something was said, empty where it cannot be told.
+    """Return the top folder of the project that a folder belongs to, empty if it cannot be determined.
 
-    Of a project that is not here it is as its system writes it.
+    The path of a project on another system is returned as that system writes it.
     """
     folder = folder or session.folder
     for worktree, checkout in session.worktrees.items():
@@ -48,7 +48,7 @@ def _find_root(folder: str, first: str) -> str:
 
 @lru_cache(1000)
 def name_place(root: str, note: bool) -> str:
-    """Return the namespace of a project as hooks have it; without `note` nothing is written down of a new project."""
+    """Return the namespace that hooks use for a project; `note`: add a new project to the table of projects."""
     if root.startswith("/"):
         return project_namespace(root, note)
     name = root.rpartition("\\")[2]
@@ -57,20 +57,20 @@ def name_place(root: str, note: bool) -> str:
 
 @lru_cache(1000)
 def is_temporary(folder: str) -> bool:
-    """Return whether a folder is below one for temporary files, and not in a home folder that is there, too."""
+    """Return whether a folder is below one for temporary files, and not below the user's home."""
     if is_within(folder, os.path.realpath(os.path.expanduser("~"))):
         return False
     return any(is_within(folder, place) for place in (*_TEMPORARY, tempfile.gettempdir()))
 
 
 def is_within(folder: str, top: str) -> bool:
-    """Return whether a folder is another one, or below it."""
+    """Return whether a folder is `top` or below it."""
     return bool(top) and (folder == top or folder.startswith((f"{top}/", f"{top}\\")))
 
 
 @lru_cache(1000)
 def map_path(path: str) -> str:
-    """Return a path as this system has it, or as Windows has it if it is not mounted here; empty for no whole path."""
+    """Return the path on this system, or the Windows path if it is not mounted here; empty for a relative path."""
     if found := _WSL.fullmatch(path):
         return (found[1] or "/").replace("\\", "/")
     if found := _DRIVE.fullmatch(path):

@@ -1,4 +1,4 @@
-"""Sending past sessions to the daemon, one after the other, all within one operation that outlives this process."""
+"""Send past sessions to the daemon, one after another, in one operation that a later run can continue."""
 
 from argparse import Namespace
 from collections import Counter
@@ -24,20 +24,20 @@ from memoryd.client.transport.batches import split_batches, sum_kinds
 from memoryd.client.transport.spawn import make_private
 from memoryd.client.transport.sync import Client
 
-DUPLICATE = "duplicate"  # as the daemon calls it
+DUPLICATE = "duplicate"  # the daemon's name of the reason
 AgentPlace = tuple[str, str]  # agent and namespace
 
 
 class _Running(msgspec.Struct):
-    """What the file of a run holds."""
+    """Content of the file `backfill.running`."""
 
     operation: str
 
 
 class BackfillOutcome(msgspec.Struct):
-    """What came of a run: in all, and by agent and namespace.
+    """Result of a run: in total, and by agent and namespace.
 
-    `keys` are of what a dry run would take, so that what repeats it is not counted as taken: see `Backfilled.keys`.
+    `keys` identify the turns that a dry run would store, so that a repetition is counted once: see `Backfilled.keys`.
     """
 
     total: Backfilled
@@ -46,16 +46,16 @@ class BackfillOutcome(msgspec.Struct):
 
 
 def send(args: Namespace, wanted: SessionQuery, sessions: Sequence[FoundSession], spool: IO[bytes]) -> BackfillOutcome:
-    """Send the turns of sessions in their order; with `args.dry_run` only ask what that would do."""
+    """Send the turns of sessions in order; with `args.dry_run` only ask the daemon what it would store."""
     done = BackfillOutcome(Backfilled(dry_run=args.dry_run))
     label = "looking" if args.dry_run else "backfill"
     with client_for(args) as client, ProgressBar(label, sum(session.turns for session in sessions)) as bar:
-        operation = None if args.dry_run or not sessions else _begin(client)
+        operation = None if args.dry_run or not sessions else _ensure_operation(client)
         sent = 0
         for session in sessions:
             turns = read_turns(spool, session)
             if operation and wanted.namespace is None:
-                turns = _leave_out_idle(client, args, wanted, session, turns, done)
+                turns = _drop_empty_projects(client, args, wanted, session, turns, done)
             for call in _build_calls(args, wanted, session, turns, args.dry_run):
                 part = client.call(msgspec.structs.replace(call, operation=operation))
                 _add(done, session, call, part)
@@ -67,7 +67,7 @@ def send(args: Namespace, wanted: SessionQuery, sessions: Sequence[FoundSession]
     return done
 
 
-def _leave_out_idle(
+def _drop_empty_projects(
     client: Client,
     args: Namespace,
     wanted: SessionQuery,
@@ -75,11 +75,11 @@ def _leave_out_idle(
     turns: list[Utterance],
     done: BackfillOutcome,
 ) -> list[Utterance]:
-    """Count and leave out the turns of new projects into which nothing would be taken: no such project is noted."""
+    """Leave out and count the turns of new projects in which nothing would be stored, so that they are not added."""
     new = {folder for folder, root in session.roots.items() if root and not projects.is_known(root)}
     if not new:
         return turns
-    name_place.cache_clear()  # what another new project is called follows from those that were noted since
+    name_place.cache_clear()  # the name of a new project depends on those added since
     asked = (turn for turn in turns if turn.folder in new)
     parts = [(call, client.call(call)) for call in _build_calls(args, wanted, session, asked, dry_run=True)]
     needed = {call.namespace for call, part in parts if part.taken}
@@ -91,10 +91,12 @@ def _leave_out_idle(
     ]
 
 
-def _begin(client: Client) -> str:
-    """Return the operation of a run that was broken off, else a new one; it is on disk before anything is sent."""
+def _ensure_operation(client: Client) -> str:
+    """Return the operation of an interrupted run, else a new one; its id is on disk before anything is sent."""
     path, operation = _running_path(), None
-    with suppress(OSError, msgspec.MsgspecError, Invalid, Conflict):  # it was undone, or is of another database
+    with suppress(
+        OSError, msgspec.MsgspecError, Invalid, Conflict
+    ):  # the operation was undone, or is of another database
         former = msgspec.json.decode(path.read_bytes(), type=_Running).operation
         operation = client.call(Backfill(operation=former)).operation
     operation = operation or client.call(Backfill()).operation or ""
@@ -110,7 +112,7 @@ def _running_path() -> Path:
 def _build_calls(
     args: Namespace, wanted: SessionQuery, session: FoundSession, turns: Iterable[Utterance], dry_run: bool
 ) -> Iterator[Backfill]:
-    """Yield the calls that send a session: for each namespace one, or more with some turns of those around them."""
+    """Yield the calls that send a session: one or more per namespace, with some of the neighbouring turns in each."""
     speaker = find_speaker()
     places: dict[str, list[PastTurn]] = {}
     for turn in turns:

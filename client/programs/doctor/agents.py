@@ -20,7 +20,7 @@ OUTDATED = "outdated"
 
 
 def check_hooks(patient: Patient) -> Finding | None:
-    """See whether each agent's hooks are whole and call this memctl, and whether what they recorded was sent."""
+    """Check that each agent's hooks are complete and call this memctl, and that the calls they spooled were sent."""
     files = _list_files()
     for file in files:
         if file["state"] not in ("installed", "not installed") and not file["state"].startswith(OUTDATED):
@@ -53,7 +53,7 @@ def _list_wrong(files: list[dict[str, str]], hooked: bool = False) -> list[str]:
 
 
 def _list_files(project: Path | None = None) -> list[dict[str, str]]:
-    """Return the files of all agents, of a project or the user, with what they say of our entries."""
+    """Return the configuration files of all agents, of a project or the user, with the state of our entries."""
     return [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, project)]
 
 
@@ -75,7 +75,7 @@ def _check_spooled(patient: Patient) -> Finding | None:
 
 
 def check_known_projects(patient: Patient) -> Finding | None:
-    """See that the table of projects can be read: without it those of the same name share their memories."""
+    """Check that the table of projects can be read: without it, projects of the same name share their memories."""
     path = os.path.join(paths.data_folder(), projects.FILE)
     try:
         number = len(projects.read_table()["projects"])

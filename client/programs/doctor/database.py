@@ -1,4 +1,4 @@
-"""Checks of the database and its copies: is it whole, is it below its limit, is there a copy."""
+"""Checks of the database and its copies: is it intact, is it below its limit, is there a recent copy."""
 
 from pathlib import Path
 from time import time
@@ -21,7 +21,7 @@ SETTING = "set `backups` under [jobs] in the file that `memctl config path` name
 
 
 def check_database(patient: Patient) -> Finding | None:
-    """Verify the store: by the daemon where one answers, else by SQLite's quick check."""
+    """Verify the database: through the daemon if one answers, else with SQLite's quick check."""
     if patient.status:
         try:
             verified = patient.client.call(Verify())
@@ -50,12 +50,12 @@ def _count_held(facts: dict[str, Any]) -> str:
 
 
 def _restore_command(patient: Patient) -> str:
-    """Return what helps where nothing may be readable."""
+    """Return the command that restores the latest copy, or without a copy the one that recovers what is readable."""
     return "memctl restore latest" if patient.copies else RECOVER
 
 
 def check_size_limit(patient: Patient) -> Finding | None:
-    """Compare the size of the database with its limit, at which nothing more is added."""
+    """Compare the size of the database with its limit; at the limit the daemon refuses to add anything."""
     if not patient.status or not patient.status.database_limit_bytes:
         return None
     used, limit = patient.status.database_used_bytes, patient.status.database_limit_bytes
@@ -70,7 +70,7 @@ def check_size_limit(patient: Patient) -> Finding | None:
 
 
 def check_backup(patient: Patient) -> Finding | None:
-    """See that the latest copy of the database opens, and that what was changed long ago is in it."""
+    """Check that the latest copy of the database opens, and that all but recent changes are in it."""
     if wrong := _check_latest_copy(patient.copies):
         return wrong
     if not patient.settings or not patient.facts:

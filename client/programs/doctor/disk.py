@@ -19,9 +19,9 @@ VOLATILE = frozenset({"tmpfs", "ramfs"})
 
 
 def check_data(patient: Patient) -> Finding | None:
-    """See that the data directory is on a disk of this machine, can be written and is private.
+    """Check that the data directory is on a disk of this machine, can be written and is private.
 
-    Where the folder is private, others do not get at its files whatever modes these have.
+    In a private folder the modes of the files do not matter: nobody else can reach them.
     """
     folder = _nearest_folder(patient.data_dir).resolve()
     kind = filesystem_kind(patient.read_system_file("self/mountinfo"), folder)
@@ -37,7 +37,7 @@ def check_data(patient: Patient) -> Finding | None:
 
 
 def _check_own(folder: Path) -> Finding | None:
-    """Return a finding when a folder cannot be written, or others may get at it."""
+    """Return a finding when a folder cannot be written, or others may read it."""
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
         return fail(f"the file system of {folder} is read-only", "dmesg | tail  # then: mount -o remount,rw")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -63,7 +63,7 @@ def _merge_findings(wrong: list[Finding]) -> Finding:
 
 
 def check_disk(patient: Patient) -> Finding:
-    """See how much room there is, and for how many files; some file systems have no such limit."""
+    """Check the free space and the free inodes; some file systems have no limit of inodes."""
     folder = _nearest_folder(patient.data_dir)
     space = os.statvfs(folder)
     free, files = space.f_bavail * space.f_frsize, space.f_favail if space.f_files else LITTLE_INODES
@@ -81,7 +81,7 @@ def check_disk(patient: Patient) -> Finding:
 
 
 def filesystem_kind(mounts: str, folder: Path) -> str:
-    """Return the kind of file system that a folder is on, by the text of `mountinfo`: the last, longest match."""
+    """Return the type of the file system of a folder from the text of `mountinfo`: the last of the longest matches."""
     best, kind = -1, ""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

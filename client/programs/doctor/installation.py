@@ -21,7 +21,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]*\])?(?P<versions>[^;]*)(
 
 
 def check_installation(patient: Patient) -> Finding:
-    """Look for the daemon's packages, in the versions that memoryd wants."""
+    """Check that the daemon's packages are installed, in the versions that memoryd requires."""
     if not is_installed():
         return warn(MISSING.split(";")[0], advise("daemon"))
     if wrong := _list_wrong_packages():
@@ -44,7 +44,7 @@ def _normalise(markers: str | None) -> str:
 
 
 def _is_applicable(markers: str | None) -> bool:
-    """Return whether a requirement is meant for this Python; no other marker than its version is in use."""
+    """Return whether a requirement applies to this Python; the only marker in use is its version."""
     found = re.search(r"python_version (<|>=) '3\.(\d+)'", _normalise(markers))
     return not found or (sys.version_info.minor < int(found[2])) == (found[1] == "<")
 

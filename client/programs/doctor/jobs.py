@@ -12,7 +12,7 @@ UNUSED_DAYS = 90
 
 
 def check_jobs(patient: Patient) -> Finding | None:
-    """Look for jobs that fail, that wait for somebody after failing too often, that should have run long ago."""
+    """Look for jobs that fail, that are suspended after too many failures, and that are long overdue."""
     if not patient.jobs or not patient.status:
         return None
     failing = [job for job in patient.jobs.jobs if job.failures]
@@ -43,7 +43,7 @@ def _failure_text(jobs: list[Job]) -> str:
 
 
 def check_tokens(patient: Patient) -> Finding | None:
-    """See whether tokens mean anything, as whoever presents none is the owner where none is required; who uses them."""
+    """Check that tokens are required (without that, a caller with no token is the owner), and which are unused."""
     if not patient.tokens:
         return None
     if patient.settings and not patient.settings["access"]["require_token"]:

@@ -1,4 +1,4 @@
-"""Checks of the embedding model and of what is embedded."""
+"""Checks of the embedding model and of the embedding backlog."""
 
 import time
 
@@ -18,7 +18,7 @@ IMPORT = "memctl model import DIR"
 
 
 def check_model(patient: Patient) -> Finding | None:
-    """Ask the daemon how its model is, else look for its files; compare it with the settings."""
+    """Check the state of the daemon's model, or the files if no daemon answers; compare it with the settings."""
     found = _check_running(patient) if patient.status else _check_files(patient)
     kept = patient.facts["model"] if patient.facts else None
     wanted = patient.settings["model"]["name"] if patient.settings else None
@@ -38,12 +38,12 @@ def _check_running(patient: Patient) -> Finding | None:
     if state.state in ("fetching", "loading"):
         message = f"{model_text(state)}: searches use words alone until it is ready"
         return warn(message, safe=[["memctl", "up", "--wait"]])
-    fix, safe = _mend(patient, state)
+    fix, safe = _explain_fix(patient, state)
     return fail(f"{model_text(state)}: searches use words alone", fix, safe=safe)
 
 
 def _check_files(patient: Patient) -> Finding | None:
-    """See whether the model that a daemon would load is installed, or can be fetched."""
+    """Check that the model that a daemon would load is installed, or can be fetched."""
     kept = patient.facts["model"] if patient.facts else None
     name = str(kept or (patient.settings["model"]["name"] if patient.settings else ""))
     if not is_installed() or not patient.settings or name in NO_MODEL or name.startswith(API):
@@ -61,8 +61,8 @@ def _check_files(patient: Patient) -> Finding | None:
     return warn(f"{name} is not installed; the daemon fetches it ({row_in_list['size_mb']} MB)", safe=pull)
 
 
-def _mend(patient: Patient, model: ModelState) -> tuple[str, list[list[str]]]:
-    """Return what brings a model that is missing or broken: words for a person, commands that can be run."""
+def _explain_fix(patient: Patient, model: ModelState) -> tuple[str, list[list[str]]]:
+    """Return how to fix a missing or broken model: as text for the user, and as commands to run."""
     name = model.name
     if RECOVER in (model.error or ""):  # it was ready, and the vectors could not be read
         return RECOVER, []
@@ -76,14 +76,14 @@ def _mend(patient: Patient, model: ModelState) -> tuple[str, list[list[str]]]:
 
 
 def check_languages(patient: Patient) -> Finding | None:
-    """See whether much is in languages that the model does not read."""
+    """Check whether many memories are in languages that the model does not support."""
     if not patient.status or not patient.status.unread:
         return None
     return warn(f"{unread_text(patient.status)}: by meaning they are hardly found", better_model(patient.status))
 
 
 def check_embeddings(patient: Patient) -> Finding | None:
-    """See whether memories wait for their vectors, and whether that gets on."""
+    """Check that the embedding backlog is shrinking."""
     if not patient.status:
         return None
     pending = patient.status.pending_embeddings
@@ -92,7 +92,7 @@ def check_embeddings(patient: Patient) -> Finding | None:
     message = f"{count_text(pending, 'memory')} without a vector yet: found by words only"
     model = patient.status.model
     if model.state not in ("ready", "fetching", "loading"):  # waiting for it is in vain
-        fix, safe = _mend(patient, model)
+        fix, safe = _explain_fix(patient, model)
         return warn(message, fix, safe=safe)
     if model.state == "ready" and patient.status.uptime_s > SETTLED_S and _is_stuck(patient, pending):
         return warn(f"{message}, and the number does not fall", safe=[["memctl", "jobs", "run", "embed"]])

@@ -1,4 +1,4 @@
-"""What the checks look at, asked for once each, and what they say."""
+"""The input of the checks, each part fetched once, and their result."""
 
 import os
 import shlex
@@ -23,7 +23,7 @@ Texts = list[str]
 
 
 class Finding(msgspec.Struct):
-    """The outcome of one check: what is the matter, and what fixes it.
+    """The result of one check: the problem, if any, and how to fix it.
 
     `commands` are what `--fix` runs: they lose nothing and can be repeated. Where they are empty, `fix` is a
     command or an advice that a person must decide about.
@@ -39,17 +39,17 @@ class Finding(msgspec.Struct):
 
 
 def report_ok(message: str) -> Finding:
-    """Return a finding that all is well."""
+    """Return a finding without a problem."""
     return Finding("ok", message)
 
 
 def warn(message: str, fix: str = "", *, safe: list[Texts] | None = None) -> Finding:
-    """Return a finding of what is not good but works; `safe` are commands that fix it."""
+    """Return a finding about something that works but should be fixed; `safe` are commands that fix it."""
     return Finding("warn", message, fix or _join_commands(safe or []), safe or [])
 
 
 def fail(message: str, fix: str = "", *, safe: list[Texts] | None = None) -> Finding:
-    """Return a finding of what does not work; `safe` are commands that fix it."""
+    """Return a finding about something that does not work; `safe` are commands that fix it."""
     return Finding("fail", message, fix or _join_commands(safe or []), safe or [])
 
 
@@ -58,7 +58,7 @@ def _join_commands(commands: list[Texts]) -> str:
 
 
 def quote_path(path: Path) -> str:
-    """Return a path as a word of a command that is to be typed."""
+    """Return a path quoted for a shell command."""
     return shlex.quote(str(path))
 
 
@@ -87,7 +87,7 @@ class Patient:
 
     @cached_property
     def settings(self) -> dict[str, Any] | None:
-        """The settings that a daemon started now would have; None where they cannot be read."""
+        """The settings that a daemon started now would use; None if they cannot be read."""
         if not is_installed():
             return None
         try:
@@ -97,27 +97,27 @@ class Patient:
 
     @cached_property
     def stats(self) -> Stats | None:
-        """What the daemon counts; None while none answers."""
+        """The daemon's statistics; None if no daemon answers."""
         return self.client.call(GetStats(reach="all")) if self.status else None
 
     @cached_property
     def jobs(self) -> JobList | None:
-        """The daemon's jobs; None while none answers."""
+        """The daemon's jobs; None if no daemon answers."""
         return self.client.jobs() if self.status else None
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """The tokens of agents; none while no daemon answers."""
+        """The tokens of agents; empty if no daemon answers."""
         return self.client.call(ListTokens()).tokens if self.status else []
 
     @cached_property
     def shared(self) -> SharedStatus | None:
-        """The shared roots; None while no daemon answers."""
+        """The shared roots; None if no daemon answers."""
         return self.client.call(GetShared()) if self.status else None
 
     @cached_property
     def examination(self) -> dict[str, Any] | MemorydError | None:
-        """What the database file itself says, or what is wrong with it; None where there is none.
+        """Facts read from the database file, or the error of reading it; None if there is no file.
 
         SQLite's own check is left to the daemon where one answers: it looks at more.
         """
@@ -130,7 +130,7 @@ class Patient:
 
     @property
     def facts(self) -> dict[str, Any] | None:
-        """What the database file itself says; None where there is none or it is broken, which `database` reports."""
+        """Facts read from the database file; None if it is missing or broken, which the check `database` reports."""
         return self.examination if isinstance(self.examination, dict) else None
 
     @cached_property
@@ -140,7 +140,7 @@ class Patient:
 
     @staticmethod
     def read_system_file(name: str) -> str:
-        """Return a file of /proc, empty where it cannot be read."""
+        """Return a file of /proc, empty if it cannot be read."""
         try:
             return (PROC / name).read_text()
         except OSError:
@@ -148,14 +148,14 @@ class Patient:
 
 
 def examine_file(path: Path, *, check: bool) -> dict[str, Any]:
-    """Return the facts about a database file; raise `MemorydError` with what SQLite says of a broken one."""
+    """Return facts about a database file; raise `MemorydError` with SQLite's message if it is broken."""
     words = [str(path), "--check"] if check else [str(path)]
     found: dict[str, Any] = msgspec.json.decode(read_output("memoryd.daemon.upkeep.examine", words))
     return found
 
 
 def check_access(path: Path, mode: int) -> Finding | None:
-    """Return a finding when a file belongs to someone else or others may touch it."""
+    """Return a finding when a file belongs to another user or has wider permissions than `mode`."""
     import stat
 
     status = path.stat()
@@ -163,5 +163,5 @@ def check_access(path: Path, mode: int) -> Finding | None:
         return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quote_path(path)}")
     found = stat.S_IMODE(status.st_mode)
     if found & ~mode & 0o077:
-        return fail(f"{path} has mode {found:04o}: others may get at it", safe=[["chmod", f"{mode:04o}", str(path)]])
+        return fail(f"{path} has mode {found:04o}: others may access it", safe=[["chmod", f"{mode:04o}", str(path)]])
     return None

@@ -1,4 +1,4 @@
-"""Checks of the daemon as a process and as a service of systemd: does it answer, is it one.
+"""Checks of the daemon as a process and as a service of systemd: does it answer, is there only one.
 
 Without a service, clients start the daemon: nothing is amiss.
 """
@@ -30,7 +30,7 @@ from memoryd.client.transport import activation, paths, spawn
 
 REPLACE = [["memctl", "down"], ["memctl", "up"]]  # by the daemon of this installation, or one that does not answer
 INSTALL = "memctl service install"  # never run by itself: it was perhaps given options
-# Directives that say where things lie on this machine.
+# Directives that differ between machines.
 OWN = ("ExecStart=", "Environment=", "MemoryMax=", "ListenStream=")
 
 
@@ -64,7 +64,7 @@ def check_version(patient: Patient) -> Finding | None:
 
 
 def check_service(patient: Patient) -> Finding | None:
-    """See whether the service that is installed can start, listens where clients ask, and is that of this version."""
+    """Check that the installed service can start, listens where clients connect, and is that of this version."""
     state = read_state()
     if not state.installed:
         return None
@@ -88,7 +88,7 @@ def check_service(patient: Patient) -> Finding | None:
 
 
 def _list_other_units(patient: Patient) -> list[str]:
-    """Return the units that this version would write otherwise, but for the places in them; none of a person's own."""
+    """Return the units that differ from those of this version in more than paths; the user's own units are skipped."""
     files = {name: activation.unit_folder() / name for name in (activation.SOCKET_UNIT, activation.SERVICE_UNIT)}
     present = {name: path.read_text("utf-8", "replace") for name, path in files.items() if path.is_file()}
     if not all(map(is_ours, present.values())):
@@ -99,7 +99,7 @@ def _list_other_units(patient: Patient) -> list[str]:
 
 
 def _parse_directives(text: str) -> list[str]:
-    """Return what a unit says, without comments and what belongs to this machine."""
+    """Return the lines of a unit, without comments and without directives that differ between machines."""
     lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not line.startswith(("#", *OWN))]
 
@@ -138,13 +138,13 @@ def _is_newer(folder: Path, patient: Patient) -> bool:
 
 
 def _format_move(folder: Path) -> str:
-    """Return the commands that bring the memories of another data folder here; its daemon has a socket beside them."""
+    """Return the commands that move the memories of another data folder here, through a daemon for that folder."""
     there = f"MEMORYD_DATA_DIR={quote_path(folder)} MEMORYD_SOCKET={quote_path(folder / 's')} memctl"
     return f"{there} export | memctl import - --mine && {there} down"
 
 
 def check_socket(patient: Patient) -> Finding | None:
-    """See that the daemon that has the data answers at the socket, and that the socket and its folder are private."""
+    """Check that the daemon of the data directory answers at the socket, and that socket and folder are private."""
     path = patient.client.socket_path
     if finding := _check_holder(patient):
         return finding

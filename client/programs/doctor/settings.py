@@ -21,7 +21,7 @@ MANY_FAILURES = 0.2
 
 
 def check_configuration(patient: Patient) -> Finding | None:
-    """Read the configuration as the daemon would; see that nobody else can change it, and that it is in force.
+    """Check that the configuration is valid, that nobody else can change it, and that the daemon has loaded it.
 
     It names addresses that texts are sent to.
     """
@@ -44,13 +44,13 @@ def check_configuration(patient: Patient) -> Finding | None:
 
 
 def _message_of(line: str) -> str:
-    """Return what a line of the daemon's log says, the line itself where it is none."""
+    """Return the message in a line of the daemon's log, the line itself if it has none."""
     message = line.partition(' msg="')[2]
     return message[:-1].replace('\\"', '"').replace("\\\\", "\\") if message.endswith('"') else line
 
 
 def check_keys(patient: Patient) -> Finding | None:
-    """See that nobody else can read the files with keys, and that an embedding model behind an API has one."""
+    """Check that nobody else can read the files with keys, and that an embedding model behind an API has a key."""
     if not patient.settings:
         return None
     named = [patient.settings[section]["key_file"] for section in ("llm", "embedding_api")]
@@ -75,7 +75,7 @@ def check_keys(patient: Patient) -> Finding | None:
 
 
 def check_language_model(patient: Patient) -> Finding | None:
-    """Ask the language model's server for its list of models; see how often it failed since the daemon started."""
+    """Check that the language model's server answers, and how often its calls failed since the daemon started."""
     settings = patient.settings or {}
     llm = settings.get("llm", {})
     if not llm.get("url"):
@@ -95,7 +95,7 @@ def check_language_model(patient: Patient) -> Finding | None:
 
 
 def _ask_models(llm: dict[str, Any]) -> str | None:
-    """Ask a server for its models; return why it does not answer. Any answer will do but one that refuses the key."""
+    """Request a server's list of models; return the error, if any. Only a refused key makes an answer an error."""
     from urllib.error import HTTPError, URLError
     from urllib.request import ProxyHandler, Request, build_opener
 

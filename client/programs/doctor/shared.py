@@ -1,4 +1,4 @@
-"""Check of shared roots: the way to each, and saves that one refused."""
+"""Check of shared roots: is each reachable, and did it refuse anything that was saved."""
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.doctor.patient import Finding, Patient, fail, report_ok, warn
@@ -9,7 +9,7 @@ _GREETING_S = 15.0
 
 
 def check_roots(patient: Patient) -> Finding | None:
-    """See that the place of each root answers and lets this machine in, and took what was saved."""
+    """Check that the server of each root answers, accepts this machine's token and refused no change."""
     if not (shared := patient.shared) or not shared.roots:
         return None
     sections = (patient.settings or {}).get("shared", {})

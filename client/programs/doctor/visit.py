@@ -21,7 +21,7 @@ MEND_LIMIT_S = 900.0
 
 
 def visit(args: Namespace) -> int:
-    """Run `memctl doctor`; the exit code is 1 where something does not work."""
+    """Run `memctl doctor`; return the exit code, 1 if something does not work."""
     if args.yes and not args.fix:
         raise Usage("--yes needs --fix.")
     chosen = _choose_checks(args.checks)
@@ -34,7 +34,7 @@ def visit(args: Namespace) -> int:
 
 
 def _choose_checks(words: list[str]) -> list[str]:
-    """Return the names of the checks that are meant: of those in `words`, of areas, else all."""
+    """Return the names of the checks that `words` select, by name or by area; all checks if there are no words."""
     names: list[str] = []
     for word in words:
         area = next((checks for name, checks in AREAS.items() if name.casefold() == word.casefold()), None)
@@ -82,7 +82,7 @@ def _confirm(args: Namespace, wrong: list[Finding]) -> bool:
 
 
 def _fix_findings(args: Namespace, findings: list[Finding], names: list[str]) -> list[Finding]:
-    """Run the safe commands, if they are agreed to; return what is found afterwards."""
+    """Run the safe commands if the user agrees; return the findings of a second run of the checks."""
     wrong = [finding for finding in findings if finding.commands]
     if not _confirm(args, wrong):
         print_note("memctl: nothing was changed; `memctl doctor --fix --yes` applies the fixes.")

@@ -1,4 +1,4 @@
-"""Checks of doctor: are workspaces there, are they in order, are they watched."""
+"""Checks of workspaces: do their folders exist, were they indexed without errors, are they watched."""
 
 from pathlib import Path
 

@@ -1,6 +1,5 @@
-"""Importers: memories as other systems keep them, one module for each of them.
+"""Importers of memories from other systems: one module per system.
 
-A module has `read(path, account)`: it yields an `Item` for each memory that it finds and reports to the account what it
-left out. It reads only, whatever else runs. To add a system: its module and a row in `systems`; a test finds the half
-that is missing.
+A module has `read(path, account)`, which yields an `Item` for each memory and counts skipped entries in the account. It
+never writes to the source. To add a system, add its module and a row in `systems`; a test fails if one is missing.
 """

@@ -1,8 +1,8 @@
-"""basic-memory: a project's folder of Markdown notes, or the database that names all projects and when notes were made.
+"""basic-memory: a project's folder of Markdown notes, or the database with all projects and the times of notes.
 
-A note becomes a memory that holds its prose; each of its observations (`- [category] text #tag (context)`) a fact with
-that category as a tag, led by the title; its relations (`- kind [[Note]]`) become links between notes. All are in the
-namespace of the project.
+The prose of a note becomes a memory. Each of its observations (`- [category] text #tag (context)`) becomes a fact that
+begins with the title and has the category as a tag. Its relations (`- kind [[Note]]`) become links between notes. All
+are in the namespace of the project.
 """
 
 import re
@@ -28,7 +28,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}\s")
 
 
 class _Project(NamedTuple):
-    """A project: the folder of its notes and when each was made and changed, as far as the database knows."""
+    """A project: the folder of its notes, and the times at which they were created and changed, if known."""
 
     name: str
     folder: Path
@@ -58,7 +58,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 
 
 def _read_projects(file: Path, account: Account) -> list[_Project]:
-    """Return the projects that a database names; raise `Unconfirmed` for folders that are not below its own."""
+    """Return the projects in a database; raise `Unconfirmed` if folders are outside that of the database."""
     with open_database(file, WHAT, _NEEDED) as connection:
         times: dict[int, dict[str, tuple[Any, Any]]] = {}
         for row in read_rows(connection, "SELECT project_id, file_path, created_at, updated_at FROM entity"):

@@ -1,9 +1,9 @@
-"""`python -m memoryd.client.programs.importing.child SYSTEM PATH BASE [--confirmed]`: read what another system keeps.
+"""`python -m memoryd.client.programs.importing.child SYSTEM PATH BASE [--confirmed]`: read another system's memories.
 
-What is read may be made to harm whoever reads it, so this is a process of its own with limits of memory, time and bytes
-written. It prints a JSON line for each memory, [where, time, record], and last the account. Exit code 2 with a sentence
-on stderr when the source cannot be read, 3 with the folders, one a line, when it names folders elsewhere that nobody
-has confirmed.
+The source may be malicious, so it is read in a separate process with limits of memory, time and bytes written. The
+process prints one JSON line per memory, [where, time, record], and then the account. It exits with 2 and a sentence on
+stderr if the source cannot be read, and with 3 and a list of folders, one per line, if the source refers to folders
+elsewhere and `--confirmed` is not given.
 """
 
 import argparse
@@ -28,7 +28,7 @@ FAILED, UNCONFIRMED = 2, 3
 
 
 def main() -> int:
-    """Print what is read; return the exit code."""
+    """Print the memories of the source; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m memoryd.client.programs.importing.child", description=__doc__)
     parser.add_argument("system", choices=tuple(SYSTEMS))
     parser.add_argument("path", type=Path)
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def set_limits() -> None:
-    """Limit what this process may take; where a lower limit holds already, that one does."""
+    """Set the resource limits of this process; a lower limit that is in force stays."""
     limits = {
         resource.RLIMIT_AS: MEMORY_BYTES,
         resource.RLIMIT_CPU: PROCESSOR_S,
@@ -68,7 +68,7 @@ def set_limits() -> None:
 
 
 def write_items(path: Path, account: Account) -> None:
-    """Print each memory once, and the account."""
+    """Print each memory once, then the account."""
     read = import_module(f"memoryd.client.programs.importing.{SYSTEMS[account.system].module}").read
     seen: set[str] = set()
     for where, made, time in _read_items(read(path, account), path):
@@ -89,7 +89,7 @@ def write_items(path: Path, account: Account) -> None:
 
 
 def _encode(value: Any) -> bytes:
-    """Return JSON; names of files and texts that JSON escapes may hold halves of characters."""
+    """Encode as JSON; lone surrogates, which file names and escaped texts may contain, are replaced."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -97,7 +97,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _read_items(items: Iterator[Item], path: Path) -> Iterator[Item]:
-    """Yield what is read; a file that cannot be opened is one sentence."""
+    """Yield the items; turn errors of the file system into `Invalid`."""
     try:
         yield from items
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -1,6 +1,7 @@
-"""Reading the SQLite database of another program: read-only, in one snapshot, whatever its owner does meanwhile.
+"""Read the SQLite database of another program: read-only and in one snapshot, also while that program runs.
 
-By apsw, whose SQLite is new: the one of Python may be older than what wrote the database, and refuse its schema.
+This uses apsw, which has a recent SQLite: that of Python may be older than the one that wrote the database, and may
+reject its schema.
 """
 
 from collections.abc import Iterator
@@ -25,11 +26,11 @@ _MAGIC = b"SQLite format 3\0"
 
 @contextmanager
 def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = None) -> Iterator[SqliteConnection]:
-    """Give a connection within one snapshot; raise `Invalid` when it cannot be read, or lacks tables or columns."""
+    """Open a connection with one snapshot; raise `Invalid` if the file is unreadable or lacks tables or columns."""
     if not is_database(path):
         raise Invalid(f"{path} is not {what}: it is no SQLite database.")
     try:
-        import apsw  # a package of the daemon: what is no database is read without it
+        import apsw  # a package of the daemon, not needed for sources that are no database
     except ImportError:
         raise Invalid(f"{path} is read by a package that is not here; {advise('daemon')}") from None
     connection: SqliteConnection | None = None
@@ -43,7 +44,7 @@ def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = No
         yield connection
     except apsw.NoMemError:
         raise MemoryError from None
-    except (apsw.Error, UnicodeDecodeError) as error:  # the latter of what SQLite says, or of a name
+    except (apsw.Error, UnicodeDecodeError) as error:  # the latter in a message of SQLite or in a name
         raise Invalid(f"{path} cannot be read: {_reason_text(error)}. Nothing was imported.") from None
     finally:
         if connection:
@@ -51,14 +52,14 @@ def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = No
 
 
 def is_database(path: Path) -> bool:
-    """Return whether a file is a SQLite database by its first bytes; one that is not there is an `OSError`."""
+    """Return whether a file is a SQLite database by its first bytes; raise `OSError` if it does not exist."""
     require_file(path)
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
 def require_tables(connection: SqliteConnection, path: Path, what: str, tables: dict[str, set[str]]) -> None:
-    """Raise `Invalid` when a table or a column is missing that the import reads."""
+    """Raise `Invalid` if a table or column that the import reads is missing."""
     for table, columns in tables.items():
         if missing := columns - columns_of(connection, table):
             lacks = f"table {table}" if missing == columns else f"column {sorted(missing)[0]} in its table {table}"
@@ -66,14 +67,14 @@ def require_tables(connection: SqliteConnection, path: Path, what: str, tables: 
 
 
 def columns_of(connection: SqliteConnection, table: str) -> set[str]:
-    """Return the columns of a table, none when there is none of this name, but a view that could hold anything."""
+    """Return the columns of a table, none if there is no such table; a view does not count, it could run anything."""
     is_table = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone()
     found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)) if is_table else ()
     return {name for (name,) in found}
 
 
 def read_rows(connection: SqliteConnection, sql: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a query as dictionaries; texts that were stored as bytes are texts, too."""
+    """Yield the rows of a query as dictionaries; bytes are decoded to text, except in `BINARY` columns."""
     rows = connection.execute(_read_texts_as_bytes(connection, sql))
     for row in rows:
         yield {
@@ -83,7 +84,7 @@ def read_rows(connection: SqliteConnection, sql: str) -> Iterator[dict[str, Any]
 
 
 def _read_texts_as_bytes(connection: SqliteConnection, sql: str) -> str:
-    """Return a query that gives texts as bytes where they may hold what is no UTF-8, which apsw refuses."""
+    """Rewrite a query to return texts as bytes: apsw raises an error for text that is not valid UTF-8."""
     from apsw.ext import query_info
 
     if connection.pragma("encoding") != "UTF-8":
@@ -103,7 +104,7 @@ def _reason_text(error: Exception) -> str:
 
 
 def note_version(connection: SqliteConnection, account: Account, system: str, of: tuple[str, str], known: int) -> None:
-    """Note that a newer version of a system wrote the database; `of` is where its number is, as (table, column)."""
+    """Add a note if a newer version of a system wrote the database; `of` is the (table, column) of the version."""
     table, column = of
     if not columns_of(connection, table):
         return
@@ -115,7 +116,7 @@ def note_version(connection: SqliteConnection, account: Account, system: str, of
 
 
 def skip_table(connection: SqliteConnection, account: Account, table: str, what: str) -> None:
-    """Count the rows of a table, if it is there, as skipped: they are no memories."""
+    """Count the rows of a table, if it exists, as skipped."""
     if columns_of(connection, table):
         number: int = connection.execute(f"SELECT count(*) FROM {table}").get
         account.skip(f"{what}, which are no memories", number)

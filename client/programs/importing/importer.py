@@ -1,4 +1,4 @@
-"""import --from: what another system remembers, read once, checked, and sent as records of ours in one operation."""
+"""import --from: read the memories of another system, check them, and import them as records in one operation."""
 
 import signal
 import subprocess
@@ -25,7 +25,7 @@ _CHILD = "memoryd.client.programs.importing.child"
 
 
 class ReaderNotes(msgspec.Struct):
-    """What the process that read has left out, and its notes."""
+    """The last line of the child process: skipped entries by reason, and notes."""
 
     skipped: dict[str, int]
     notes: list[str]
@@ -55,7 +55,7 @@ def import_from(args: Namespace) -> None:
 
 
 def _describe_places(places: list[str], dry_run: bool) -> str:
-    """Say where the memories are, and who sees them there."""
+    """Describe in which namespaces the memories are, and which sessions see them."""
     named = ", ".join(map(make_printable, places[:SHOWN])) + (" …" if len(places) > SHOWN else "")
     verb = "Would be kept" if dry_run else "Kept"
     each = "the project" if len(places) == 1 else "a project"
@@ -63,7 +63,7 @@ def _describe_places(places: list[str], dry_run: bool) -> str:
 
 
 def _read_in_child(args: Namespace, path: Path, spool: IO[bytes]) -> None:
-    """Have everything read once by a process with limits; ask about folders elsewhere that the source names."""
+    """Read the source in the child process; if it refers to folders elsewhere, ask first."""
     done = _run_child(args, path, spool, args.yes)
     if done.returncode == child.UNCONFIRMED:
         _confirm(path, done.stderr.decode(errors="replace").split("\n"))
@@ -84,14 +84,14 @@ def _run_child(args: Namespace, path: Path, spool: IO[bytes], confirmed: bool) -
 
 
 def _confirm(path: Path, folders: list[str]) -> None:
-    """Go on only when somebody wants the folders read that a database names."""
+    """Ask whether to read the folders that a database refers to; raise an error if not."""
     named = "\n".join(f"  {make_printable(folder)}" for folder in folders if folder)
     warning = f"{path} names folders elsewhere, of which notes would be read:\n{named}"
     confirm("yes", f"{warning}\n", f"memctl: {warning}", "Nothing was imported.")
 
 
 def _explain(path: Path, done: "subprocess.CompletedProcess[bytes]") -> str:
-    """Return why a source could not be read."""
+    """Return the error message for a failed child process."""
     said = done.stderr.decode(errors="replace").strip()
     if done.returncode == child.FAILED and said:
         return said

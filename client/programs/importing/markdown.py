@@ -1,7 +1,7 @@
-"""Markdown notes as agents write them: front matter, and the items (list entries, paragraphs) below their headings.
+"""Parse Markdown notes: front matter, and the items (list entries, paragraphs) below their headings.
 
-Front matter is read as far as notes use it: words, quoted texts, lists, one level of names. What it cannot read is left
-out of the metadata, never of the content.
+Of YAML, front matter may use plain and quoted texts, lists and one level of keys. Anything else is missing in the
+metadata; the content below is always complete.
 """
 
 import re
@@ -20,7 +20,7 @@ _PAIR = re.compile(r"^\s*+([\w .-]+):(?:\s+(.*))?$")
 
 
 class NoteFile(NamedTuple):
-    """A file: its path below the folder of the import, what its front matter says, the text below, when it changed."""
+    """A file: its path below the folder of the import, front matter, the text below it, and time of the last change."""
 
     name: str
     head: dict[str, Any]
@@ -29,14 +29,14 @@ class NoteFile(NamedTuple):
 
 
 class MarkdownEntry(NamedTuple):
-    """A list entry with all that is indented below it, or a paragraph; `headings` are those that it is under."""
+    """A list entry with everything indented below it, or a paragraph; `headings` are those above, outermost first."""
 
     headings: tuple[str, ...]
     text: str
 
 
 def read_notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[NoteFile]:
-    """Yield files as notes; count those that are no text or too large."""
+    """Yield files as notes; skip those that are not text or too large."""
     for path in files:
         if path.stat().st_size > MAX_FILE_BYTES:
             account.skip("files above 16 MiB")
@@ -52,7 +52,7 @@ def read_notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[
 
 
 def list_below(folder: Path) -> Iterator[Path]:
-    """Yield the Markdown files below a folder in order: no hidden ones, nothing through symlinks."""
+    """Yield the Markdown files below a folder, sorted, without hidden files and without following symlinks."""
     try:
         inside = sorted(folder.iterdir())
     except OSError as error:
@@ -62,7 +62,7 @@ def list_below(folder: Path) -> Iterator[Path]:
             continue
         if path.is_dir():
             yield from list_below(path)
-        elif path.suffix.lower() == ".md" and path.is_file():  # a pipe of that name never ends
+        elif path.suffix.lower() == ".md" and path.is_file():  # reading a pipe would never end
             yield path
 
 
@@ -70,7 +70,7 @@ def list_below(folder: Path) -> Iterator[Path]:
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """Return what the front matter says and the text below it."""
+    """Split a text into its parsed front matter and the text below."""
     lines = text.splitlines()
     if not lines or lines[0].rstrip() != "---":
         return {}, text
@@ -109,7 +109,7 @@ def _parse_scalar(text: str) -> str:
 
 
 def parse_tags(value: Any) -> list[str]:
-    """Return tags, however they are written."""
+    """Return the tags of a list or of a text with commas, without `#`."""
     found = value if isinstance(value, list) else str(value or "").split(",")
     return [str(tag).strip().lstrip("#") for tag in found if str(tag).strip()]
 
@@ -118,7 +118,7 @@ def parse_tags(value: Any) -> list[str]:
 
 
 def split_entries(body: str) -> Iterator[MarkdownEntry]:
-    """Yield the entries and paragraphs of a text in order; a fenced block belongs to what is before it."""
+    """Yield the entries and paragraphs of a text in order; a fenced block belongs to the entry before it."""
     headings: dict[int, str] = {}
     block: list[str] = []
     fence = ""

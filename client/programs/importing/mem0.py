@@ -1,7 +1,7 @@
 """mem0: the vector store that it keeps on disk (Qdrant, FAISS or Chroma), its history, or the JSON of `get_all()`.
 
-A memory is stored in the namespace of its user, agent and run, as far as it has them. A store knows all of a memory;
-the history (`history.db`) knows its text and times only and is read where it alone is given.
+A memory is stored in the namespace of its user, agent and run, as far as it has them. A vector store has everything
+about a memory; the history (`history.db`) has only texts and times, and is read if there is nothing else.
 """
 
 import io
@@ -31,7 +31,7 @@ WHAT = "a store of mem0"
 HISTORY = "history.db"
 _PATTERNS = ("**/storage.sqlite", "**/chroma.sqlite3", "**/*.faiss")
 _PLACES = ("user_id", "agent_id", "run_id")
-# What mem0 derives from the text, or what is a field of ours.
+# Fields that mem0 derives from the text, or that become fields of the record; all others become metadata.
 _OWN = frozenset({"data", "memory", "id", "hash", "text_lemmatized", "created_at", "updated_at", "score", *_PLACES})
 _CHROMA = (
     "SELECT c.name AS collection, e.embedding_id AS id, m.key,"
@@ -69,13 +69,13 @@ def _list_files(path: Path) -> list[Path]:
 
 
 def _is_store(file: Path) -> bool:
-    """Leave out what mem0 keeps for itself: what its telemetry writes, and the names that its memories mention."""
+    """Return whether a file holds memories, unlike those of mem0's telemetry and of the names in its memories."""
     names = (file.parent.name, file.stem)
     return not any(name.startswith("mem0migrations") or name.endswith("_entities") for name in names)
 
 
 def _find_payloads(index: Path) -> Path:
-    """Return the file of the payloads beside a FAISS index: JSON, in older versions a pickle."""
+    """Return the file with the payloads of a FAISS index: JSON, in older versions a pickle."""
     pickled, texts = index.with_suffix(".pkl"), index.with_suffix(".json")
     return _refuse_pickle(pickled) if pickled.exists() and not texts.exists() else texts
 
@@ -105,7 +105,7 @@ def _convert_record(account: Account, id: str, text: str, payload: dict[str, Any
 
 
 def _make_metadata(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return what is no field of ours; categories are tags."""
+    """Return all fields that have no equivalent in a record; categories become tags."""
     metadata = {name: value for name, value in payload.items() if name not in _OWN}
     tags, categories = metadata.get("tags", []), metadata.get("categories")
     if isinstance(categories, list) and isinstance(tags, list):
@@ -130,7 +130,7 @@ def _read_database(file: Path, account: Account) -> Payloads:
 
 
 def _read_qdrant(connection: SqliteConnection, file: Path, account: Account) -> Payloads:
-    """Read the points of Qdrant's local mode: pickles, of which nothing but plain values is taken."""
+    """Read the points of Qdrant's local mode: pickles, of which only plain values are used."""
     require_tables(connection, file, WHAT, {"points": {"id", "point"}})
     for row in read_rows(connection, "SELECT id, point FROM points ORDER BY rowid"):
         try:
@@ -156,7 +156,7 @@ def _read_chroma(connection: SqliteConnection, file: Path) -> Payloads:
 
 
 def _read_history(connection: SqliteConnection, file: Path, account: Account) -> Payloads:
-    """Read what the history says is there: the latest event of each memory that was not deleted."""
+    """Read the latest event of each memory in the history that was not deleted."""
     require_tables(connection, file, WHAT, {"history": {"memory_id", "new_memory", "event", "created_at"}})
     latest: dict[str, dict[str, Any]] = {}
     for row in read_rows(connection, f"{_HISTORY} ORDER BY rowid"):
@@ -172,7 +172,7 @@ def _read_history(connection: SqliteConnection, file: Path, account: Account) ->
 
 
 def _read_json(file: Path, account: Account) -> Payloads:
-    """Read what is beside a FAISS index, or what `get_all()` returns."""
+    """Read the payloads of a FAISS index, or the saved result of `get_all()`."""
     try:
         found = decode_json(file.read_bytes().removeprefix(BOM_UTF8), object)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -191,48 +191,48 @@ def _read_json(file: Path, account: Account) -> Payloads:
 
 
 class Inert:
-    """Replaces an object of any class: its state becomes attributes, calls and items are taken and forgotten.
+    """Stand-in for every class in a pickle: state becomes attributes; constructor arguments and items are ignored.
 
-    So nothing that a pickle names is run; plain values (numbers, texts, lists, dictionaries) come out as they are.
+    So no code that a pickle refers to is run; plain values (numbers, texts, lists, dictionaries) are read as usual.
     """
 
     def __new__(cls, *given: Any, **named: Any) -> "Inert":
-        """Take whatever a constructor would."""
+        """Accept any constructor arguments."""
         return super().__new__(cls)
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        """Keep nothing of it."""
+        """Ignore the arguments."""
 
     def __setstate__(self, state: Any) -> None:
-        """Keep the attributes that the object had."""
+        """Set the attributes of the pickled object."""
         fields = state[0] if isinstance(state, tuple) and state and isinstance(state[0], dict) else state
         if isinstance(fields, dict):
             inner = fields.get("__dict__", fields)  # pydantic keeps the fields one level down
             self.__dict__.update({str(name): value for name, value in dict(inner or {}).items()})
 
     def append(self, value: Any) -> None:
-        """Forget an item."""
+        """Ignore an item."""
 
     def extend(self, values: Any) -> None:
-        """Forget items."""
+        """Ignore items."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Forget an entry."""
+        """Ignore an entry."""
 
 
 class _Plain(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Give the stand-in for everything."""
+        """Return the stand-in for any class or function."""
         return Inert
 
     def persistent_load(self, key: Any) -> Any:
-        """Give nothing for what is outside."""
+        """Return None for objects stored outside the pickle."""
         return None
 
 
 def load_plain(data: bytes) -> Any:
-    """Return what a pickle holds; raise `ValueError` when it is none."""
+    """Unpickle plain values; raise `ValueError` if the data is not a readable pickle."""
     try:
         return _Plain(io.BytesIO(data)).load()
-    except Exception as error:  # a broken pickle raises whatever its broken orders lead to
+    except Exception as error:  # a broken pickle may raise anything
         raise ValueError(f"it is no pickle that can be read ({type(error).__name__})") from None

@@ -1,7 +1,7 @@
-"""What importers share: records with ids of their origin, times and namespaces as ours, an account of the rest.
+"""Shared by the importers: build records, convert times and namespaces, count skipped entries.
 
-The id of an imported memory follows from its system, its name there and the namespace of the import: the same import
-again finds what it brought, and two projects with files of the same name do not take each other's.
+The id of an imported memory is a hash of its system, its name there and the namespace of the import. So a repeated
+import finds the memories of the first, and two projects with files of the same name do not overwrite each other's.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import MAX_CONTENT_BYTES, Record
 from memoryd.client.times import seconds
 
-# Types that memoryd knows, or that an importer gives; a category that is none of them becomes a tag of a fact.
+# Types that memoryd or an importer uses; any other category becomes a tag of a fact.
 TYPES = frozenset(
     "best-practice codebase-knowledge correction debugging decision fact lesson mistake-pattern note preference"
     " relation session-summary".split()
@@ -27,16 +27,16 @@ _LATEST = 253402300799.0  # the year 9999
 
 
 class Unconfirmed(Invalid):
-    """A source names folders elsewhere that nobody has confirmed; the message has them, one a line."""
+    """The source refers to folders elsewhere without `--confirmed`; the message lists them, one per line."""
 
     code = "unconfirmed"
 
 
 class Account(Struct):
-    """What is left out, by reason, and what is to be said of the source; `base` is the namespace of the import.
+    """Settings of an import, its skipped entries by reason, and notes for the user.
 
-    `confirmed` says that folders which the source names may be read wherever they are. With `place` all memories are in
-    this one namespace.
+    `base` is the namespace of the import. `confirmed`: folders that the source refers to may be read wherever they are.
+    `place`: the one namespace for all memories.
     """
 
     system: str
@@ -47,12 +47,12 @@ class Account(Struct):
     place: str | None = None
 
     def skip(self, reason: str, number: int = 1) -> None:
-        """Count something that is left out."""
+        """Count skipped entries."""
         if number:
             self.skipped[reason] += number
 
     def namespace(self, *names: Any) -> str:
-        """Return the namespace of these names below that of the import; empty ones are left out."""
+        """Return the namespace with these names below that of the import; empty names are ignored."""
         if self.place is not None:
             return self.place
         parts = [self.base, *(to_namespace_part(name) for name in names if name not in (None, ""))]
@@ -75,9 +75,10 @@ def make_record(
     updated_at: float | None = None,
     **others: Any,
 ) -> Record | None:
-    """Return a memory, None (and count it) when the content is none; `key` is its name in the system it comes from.
+    """Build a record, or count it as skipped and return None if its content is empty or too long.
 
-    A type that is none of `TYPES` becomes a tag of a memory of the type `otherwise`.
+    `key` is its name in the other system. A type that is not in `TYPES` becomes a tag, and the type is then
+    `otherwise`.
     """
     text = clean(content).strip()
     if not text:
@@ -106,12 +107,12 @@ def make_record(
 
 
 def clean(text: str) -> str:
-    """Return a text without NUL bytes and halves of characters, which no memory has."""
+    """Remove NUL bytes from a text and replace lone surrogates; a memory may contain neither."""
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def clean_tree(value: Any) -> Any:
-    """Return what JSON may hold with clean texts."""
+    """Return a JSON value with all texts cleaned."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -120,19 +121,19 @@ def clean_tree(value: Any) -> Any:
 
 
 def to_namespace_part(name: Any) -> str:
-    """Return a name as one part of a namespace."""
+    """Convert a name to one part of a namespace."""
     text = "".join(" " if ord(c) < 32 else c for c in str(name)).replace("/", "-").strip(" -")
     return text.encode(errors="replace")[:_PART_BYTES].decode(errors="ignore").strip()
 
 
 def to_type_word(name: Any) -> str:
-    """Return a type as a word that a memory may have."""
+    """Convert a type to one that a memory may have: one line of limited length."""
     text = " ".join(clean(str(name or "")).split())
     return text.encode()[:_WORD_BYTES].decode(errors="ignore")
 
 
 def parse_time(value: Any, fallback: float) -> float:
-    """Return UTC seconds for a time in seconds, milliseconds or as text; `fallback` for what is no time."""
+    """Return UTC seconds for a time in seconds, milliseconds or as text; `fallback` if it cannot be parsed."""
     try:
         if isinstance(value, datetime):
             value = value.replace(tzinfo=value.tzinfo or UTC).timestamp()

@@ -1,7 +1,7 @@
-"""From words to a command and its arguments.
+"""Parse the command line into a command and its arguments.
 
-Only the parser of the command at hand is built: twenty parsers would cost more than the search itself. Options that
-every command has may stand before or after its name.
+Only the parser of the given command is built: building all of them would take longer than a search. Options that every
+command has may come before or after its name.
 """
 
 import argparse
@@ -39,7 +39,7 @@ _DECIMAL = compile_late(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 
 _COMPARISON = compile_late(r"([^=<>!]+)([=<>!]+)(.*)", re.DOTALL)
 _OPERATORS = {"=": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
-# What people try as an option of its own, and how `--where` says it.
+# Fields that people try as options, and how to write them with `--where`.
 _FILTERED = {
     "--tag": "tags=…",
     "--tags": "tags=…",
@@ -50,7 +50,7 @@ _FILTERED = {
     "--before": "'memory.created_at<…'",
 }
 
-# How argparse says what does not fit, and how a person would.
+# Error messages of argparse, and their replacements.
 _MISSING = compile_late(r"the following arguments are required: (.*)")
 _REWORDED = (
     (compile_late(r"argument (?:[^ :/]+/)?([^ :/]+): (must|needs|takes) "), r"\1 \2 "),
@@ -73,9 +73,9 @@ class Usage(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises `Usage` with one sentence and fits its help to the terminal."""
+    """A parser that raises `Usage` with one sentence, and formats its help for the width of the terminal."""
 
-    shows_all = False  # whether its help has the rare options too
+    shows_all = False  # whether its help includes the rare options
 
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
@@ -83,25 +83,25 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _make_formatter(self, prog: str) -> argparse.HelpFormatter:
-        # A width of its own: argparse would import shutil to ask for it, for each option declared.
+        # The width is given because argparse would import shutil to find it.
         formatter = _Formatter(prog, max_help_position=30, width=_width())
         formatter.shows_all = self.shows_all
         return formatter
 
     def format_help(self) -> str:
-        """Return the help; where it leaves options out, its last line says how many and how to see them."""
+        """Return the help; its last line says how many options are hidden and how to see them."""
         number = 0 if self.shows_all else sum(isinstance(action.help, Rare) for action in self._actions)
         more = f"\n{number} more options: {self.prog} --help --all\n" if number else ""
         return super().format_help() + more
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the arguments that words give; raise `Usage` where they do not fit."""
+        """Parse the words; raise `Usage` if they are wrong."""
         self.shows_all = "--all" in words
         args, rest = self.parse_known_args(words)
         if rest and rest[0].startswith("-"):
             name = rest[0].partition("=")[0]
             field = _FILTERED.get(name) if "--where" in self._option_string_actions else None
-            hint = f"; write `--where {field}`" if field else _ask_whether(name, self._option_string_actions)
+            hint = f"; write `--where {field}`" if field else _suggest_name(name, self._option_string_actions)
             self.error(f"there is no option {name}{hint}")
         if rest:
             self.error(f"{rest[0]!r} is one word too many{self._advise(rest[0])}")
@@ -115,7 +115,7 @@ class Parser(argparse.ArgumentParser):
         return "; quote a text of several words" if self._get_positional_actions() and " " not in word else ""
 
     def error(self, message: str) -> NoReturn:
-        """Raise in place of printing the usage: one sentence, with an example where something is missing."""
+        """Raise `Usage` instead of printing the usage; if an argument is missing, give an example."""
         sentence = message.rstrip(".")
         if missing := _MISSING.fullmatch(sentence):
             example = (self.epilog or "").partition("\n")[2].partition("\n")[0].strip()
@@ -127,15 +127,15 @@ class Parser(argparse.ArgumentParser):
         raise Usage(f"{sentence} (see `{self.prog} --help`).")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that cannot be chosen; name those that can."""
+        """Raise an error for a value that is not among the choices, and list them."""
         if action.choices is not None and value not in action.choices:
             choices = list(map(str, action.choices))
-            sentence = f"must be one of {', '.join(choices)}, not {value!r}{_ask_whether(str(value), choices)}"
+            sentence = f"must be one of {', '.join(choices)}, not {value!r}{_suggest_name(str(value), choices)}"
             raise argparse.ArgumentError(action, sentence)
 
 
 def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
-    """Return the command that the words name, and its arguments."""
+    """Return the command and its parsed arguments."""
     name, rest = find_command([*argv[1:], "--help"] if argv[:1] == ["help"] else argv)
     if name is None:
         parser = _make_top_parser("--all" in rest)
@@ -171,7 +171,7 @@ def command_of(name: str) -> tuple[Command, Parser]:
 
 
 def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the command's name and the words without it; raise `Usage` for an unknown one."""
+    """Return the command's name and the remaining words; raise `Usage` for an unknown command."""
     rest = list(argv)
     first = find_next_word(rest, 0)
     if first is None:
@@ -181,7 +181,7 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     if not choices:
         if name not in find_rows(name):
             commands = {command.split()[0] for command in list_commands()}
-            question = _ask_whether(name, commands, "memctl ")
+            question = _suggest_name(name, commands, "memctl ")
             raise Usage(f"{name!r} is not a command{question or ';'} `memctl help --all` lists them.")
         return name, rest
     second = find_next_word(rest, first)
@@ -191,13 +191,13 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     if second is not None and rest[second] in choices:
         return f"{name} {rest.pop(second)}", rest
     default = DEFAULT_VERBS.get(name)
-    if default and (second is None or second > first):  # else the word is the value of an option
+    if default and (second is None or second > first):  # otherwise the word may be the value of an option
         return f"{name} {default}", rest
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
 
 
-def _ask_whether(word: str, names: Iterable[str], before: str = "") -> str:
-    """Return, as the end of a sentence, a question about the name most like a word, empty if none is like it."""
+def _suggest_name(word: str, names: Iterable[str], before: str = "") -> str:
+    """Return "; did you mean …?" with the name most similar to a word, empty if none is similar."""
     from difflib import get_close_matches  # here: no other call needs it
 
     matches = get_close_matches(word, sorted(names), n=1)
@@ -205,7 +205,7 @@ def _ask_whether(word: str, names: Iterable[str], before: str = "") -> str:
 
 
 def find_next_word(argv: Sequence[str], start: int) -> int | None:
-    """Return where the next word is that is neither an option nor the value of a global one."""
+    """Return the index of the next word that is neither an option nor the value of a global option."""
     at = start
     while at < len(argv) and argv[at] != "--":
         if not argv[at].startswith("-"):
@@ -215,7 +215,7 @@ def find_next_word(argv: Sequence[str], start: int) -> int | None:
 
 
 def add_global_options(parser: argparse.ArgumentParser) -> None:
-    """Declare what every command takes."""
+    """Declare the options of every command."""
     group = parser.add_argument_group("options of every command")
     socket = Rare("the daemon's socket (default: $MEMORYD_SOCKET, else yours)")
     group.add_argument("--socket", metavar="PATH", help=socket)
@@ -240,7 +240,7 @@ def add_secrets(parser: argparse._ActionsContainer) -> None:
 
 
 def add_kind(parser: argparse.ArgumentParser, default: str) -> None:
-    """Declare what a memory that is stored is, and what is noted of it."""
+    """Declare `--type` and `--metadata` of a new or changed memory."""
     about = f"what it is: fact, decision, preference, lesson … (default: {default})"
     parser.add_argument("--type", metavar="T", help=about)
     parser.add_argument(
@@ -249,7 +249,7 @@ def add_kind(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def add_optional(parser: argparse.ArgumentParser, name: str, help: str) -> None:
-    """Declare a word that may be left out."""
+    """Declare an optional positional argument."""
     parser.add_argument(name, nargs="?", metavar=name.upper(), help=help)
 
 
@@ -271,7 +271,7 @@ def add_reach(parser: argparse._ActionsContainer, default: str = _REACH) -> None
 def add_filters(
     parser: argparse.ArgumentParser, near: argparse._ActionsContainer | None = None, reach: str = _REACH
 ) -> Callable[..., argparse.Action]:
-    """Declare `--reach`, among the options of `near` where it is given, and filters; return what declares more."""
+    """Declare `--reach` (in the group `near` if given) and the filters; return a function that adds more filters."""
     add_reach(near or parser, reach)
     add = parser.add_argument_group("filters (all must hold; repeat one to give several values)").add_argument
     add("--type", action="append", metavar="T", help="what it is: fact, decision, lesson …")
@@ -301,7 +301,7 @@ def add_all_filters(parser: argparse.ArgumentParser, near: argparse._ActionsCont
 
 
 def add_query(parser: argparse.ArgumentParser) -> argparse._ActionsContainer:
-    """Declare the parameters that a search has in common with its explanation; return their group."""
+    """Declare the options that `search` shares with the commands that explain it; return their group."""
     group = parser.add_argument_group("how to search")
     add = group.add_argument
     add("--limit", type=parse_limit, default=10, metavar="N", help="how many results (default: 10)")
@@ -317,7 +317,7 @@ def add_query(parser: argparse.ArgumentParser) -> argparse._ActionsContainer:
 
 def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given filters as fields of a call."""
-    given = vars(args)  # a command need not have all of them
+    given = vars(args)  # some commands lack some of them
     after, before = given.get("on") or (given.get("after"), given.get("before"))
     fields = {
         "type": args.type or [],
@@ -331,7 +331,7 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
-# Options of a search that `--set` gives; docs/search.md says what they mean.
+# Options of a search for `--set`; docs/search.md explains them.
 EXPERIMENTS = tuple(name for name in SearchOptions.__struct_fields__ if name != "vector")
 
 
@@ -386,7 +386,7 @@ parse_share = accept_number(0, 1)
 
 
 def parse_date(text: str) -> float:
-    """Return UTC seconds for a date, also as people say it."""
+    """Return UTC seconds for a date, which may be in words such as `yesterday`."""
     try:
         return moment(text)
     except Invalid as error:
@@ -394,13 +394,13 @@ def parse_date(text: str) -> float:
 
 
 def parse_span(text: str) -> tuple[float, float]:
-    """Return the UTC seconds between which a time lies, as people say it: a day, a week, a month."""
+    """Return begin and end, in UTC seconds, of a day, week or month given in words."""
     from memoryd.client.dates import UNDERSTOOD, span_of
 
     span = span_of(text, datetime.now().astimezone())
     if span is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it like {UNDERSTOOD}")
-    return local_seconds(span.start) - 0.001, local_seconds(span.end)  # `after` leaves out the moment itself
+    return local_seconds(span.start) - 0.001, local_seconds(span.end)  # `after` excludes the moment itself
 
 
 def parse_timeout(text: str) -> float:
@@ -415,7 +415,7 @@ def parse_timeout(text: str) -> float:
 
 
 def parse_port(text: str) -> int:
-    """Return a number of a port from its text."""
+    """Return a port number."""
     if not text.isdecimal() or not 0 < int(text) < 65536:
         raise argparse.ArgumentTypeError(f"must be a port from 1 to 65535, not {text!r}")
     return int(text)

@@ -3,14 +3,14 @@
 Lines are `{timestamp, type, payload}` (`codex-rs/protocol/src/protocol.rs`, `RolloutLine`); until late 2025 they were
 the items themselves, without a time, after a line with the id and the time of the session.
 
-What the person said is in the file twice: as an item of the model's conversation (`response_item`, role user), among
-what Codex itself puts there, and as the event `user_message`, which it writes for what was typed, and for the prompt of
-a review, which was not. So a prompt is an item with an event; in files without these events an item that is none of the
-fragments of `codex-rs/core/src/context`.
+A prompt is in the file twice: as an item of the model's conversation (`response_item`, role user), among items that
+Codex itself adds, and as the event `user_message`. Codex writes that event for typed prompts, and for the prompt of a
+review, which was not typed. So an item with an event is a prompt; in files without these events, an item that is none
+of the fragments of `codex-rs/core/src/context`.
 
-Since 0.15x a rewind begins a further file of the same session, named `…-SESSION_FILE`. Its header says up to which byte
-of which file it goes on (`history_base`, `codex-rs/thread-store/src/local/rollout_lineage.rs`); what was said there
-after that is taken back. A fork refers to its origin in the same way, and repeats nothing of it.
+Since 0.15x a rewind starts another file of the same session, named `…-SESSION_FILE`. Its header names the file that it
+continues, and up to which byte (`history_base`, `codex-rs/thread-store/src/local/rollout_lineage.rs`); turns after that
+are retracted. A fork refers to its origin in the same way, and does not repeat its turns.
 """
 
 import re
@@ -51,17 +51,19 @@ from memoryd.client.programs.sessions.prompts import (
     TYPED,
 )
 
-# Around a picture (`codex-rs/protocol/src/models.rs`, `is_image_open_tag_text` …).
+# Tags around a picture (`codex-rs/protocol/src/models.rs`, `is_image_open_tag_text` …).
 _PICTURE = compile_late(r"\s*(?:<image(?: name=[^>]*)?>|</image>)\s*")
 _CITATION = compile_late(r"<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
 _PROPOSED = compile_late(r"</?proposed_plan>")
 _ACCEPTED = "Implement the plan."  # `PLAN_IMPLEMENTATION_CODING_MESSAGE` of the terminal
-_NOTE = "user_note: "  # before what was typed beside an option (`codex-rs/tui/src/bottom_pane/request_user_input`)
+_NOTE = (
+    "user_note: "  # before text that was typed next to an option (`codex-rs/tui/src/bottom_pane/request_user_input`)
+)
 _CWD = compile_late(r"<cwd>([^<\n]*)</cwd>|Current working directory:([^\n]*)")
-_DONE = "Updated the following files"  # what a patch says that was applied
-_MOST_WAITING = 10  # prompts that an event is compared with, and the reverse
+_DONE = "Updated the following files"  # output of a patch that was applied
+_MAX_WAITING = 10  # prompts that an event is compared with, and events that a prompt is compared with
 _ID_CHARS = 36  # at the end of a file's name
-_FURTHER = compile_late(r"rollout-.*([0-9a-f-]{36})_([0-9a-f-]{36})\Z")  # the session, and a further file of it
+_FURTHER = compile_late(r"rollout-.*([0-9a-f-]{36})_([0-9a-f-]{36})\Z")  # the session, and another file of it
 _STARTED = compile_late(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 
 _LINES = frozenset(
@@ -84,9 +86,9 @@ _EVENTS = frozenset(
 
 
 def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
-    """Yield the one session of a file, or what was said in it from an offset on."""
+    """Yield the one session of a file, or its part from an offset on."""
     name = path.name.removesuffix(".zst")
-    if name != path.name and path.with_name(name).exists():  # as Codex has it: the file that is not compressed counts
+    if name != path.name and path.with_name(name).exists():  # like Codex, prefer the uncompressed file
         return
     stem = name.removesuffix(".jsonl")
     further = _FURTHER.match(stem)
@@ -162,7 +164,7 @@ def _list_further(home: Path, changed_at: int) -> dict[str, tuple[Path, ...]]:
 
 
 def _find_start(path: Path) -> float:
-    """Return when a session began by the name of its file, which has the local time, else when it was written last."""
+    """Return the start of a session from the local time in its file name, else the time of the file's last change."""
     with suppress(ValueError, OverflowError):
         if found := _STARTED.match(path.name):
             return datetime.strptime(found[1], "%Y-%m-%dT%H-%M-%S").timestamp()
@@ -170,11 +172,11 @@ def _find_start(path: Path) -> float:
 
 
 class _Rollout:
-    """A rollout while it is read.
+    """State while a rollout is read.
 
-    `unconfirmed` are prompts without an event so far, `unmatched` are texts of events without a prompt. `turns` has for
-    each turn of the person where in the session it begins. `file` is what a further file of a session is called.
-    `is_in_parts`: the session may have several files.
+    `unconfirmed` are prompts without an event so far, `unmatched` are texts of events without a prompt. `turns` has the
+    number of each of the user's turns and the index of its first utterance. `file` is the id of a later file of the
+    session, if it is one. `is_in_parts`: the session may have several files.
     """
 
     def __init__(self, session: Session) -> None:
@@ -188,21 +190,21 @@ class _Rollout:
         self.unmatched: list[str] = []
         self.goals: set[str] = set()
         self.turns: list[tuple[int, int]] = []
-        self.turn = self.prompts = self.began_at = 0  # the last is where in the file the turn begins
+        self.turn = self.prompts = self.began_at = 0  # `began_at` is the offset in the file
         self.last_key = self.prompt_key = ""
-        self.picture: tuple[float | None, str] | None = None  # a prompt of which only a picture was read so far
+        self.picture: tuple[float | None, str] | None = None  # a prompt whose text has not been read yet
         self.has_header = False
-        self.doubt = ""  # by what it seems that a program runs the session
+        self.doubt = ""  # why a program seems to run the session
 
     def take(self, offset: int, line: dict[str, Any]) -> None:
-        """Take in a line."""
+        """Process a line."""
         self.session.offset = offset
         self.last_key = key = f"{self.file}:{offset}" if self.file else f"{offset}"
         is_old = "payload" not in line
         item = line if is_old else get_object(line, "payload")
         kind, at = "response_item" if is_old else get_text(line, "type"), parse_time(line.get("timestamp"))
         if kind == "session_meta" or (is_old and not item.keys() & {"type", "record_type"}):
-            if not self.has_header:  # else repeated with other settings, or of the session that this was forked from
+            if not self.has_header:  # a later one repeats it with other settings, or is that of the session's origin
                 self.has_header = True
                 self._read_header(item)
         elif self.is_subagent:
@@ -244,7 +246,7 @@ class _Rollout:
             case "message", _:
                 session.left_out[HOST] += 1
             case "agent_message", _:  # of another agent
-                self._hear_program(PEER)
+                self._count_message(PEER)
             case "reasoning", _:
                 session.left_out[THINKING] += 1
             case "function_call" | "custom_tool_call", _:
@@ -264,13 +266,13 @@ class _Rollout:
         said = "\n".join(text for text in parts if not find_fragment(text))
         typed = judge(said or "".join(parts[:1]))
         if not parts and any(part.get("type") == "input_image" for part in list_objects(item, "content")):
-            self.picture = at, key  # the words stand after it, and are not read of so long a line
+            self.picture = at, key  # the text comes after it, and the line is too long to be read in full
             return
         if not typed.is_person:
-            self._hear_program(typed.kind)
+            self._count_message(typed.kind)
             return
         self.prompt_key = key
-        index = self._hear_person(typed.text, at, key, QUEUED if self.prompts else TYPED)
+        index = self._add_prompt(typed.text, at, key, QUEUED if self.prompts else TYPED)
         self.prompts += bool(self.turn)
         once = _squeeze(said)
         if any(event in once for event in self.unmatched):
@@ -279,8 +281,8 @@ class _Rollout:
         else:
             self.unconfirmed[index] = once
 
-    def _hear_person(self, text: str, at: float | None, key: str, kind: str, question: str = "") -> int:
-        """Take in what the person said; return where in the session it is."""
+    def _add_prompt(self, text: str, at: float | None, key: str, kind: str, question: str = "") -> int:
+        """Add an utterance of the user; return its index in the session."""
         session = self.session
         if kind == QUEUED and self.is_commentary:
             session.drop_interim()
@@ -298,8 +300,8 @@ class _Rollout:
         if utterances and utterances[-1].who != PERSON:
             utterances[-1] = utterances[-1]._replace(kind=PLAN)
 
-    def _hear_program(self, reason: str) -> None:
-        """Note what a program said; in the midst of its work the agent has not answered by that."""
+    def _count_message(self, reason: str) -> None:
+        """Count a program's message; while the agent is working, it does not end the agent's answer."""
         if self.is_commentary:
             self.session.left_out[reason] += 1
         elif reason == COMMAND:
@@ -313,7 +315,7 @@ class _Rollout:
         self.session.agent_says(_PROPOSED.sub("", _CITATION.sub("", text)).strip(), at, key)
 
     def _leave_out_summary(self, message: str) -> None:
-        """Count what the agent said last as a summary, if that is what a compaction keeps."""
+        """Count the agent's last answer as a summary if a compaction has kept it."""
         answer = self.session.answer
         if answer and message.rstrip().endswith(answer.rstrip()):
             self.session.drop_answer(COMPACTION)
@@ -340,25 +342,25 @@ class _Rollout:
             ]
             if replies:
                 asked_for, said = zip(*replies, strict=True)
-                self._hear_person("\n".join(said), at, key, REPLY, "\n".join(asked_for))
+                self._add_prompt("\n".join(said), at, key, REPLY, "\n".join(asked_for))
 
     def _read_event(self, event: dict[str, Any], at: float | None, key: str) -> None:
         match get_text(event, "type"):
             case "user_message":
                 self._confirm(get_text(event, "message"))
             case "task_started" | "turn_started":
-                self.session.close()  # the agent's next words answer something else
+                self.session.close()  # the agent's next words answer another prompt
                 self.turn, self.prompts = self.turn + 1, 0
                 self.began_at = self.session.offset
             case "task_complete" | "turn_complete" | "turn_aborted":
                 self.is_commentary, self.prompts = False, 0
             case "thread_rolled_back":
-                self._take_back(event.get("num_turns"))
-            case "thread_goal_updated":  # `/goal`, unless the agent has set it
+                self._retract(event.get("num_turns"))
+            case "thread_goal_updated":  # the user's `/goal`, unless the agent has set the goal
                 goal = get_text(get_object(event, "goal"), "objective")
                 if goal and goal not in self.goals:
                     self.goals.add(goal)
-                    self._hear_person(goal, at, key, ARGUMENT)
+                    self._add_prompt(goal, at, key, ARGUMENT)
             case "entered_review_mode":
                 self._enter_review(event, at, key)
             case "thread_settings_applied":
@@ -379,31 +381,31 @@ class _Rollout:
                 self.session.unknown[f"event_msg {kind}"] += 1
 
     def _enter_review(self, event: dict[str, Any], at: float | None, key: str) -> None:
-        """Take in the instructions of one's own that a `/review` has."""
+        """Add the user's instructions for a `/review`."""
         if wanted := get_text(get_object(event, "target"), "instructions"):
-            self._hear_person(wanted, at, key, ARGUMENT)
+            self._add_prompt(wanted, at, key, ARGUMENT)
 
     def _note_changes(self, changed: dict[str, Any], is_done: bool) -> None:
         for path in get_object(changed, "changes") if is_done else ():
             self.session.write(path)
 
     def _confirm(self, message: str) -> None:
-        """Note that a prompt was typed: the last one that has the text of this event."""
+        """Mark a prompt as typed: the last one with the text of this event."""
         said = _squeeze(message)
-        for index, text in islice(reversed(self.unconfirmed.items()), _MOST_WAITING):
+        for index, text in islice(reversed(self.unconfirmed.items()), _MAX_WAITING):
             if said and (said in text or text in said):
                 del self.unconfirmed[index]
                 self.is_confirmed, self.picture = True, None
                 return
         if said and self.picture:
             judged = judge(message)
-            self._hear_person(judged.text or message, *self.picture, QUEUED if self.prompts else TYPED)
+            self._add_prompt(judged.text or message, *self.picture, QUEUED if self.prompts else TYPED)
         elif said:
-            self.unmatched = [*self.unmatched[1 - _MOST_WAITING :], said]
+            self.unmatched = [*self.unmatched[1 - _MAX_WAITING :], said]
         self.picture = None
 
-    def _take_back(self, number: Any) -> None:
-        """Mark the last turns of the person, and all that was said in them, as taken back."""
+    def _retract(self, number: Any) -> None:
+        """Mark the user's last turns, with all their utterances, as retracted."""
         self.session.close()
         number = number if isinstance(number, int) else 0
         self.session.is_torn |= number > len(self.turns)
@@ -414,7 +416,7 @@ class _Rollout:
             utterances[begin:] = [said._replace(taken_back=True) for said in utterances[begin:]]
 
     def end(self) -> None:
-        """End the session: what has no event though others have was not typed, but for the last line."""
+        """End the session; if any prompt has an event, drop those without one, except a prompt in the last line."""
         session = self.session
         session.close()
         session.settled = min(session.settled, self.began_at) if self.turn else session.settled
@@ -446,7 +448,7 @@ def _join_replies(answer: dict[str, Any]) -> str:
 
 
 def _find_patched(call: dict[str, Any]) -> list[str]:
-    """Return the files of a patch, which a tool of its own takes, or a command of the shell."""
+    """Return the files of a patch that was applied with the patch tool or in a shell command."""
     text = get_text(call, "input") or get_text(call, "arguments")
     if "*** Begin Patch" not in text:
         return []

@@ -24,7 +24,7 @@ def test_files_that_others_may_read_are_made_private(doctor: Doctor, folder: Pat
     (data / "backups").mkdir(mode=0o700)
     found = doctor("data")["data"]
     assert (found["state"], found["fix"]) == ("fail", f"chmod 0700 {data}; chmod 0600 {data / 'memoryd.log'}")
-    assert found["message"] == f"{data} has mode 0755: others may get at it (and 1 more)"
+    assert found["message"] == f"{data} has mode 0755: others may access it (and 1 more)"
     mended = doctor("data", "--fix", "--yes")["data"]
     assert (mended["state"], mended["mended"]) == ("ok", True)
     assert (data / "memoryd.log").stat().st_mode & 0o777 == 0o600
