@@ -18,6 +18,7 @@ from msgspec import Meta, Struct, field
 from memoryd.client.errors import Invalid
 from memoryd.client.offline import is_offline
 from memoryd.client.projects.roots import is_pattern
+from memoryd.client.transport.postgres.connection import is_address
 from memoryd.client.validation import explain_misfit
 
 PositiveInt = Annotated[int, Meta(ge=1)]
@@ -184,7 +185,9 @@ class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """A shared root: what is in namespaces inside it lies on one machine. `memctl shared` writes the section."""
 
     server: Annotated[
-        str, "the machine that it lies on, such as ssh://home or ssh://user@host:2222; empty: this one"
+        str,
+        "the machine that it lies on, such as ssh://home or ssh://user@host:2222, or a database,"
+        " postgresql://user@host/name; empty: this machine",
     ] = ""
     repositories: Annotated[
         list[str], "patterns of its repositories, such as github.com/acme/*; their checkouts alone lie in it"
@@ -220,7 +223,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _ROOT = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_SERVER = re.compile(r"ssh://(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*(?::\d{1,5})?/?", re.ASCII)
+_SSH = re.compile(r"ssh://(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*(?::\d{1,5})?/?", re.ASCII)
 
 # Settings that are paths: a relative one is beside the file that it is in.
 _PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"))
@@ -297,8 +300,11 @@ def _check(config: Config) -> Config:
     for root, settings in config.shared.items():
         if not _ROOT.fullmatch(root):
             raise ValueError(f"[shared.{root}]: the name of a root is a letter and up to 39 of a-z, 0-9 and _")
-        if settings.server and not _SERVER.fullmatch(settings.server):
-            raise ValueError(f"`shared.{root}.server`: write ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT")
+        if settings.server and not (_SSH.fullmatch(settings.server) or is_address(settings.server)):
+            raise ValueError(
+                f"`shared.{root}.server`: write ssh://USER@HOST:PORT or, without a password,"
+                " postgresql://USER@HOST:PORT/DATABASE"
+            )
         for pattern in settings.repositories:
             if not is_pattern(pattern):
                 raise ValueError(f"`shared.{root}.repositories`: {pattern!r} names no host and owner")

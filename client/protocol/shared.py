@@ -44,6 +44,8 @@ class RootStatus(Struct, kw_only=True):
     """how many saves wait to be sent"""
     unreadable: int = 0
     """how many rows of answers could not be read since the daemon began, and were left out"""
+    place: dict[str, str] = {}
+    """what a database says of itself while the line is ready: versions, how safe a commit is, who holds a lock"""
 
 
 class WaitingSave(Struct, kw_only=True):

@@ -35,6 +35,7 @@ _COMMON = 2_048  # postings of a word before which it is looked whether all memo
 _SEARCHED = 32  # places that it costs as much to walk past as to search for one
 _ROUNDING = 1.0001  # of scores in float32
 Scores = NDArray[np.float32]
+NO_POSTING = Posting(np.zeros(0, np.int32), np.zeros(0, np.uint16), {}, 0)  # of a word whose texts are in no index
 
 
 class QueryWord(NamedTuple):
@@ -84,7 +85,7 @@ def ask(
             break
         posting = postings.find(connection, stem)
         holding = len(posting.places) if reached is None else number
-        query_words.append(QueryWord(word, stem, _rarity(documents, holding), holding, posting))
+        query_words.append(QueryWord(word, stem, compute_rarity(documents, holding), holding, posting))
     texts = {word.text for word in query_words}
     weight = sum(word.rarity for word in query_words)
     return TextQuery(query_words, [word for _, word, _ in counted if word not in texts], average, weight)
@@ -171,7 +172,8 @@ def _count_documents(connection: apsw.Connection, postings: Postings, stem: str,
     return int(np.count_nonzero(reached.select_at(postings.find(connection, stem).places)))
 
 
-def _rarity(documents: int, holding: int) -> float:
+def compute_rarity(documents: int, holding: int) -> float:
+    """Return the inverse document frequency of a word that some of the documents hold."""
     return max(_LEAST_RARITY, math.log((max(documents, holding) - holding + 0.5) / (holding + 0.5)))
 
 

@@ -20,6 +20,7 @@ from memoryd.daemon.search.precedence import ASKS, SHARES
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.rows import Row
+from memoryd.models import Floors
 
 _NEARNESS = (-0.6, 1.2)  # clipped to this range
 # The constant, then the factors of nearness, words held, a missing identifier, a missing proper name.
@@ -49,7 +50,8 @@ def rate(retrieval: Retrieval, candidates: Sequence[Candidate]) -> None:
     """Set the confidence of candidates whose rows were read, without that of their formers."""
     names = retrieval.hints.named
     for candidate, share in zip(candidates, _measure_shares(retrieval, candidates), strict=True):
-        candidate.confidence = _rate(retrieval, candidate.similarity, share, _list_missing(candidate, names))
+        missing = map(bool, _list_missing(candidate, names))
+        candidate.confidence = estimate(_measure_nearness(retrieval, candidate.similarity), share, *missing)
         if ASKS in candidate.cues:
             candidate.confidence *= SHARES[ASKS]
 
@@ -70,10 +72,10 @@ def explain_confidence(retrieval: Retrieval, candidate: Candidate) -> str:
     return "; ".join(reasons)
 
 
-def _rate(retrieval: Retrieval, similarity: float | None, share: float, missing: tuple[list[str], list[str]]) -> float:
-    nearness = _measure_nearness(retrieval, similarity)
+def estimate(nearness: float | None, share: float, lacks_identifier: bool, lacks_name: bool) -> float:
+    """Return the confidence of a hit from how near its meaning is and which share of the question's words it holds."""
     factors = _WORDS_ALONE if nearness is None else _BOTH
-    measures = (1.0, nearness or 0.0, share, *map(bool, missing))
+    measures = (1.0, nearness or 0.0, share, lacks_identifier, lacks_name)
     value = sum(factor * measure for factor, measure in zip(factors, measures, strict=True))
     return 1.0 / (1.0 + math.exp(-value))
 
@@ -82,7 +84,11 @@ def _measure_nearness(retrieval: Retrieval, similarity: float | None) -> float |
     """Return a cosine on the scale of its model, None if there was no vector to compare."""
     if similarity is None or retrieval.generation is None:
         return None
-    floors = retrieval.generation.embedder.floors
+    return measure_nearness(retrieval.generation.embedder.floors, similarity)
+
+
+def measure_nearness(floors: Floors, similarity: float) -> float:
+    """Return a cosine on the scale of its model: 0 is far, 1 is near."""
     nearness = (max(0.0, similarity) - floors.far) / (floors.near - floors.far)
     return min(max(nearness, _NEARNESS[0]), _NEARNESS[1])
 

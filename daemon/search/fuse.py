@@ -11,7 +11,7 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 
 RRF_K = 60
-_MIN_FULL = 0.5  # of the total weight of the query's words
+MIN_FULL = 0.5  # of the total weight of the query's words
 
 
 def fuse(retrieval: Retrieval, sources: Sources) -> None:
@@ -24,7 +24,7 @@ def fuse(retrieval: Retrieval, sources: Sources) -> None:
     if retrieval.vector is None and method == "similarity":
         method = "weighted"
     best = max((candidate.bm25 or 0.0 for candidate in candidates), default=0.0)
-    retrieval.full_bm25 = max(best, _MIN_FULL * retrieval.question.weight) if retrieval.question else best
+    retrieval.full_bm25 = max(best, MIN_FULL * retrieval.question.weight) if retrieval.question else best
     retrieval.weight = _weight(retrieval, sources, method)
     retrieval.method = method
     for candidate in candidates:

@@ -8,8 +8,6 @@ next fail at once until a word comes.
 Threads: `ask`, `report` and `close` by any; the rest on a thread of its own, which also completes the futures.
 """
 
-import math
-import random
 import selectors
 import socket
 import subprocess
@@ -19,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from memoryd.client.errors import BadFrame, MemorydError, TimedOut, Unavailable
 from memoryd.client.protocol import MAX_METADATA_DEPTH, Call, Reply
@@ -28,15 +26,13 @@ from memoryd.client.transport.exchange import decode_reply, encode_call
 from memoryd.client.transport.frames import FrameReader
 from memoryd.client.transport.ssh import explain, read_greeting, say_no_memoryd
 from memoryd.daemon.shared.depth import cut_deep
+from memoryd.daemon.shared.retrying import Retrying
 
 HUNG_S = 10.0
 IDLE_S = 900.0
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 _BLOCK_BYTES = 256 * 1024
 _DEEPEST = MAX_METADATA_DEPTH + 20  # levels of a reply
 _MAX_SAID_BYTES = 2000  # of what ssh says of a failure
-
-LineState = Literal["idle", "connecting", "ready", "away"]
 
 
 class Question(NamedTuple):
@@ -48,10 +44,11 @@ class Question(NamedTuple):
     reply: "Future[Reply]"
 
 
-class Line:
+class Line(Retrying):
     """The line to one place; `command` is the program whose input and output speak memoryd's frames."""
 
     def __init__(self, name: str, command: Sequence[str], check: Callable[[Greeting], None]) -> None:
+        super().__init__()
         self._name, self._command, self._check = name, list(command), check
         self._lock = threading.Lock()
         self._new: list[Question] = []
@@ -67,16 +64,10 @@ class Line:
         self._selector = selectors.DefaultSelector()
         self._is_late = False
         self._heard_at = self._asked_at = self._used_at = 0.0  # `asked`: the oldest question without any word since
-        self._again_at, self._pause_s = 0.0, FIRST_PAUSE_S
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._selector.register(self._wake_out, selectors.EVENT_READ)
-        self.stopping = threading.Event()
-        self.state: LineState = "idle"
-        self.reason: MemorydError | None = None  # why it is away
-        self.on_ready: Callable[[], None] = lambda: None
-        self.on_away: Callable[[MemorydError], None] = lambda error: None
 
     def ask(self, call: Call[Any], within_s: float) -> "Future[Reply]":
         """Send a call; the future has its reply, or fails with `Unavailable` or `TimedOut`."""
@@ -174,7 +165,7 @@ class Line:
         except OSError as error:
             ours.close()
             said.close()
-            self._give_notice(Unavailable(f"{self._command[0]} cannot be started: {error.strerror}."), now)
+            self._note_failure(Unavailable(f"{self._command[0]} cannot be started: {error.strerror}."))
             return
         finally:
             theirs.close()
@@ -234,8 +225,7 @@ class Line:
     def _greet(self, reply: Reply) -> None:
         """Take the first frame: whom the line speaks for, or why it is refused."""
         self._check(read_greeting(self._name, reply))
-        self.state, self.reason, self._pause_s = "ready", None, FIRST_PAUSE_S
-        self.on_ready()
+        self._note_success()
 
     def _note_said(self) -> None:
         """Keep the end of what ssh says on its standard error: why it failed."""
@@ -281,30 +271,9 @@ class Line:
         waiting, self._waiting = [*self._waiting.values(), *new], {}
         self.state = "idle"
         if error is not None:
-            self._give_notice(error, time.monotonic())
+            self._note_failure(error)
         for question in waiting:
             _fail(question, error or self._broken(""))
-
-    def _give_notice(self, error: MemorydError, now: float) -> None:
-        """Note why the line is away and when it is tried again."""
-        # Why a question failed is for its caller; that the place refuses the line is no refusal of the call.
-        self.on_away(error)
-        self.reason = Unavailable(error.message)
-        self.state = "away"
-        self._again_at = now + self._pause_s * random.uniform(0.75, 1.25)
-        self._pause_s = min(LONGEST_PAUSE_S, 2 * self._pause_s)
-
-    def may_try(self) -> bool:
-        """Return whether a question would be sent, or would open the line."""
-        return self.state != "away" or time.monotonic() >= self._again_at
-
-    def retry_s(self) -> float:
-        """Return the seconds until the line is tried again, 0 for now."""
-        return max(0.0, self._again_at - time.monotonic()) if self.state == "away" else 0.0
-
-    def hurry(self) -> None:
-        """Try again at the next question, whatever the pause."""
-        self._again_at = -math.inf
 
 
 def _decode(payload: bytes) -> Reply:

@@ -37,6 +37,7 @@ from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.search.remotes import CHANGE_S
 from memoryd.daemon.server.access import AUTHOR
 from memoryd.daemon.shared.line import Line
+from memoryd.daemon.shared.retrying import Retrying
 from memoryd.daemon.shared.shelf import PAGE, Shelf
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import list_enclosing
@@ -49,7 +50,7 @@ DECISIONS = frozenset({"rule", "decision", "lesson", "convention"})
 ON_PURPOSE = frozenset({"manual", "mcp"})  # sources of what is saved one by one
 _AWAY = (Unavailable, TimedOut, Busy)  # nothing is known of the outcome, or nothing was done
 _BY_ID = (protocol.Get, protocol.Update, protocol.Delete, protocol.History, protocol.Undo)
-_ID = re.compile(r"[0-9a-f]{32}")
+ID = re.compile(r"[0-9a-f]{32}")
 _LATEST = 7_258_118_400.0  # the year 2200
 _MAX_ROW_BYTES = 2 * protocol.MAX_CONTENT_BYTES + protocol.MAX_VALUE_BYTES
 
@@ -81,19 +82,26 @@ class Root:
         core: Core,
         name: str,
         settings: SharedConfig,
-        keep: Callable[["Root", Add, Caller, str], "Future[Added]"],
-        move: Callable[["Root", Share, Caller], Shared],
+        keep: "Keep",
+        move: "Move",
     ) -> None:
         self.name, self.settings = name, settings
         self._core, self._keep, self._move = core, keep, move
-        self.line = Line(
-            name, build_line_command(settings.server, settings.memctl, settings.token or name), self._check
-        )
+        self.line = self._build_line()
         self.shelf = Shelf(self._read_own, self._is_mine)
         self.line.on_away = self.shelf.drop
         self.wake: Callable[[], None] = lambda: None
         self.unreadable = 0
         self.identity: Greeting | None = None
+
+    def _build_line(self) -> Retrying:
+        settings = self.settings
+        command = build_line_command(settings.server, settings.memctl, settings.token or self.name)
+        return Line(self.name, command, self._check)
+
+    def describe_place(self) -> dict[str, str]:
+        """Return what the place says of itself, if it was asked and answers; nobody waits long for it."""
+        return {}
 
     # What goes there ------------------------------------------------------------------------------------------------
 
@@ -140,13 +148,12 @@ class Root:
         """Send a call, narrowed to what it reaches in the root and what its caller may."""
         outcome: Future[R] = Future()
         try:
-            self._check_allowed()
-            if getattr(call, "allow_secrets", False):
-                raise Invalid(f"Nothing goes into the shared root {self.name} with `allow_secrets`.")
+            self._check_allowed(call)
             calls = [find_privacy(self._core).strip(one) for one in self._narrow(call, caller)]
         except MemorydError as error:
             outcome.set_exception(error)
             return outcome
+        assert isinstance(self.line, Line)
         answers = [self.line.ask(one, within_s) for one in calls]
         left = [len(answers)]
 
@@ -159,12 +166,15 @@ class Root:
             answer.add_done_callback(take)
         return outcome
 
-    def _check_allowed(self) -> None:
-        host = urlsplit(self.settings.server).hostname or ""
-        if self._core.config.network.offline and not is_here(host):
-            raise Unavailable(
-                f"The place of {self.name} is not asked: {host} is another machine, and `offline` is set."
-            )
+    def _check_allowed(self, call: Scoped[Any]) -> None:
+        if self._core.config.network.offline and not self._is_here():
+            server = self.settings.server
+            raise Unavailable(f"The place of {self.name} is not asked: {server} is elsewhere, and `offline` is set.")
+        if getattr(call, "allow_secrets", False):
+            raise Invalid(f"Nothing goes into the shared root {self.name} with `allow_secrets`.")
+
+    def _is_here(self) -> bool:
+        return is_here(urlsplit(self.settings.server).hostname or "")
 
     def _narrow(self, call: Scoped[Any], caller: Caller) -> list[Any]:
         has_key = bool(getattr(call, "key", "") or getattr(call, "keys", []))
@@ -205,7 +215,7 @@ class Root:
         if isinstance(result, protocol.Changed):
             result.memory = self._check_one(result.memory)
         elif isinstance(result, Added):
-            if not _ID.fullmatch(result.id):
+            if not ID.fullmatch(result.id):
                 raise Unavailable(f"The answer of the place of {self.name} cannot be read: it names no memory.")
             result.shared = self.name
         return result
@@ -286,10 +296,14 @@ class Root:
                 raise ValueError("it is too large")
             return self._check_memory(msgspec.msgpack.decode(raw, type=kind))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-            self.unreadable += 1
-            if self.unreadable in (1, 10, 100) or not self.unreadable % 1000:
-                log.warning("%d rows of the shared root %s cannot be read: %s", self.unreadable, self.name, error)
+            self.note_unreadable(error)
             return None
+
+    def note_unreadable(self, error: Exception) -> None:
+        """Count a row that is left out."""
+        self.unreadable += 1
+        if self.unreadable in (1, 10, 100) or not self.unreadable % 1000:
+            log.warning("%d rows of the shared root %s cannot be read: %s", self.unreadable, self.name, error)
 
     def _check_one(self, memory: Memory) -> Memory:
         try:
@@ -300,7 +314,7 @@ class Root:
 
     def _check_memory(self, memory: M) -> M:
         """Return a memory as one of the root; raise `ValueError` for what no memory of it can be."""
-        if not _ID.fullmatch(memory.id):
+        if not ID.fullmatch(memory.id):
             raise ValueError("its id is none")
         if not self.holds(memory.namespace):
             raise ValueError("it is of another namespace")
@@ -372,6 +386,10 @@ class Root:
             self._core.background.run(f"wait for {self.name}", lambda: _guard(outcome, keep))
         except MemorydError as error:
             outcome.set_exception(error)
+
+
+Keep = Callable[[Root, Add, Caller, str], "Future[Added]"]
+Move = Callable[[Root, Share, Caller], Shared]
 
 
 def _decode(reply: Reply, kind: type[R]) -> R:

@@ -18,12 +18,15 @@ import msgspec
 from memoryd.client import protocol
 from memoryd.client.errors import Busy, Invalid, MemorydError, TimedOut, Unavailable
 from memoryd.client.protocol import Add, Added, NewMemory, Share, Undo, Update
+from memoryd.client.transport.postgres.connection import SCHEME
+from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_editable
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.memories import adding, changing
 from memoryd.daemon.search.remotes import CHANGE_S, Remotes
-from memoryd.daemon.shared.root import Root
+from memoryd.daemon.shared.postgres.root import PostgresRoot
+from memoryd.daemon.shared.root import Keep, Move, Root
 from memoryd.daemon.shared.tables import sends
 from memoryd.daemon.shared.tables.sends import Send
 from memoryd.daemon.store import contexts, history, rows, upkeep
@@ -49,7 +52,7 @@ class Shared:
         self._core = core
         self.wake, self.stopping = threading.Event(), threading.Event()
         joined = [(name, settings) for name, settings in sorted(core.config.shared.items()) if settings.server]
-        self.roots = [Root(core, name, settings, self.keep, self.share) for name, settings in joined]
+        self.roots = [_build_root(core, name, settings, self.keep, self.share) for name, settings in joined]
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -232,6 +235,11 @@ def _find_obstacle(row: Row) -> str:
     return "is superseded" if row.superseded_by else ""
 
 
+def _build_root(core: Core, name: str, settings: SharedConfig, keep: Keep, move: Move) -> Root:
+    kind = PostgresRoot if settings.server.startswith(SCHEME) else Root
+    return kind(core, name, settings, keep, move)
+
+
 def _may_go(root: Root, namespace: str) -> bool:
     return root.holds(namespace) and not root.excludes(namespace)
 
@@ -297,6 +305,7 @@ def describe(core: Core, shared: Shared) -> protocol.SharedStatus:
             exclude=root.settings.exclude,
             waiting=sum(root.holds(save.namespace) for save in saves),
             unreadable=root.unreadable,
+            place=root.describe_place(),
         )
         for root in shared.roots
     ]

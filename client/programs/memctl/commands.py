@@ -116,6 +116,8 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "shared join": CommandRow("joining", "use a root: checkouts of its repositories lie in it from now on"),
         "shared leave": CommandRow("joining", "no longer use a root; keep what you saved there, all of it or nothing"),
         "shared status": CommandRow("shared", "the roots that lie on other machines, and the line to each"),
+        "shared grant": CommandRow("granting", "let a role of PostgreSQL use a root that lies there, or no longer"),
+        "shared grants": CommandRow("granting", "who may use a root that lies in PostgreSQL"),
         "shared waiting": CommandRow("shared", "saves that wait for another machine; send them again"),
         "serve-stdio": CommandRow("serve_stdio", "what another machine runs over ssh to reach a token's memories"),
     },

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid, MemorydError, NotFound, Unavailable
+from memoryd.client.programs.memctl import database
 from memoryd.client.programs.memctl.arguments import Usage
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.confirming import confirm
@@ -30,9 +31,10 @@ from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.roots import find_root, is_pattern
 from memoryd.client.protocol import AddMany, AddToken, GetShared, List, Memory, NewMemory
-from memoryd.client.protocol.shared import Auto
+from memoryd.client.protocol.shared import Auto, Greeting
 from memoryd.client.transport import paths, spawn, ssh
 from memoryd.client.transport.batches import split_evenly
+from memoryd.client.transport.postgres.connection import SCHEME, is_address
 from memoryd.client.transport.sync import Client
 
 _NAME = r"[a-z][a-z0-9_]{0,39}"
@@ -57,9 +59,10 @@ def _check_name(name: str) -> str:
 
 
 def _check_server(server: str) -> str:
-    if not re.fullmatch(_SERVER, server, re.ASCII):
+    if not re.fullmatch(_SERVER, server, re.ASCII) and not is_address(server):
         raise Usage(
-            f"{server[:80]!r} is no machine; write --server ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT"
+            f"{server[:80]!r} is no machine; write --server ssh://HOST, ssh://USER@HOST, ssh://USER@HOST:PORT or"
+            " postgresql://USER@HOST/DATABASE"
         )
     return server
 
@@ -83,7 +86,7 @@ def _declare_create(parser: ArgumentParser) -> None:
         metavar="PATTERN",
         help="its repositories, such as 'github.com/acme/*'; may be given several times",
     )
-    _declare_server(parser, "create it on that machine, such as ssh://home; by default on this one")
+    _declare_server(parser, "create it there: ssh://home, or postgresql://host/database; by default on this machine")
     parser.add_argument(
         "--existing", action="store_true", help="what is in such namespaces there already is shared too"
     )
@@ -128,6 +131,9 @@ def _join_text(name: str) -> str:
 
 def _create_there(args: Namespace, name: str, patterns: list[str]) -> int:
     server = _check_server(args.server)
+    if server.startswith(SCHEME):
+        database.create_root(args, name, patterns, server)
+        return 0
     words = ["shared", "create", name, *(word for pattern in patterns for word in ("--repo", pattern))]
     words += ["--existing"] if args.existing else []
     command = ssh.build_command(server, f"{args.memctl or 'memctl'} {shlex.join(words)}")
@@ -144,7 +150,9 @@ def _create_there(args: Namespace, name: str, patterns: list[str]) -> int:
 
 def _declare_join(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the root")
-    _declare_server(parser, "the machine that has it, such as ssh://home; not for a root that lies here")
+    _declare_server(
+        parser, "the place that has it, such as ssh://home or postgresql://host/database; not for a root that lies here"
+    )
     parser.add_argument("--token", metavar="TOKEN", help="name of the token there (default: the root's)")
     about = "which saves go there by themselves: decisions, rules, lessons and conventions (default), all, or none"
     parser.add_argument("--auto", choices=get_args(Auto), help=about)
@@ -159,10 +167,7 @@ def _join(args: Namespace) -> None:
     settings = {**section, **{key: value for key, value in {**given, "auto": args.auto}.items() if value}}
     speaks = ""
     if settings.get("server"):
-        command = ssh.build_line_command(
-            settings["server"], settings.get("memctl", "memctl"), settings.get("token", name)
-        )
-        greeting = ssh.ask_greeting(name, command, _GREETING_S)
+        greeting = _ask_greeting(name, settings)
         if greeting.namespace != name:
             raise Forbidden(
                 f"The token {greeting.name} there is for {greeting.namespace[:80]}, not for {name}; name another one"
@@ -193,6 +198,15 @@ def _join(args: Namespace) -> None:
         given_name, _, _ = give_name(args, one.folder, one.place, join=True)
         report["placed"].append({**one._asdict(), "moved": given_name["moved"], "operations": given_name["operations"]})
     show(args, report, lambda: f"{_plan_text(plan)}\n{_joined_text(name, settings)}")
+
+
+def _ask_greeting(name: str, settings: dict[str, Any]) -> Greeting:
+    """Return what the place of a root says of it, and whom it takes this machine for."""
+    server = settings["server"]
+    if server.startswith(SCHEME):
+        return database.ask_greeting(name, server)
+    command = ssh.build_line_command(server, settings.get("memctl", "memctl"), settings.get("token", name))
+    return ssh.ask_greeting(name, command, _GREETING_S)
 
 
 def _plan(name: str, patterns: list[str]) -> list[Placing]:
@@ -252,12 +266,19 @@ def _leave(args: Namespace) -> None:
         raise Invalid(f"{name} lies here. `memctl token revoke NAME` takes its members' access away.")
     keep = args.keep or _ask_what_to_keep(name)
     with client_for(args) as client:
-        kept = 0 if keep == "none" else _keep(client, name, section.get("token", name) if keep == "mine" else "")
+        author = _find_author(name, section) if keep == "mine" else ""
+        kept = 0 if keep == "none" else _keep(client, name, author)
         waiting = [save for save in client.call(GetShared()).waiting if find_root(save.namespace, {name: []})]
     write_section(name, None)
     _restart(args, "")
     report = {"name": name, "keep": keep, "kept": kept, "waiting": len(waiting)}
     show(args, report, lambda: _left_text(name, kept, len(waiting)))
+
+
+def _find_author(name: str, section: dict[str, Any]) -> str:
+    """Return whom the place names as the author of what was saved from here."""
+    is_database = section["server"].startswith(SCHEME)
+    return database.ask_greeting(name, section["server"]).name if is_database else section.get("token", name)
 
 
 def _ask_what_to_keep(name: str) -> str:
@@ -342,7 +363,8 @@ COMMANDS = {
         _declare_create,
         _create,
         "  memctl shared create acme --repo 'github.com/acme/*'\n"
-        "  memctl shared create acme --repo 'github.com/acme/*' --server ssh://home",
+        "  memctl shared create acme --repo 'github.com/acme/*' --server ssh://home\n"
+        "  memctl shared create acme --repo 'github.com/acme/*' --server postgresql://owner@db.acme.dev/team",
     ),
     "shared join": Command(
         _declare_join,

@@ -1,13 +1,17 @@
-"""Fixtures of shared roots, over a real ssh."""
+"""Fixtures of shared roots, over a real ssh and in a real PostgreSQL."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from database import Team
 from joined import Shared
 
 from memoryd.daemon.shared import line
+from places import make_folder
+from postgres_server import PostgresServer
 from sshd import Sshd
 from workbench import Daemon
 
@@ -28,12 +32,37 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memoryd.daemon.memories.elsewhere.WAIT_S", 60.0)
     monkeypatch.setattr("memoryd.daemon.shared.root.CHANGE_S", 60.0)
     monkeypatch.setattr("memoryd.daemon.shared.sending.CHANGE_S", 60.0)
+    monkeypatch.setattr("memoryd.daemon.shared.postgres.line.HUNG_S", 120.0)
     monkeypatch.setattr(line, "HUNG_S", 120.0)
     monkeypatch.setattr("memoryd.daemon.shared.shelf.AFTER_S", 0.2)
 
 
 @pytest.fixture
-def shared(start_daemon: Callable[..., "Daemon"], sshd: Sshd, patient: None) -> Iterator[Shared]:
+def shared(start_daemon: Callable[..., Daemon], sshd: Sshd, patient: None) -> Iterator[Shared]:
     made = Shared(start_daemon, sshd)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def _postgres() -> Iterator[PostgresServer]:
+    folder = make_folder()
+    server = PostgresServer(folder / "pg")
+    yield server
+    server.stop()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def postgres(_postgres: PostgresServer) -> PostgresServer:
+    """The server of the session, started again where a test ended it."""
+    if _postgres.child is None:
+        _postgres.start()
+    return _postgres
+
+
+@pytest.fixture
+def team(start_daemon: Callable[..., Daemon], postgres: PostgresServer, patient: None) -> Iterator[Team]:
+    made = Team(start_daemon, postgres)
     yield made
     made.close()

@@ -1,0 +1,87 @@
+"""shared grant, grants: who may use a root that lies in PostgreSQL. memctl speaks to the server itself."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.programs.memctl.commands import Command
+from memoryd.client.programs.memctl.database import run_there
+from memoryd.client.programs.memctl.link import client_for
+from memoryd.client.programs.memctl.output import make_printable, show
+from memoryd.client.programs.memctl.text_table import format_table
+from memoryd.client.protocol import GetShared
+from memoryd.client.transport.postgres import rights
+from memoryd.client.transport.postgres.connection import SCHEME
+from memoryd.client.transport.postgres.rights import Right
+from memoryd.client.transport.postgres.schema import check
+
+
+def _declare_grants(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="name of the root")
+    about = "speak to the server as its owner, such as postgresql://owner@db/team (default: as the daemon does)"
+    parser.add_argument("--server", metavar="URL", help=about)
+
+
+def _declare_grant(parser: ArgumentParser) -> None:
+    _declare_grants(parser)
+    parser.add_argument("role", metavar="ROLE", help="login role of the server")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--read", action="store_true", help="it may read, and write nothing")
+    which.add_argument("--revoke", action="store_true", help="it may do nothing there any more, from its next call on")
+
+
+def _show_grants(args: Namespace) -> None:
+    granted = run_there(args.name, _find_server(args), lambda connection: _list(connection, args.name))
+    _show(args, granted)
+
+
+def _grant(args: Namespace) -> None:
+    def change(connection: Any) -> list[Right]:
+        check(connection, args.name)
+        if args.revoke:
+            rights.revoke(connection, args.name, args.role)
+        else:
+            rights.grant(connection, args.name, args.role, writes=not args.read)
+        return rights.list_rights(connection, args.name)
+
+    _show(args, run_there(args.name, _find_server(args), change))
+
+
+def _list(connection: Any, name: str) -> list[Right]:
+    check(connection, name)
+    return rights.list_rights(connection, name)
+
+
+def _find_server(args: Namespace) -> str:
+    """Return the address that is given, else that of the configuration."""
+    server: str = args.server or ""
+    if not server:
+        with client_for(args) as client:
+            roots = {root.name: root.server for root in client.call(GetShared()).roots}
+        if args.name not in roots:
+            raise NotFound(f"No root {args.name} is joined here; name its place with --server.")
+        server = roots[args.name]
+    if not server.startswith(SCHEME):
+        raise Invalid(f"{args.name} lies on {server}, where tokens say who may use it: memctl token add, there.")
+    return server
+
+
+def _show(args: Namespace, granted: list[Right]) -> None:
+    rows = [[make_printable(one.role), _name_right(one)] for one in granted]
+    show(args, [one._asdict() for one in granted], lambda: format_table(["ROLE", "MAY"], rows, "Nobody."))
+
+
+def _name_right(right: Right) -> str:
+    return "everything: it is the owner" if right.is_owner else "read and write" if right.may_write else "read"
+
+
+COMMANDS = {
+    "shared grant": Command(
+        _declare_grant,
+        _grant,
+        "  memctl shared grant acme ada\n"
+        "  memctl shared grant acme bob --read\n"
+        "  memctl shared grant acme eve --revoke --server postgresql://owner@db.acme.dev/team",
+    ),
+    "shared grants": Command(_declare_grants, _show_grants, "  memctl shared grants acme"),
+}

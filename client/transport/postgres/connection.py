@@ -1,0 +1,70 @@
+"""Connections to a PostgreSQL server, and its errors as ours."""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memoryd.client.errors import Forbidden, Invalid, MemorydError, TimedOut, Unavailable
+
+if TYPE_CHECKING:
+    import psycopg
+
+R = TypeVar("R")
+
+SCHEME = "postgresql://"
+# Without a password: that is in a passfile or in the environment. Without a host it is a socket of this machine.
+_ADDRESS = r"postgresql://([^\s:@/?]+@)?[^\s@/?]*/[^\s@/?:]+(\?\S*)?"
+CONNECT_S = 5
+_BEGIN = "BEGIN; SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '500ms'"
+_NO_DRIVER = "PostgreSQL is spoken to by psycopg, which is not installed: pip install 'memoryd[shared]'."
+_TOLD_CHARS = 300
+
+
+def is_address(server: str) -> bool:
+    """Return whether a text is the address of a database, without a password."""
+    return re.fullmatch(_ADDRESS, server) is not None and "password=" not in server
+
+
+def open_connection(server: str) -> "psycopg.Connection[Any]":
+    """Connect to a server; raise `Unavailable` without a driver."""
+    try:
+        import psycopg
+    except ImportError:
+        raise Unavailable(_NO_DRIVER) from None
+    given = psycopg.conninfo.conninfo_to_dict(server)
+    defaults: dict[str, Any] = {"sslmode": "verify-full", "connect_timeout": CONNECT_S, "application_name": "memoryd"}
+    options = {name: value for name, value in defaults.items() if name not in given}
+    # Statements that are prepared would be state of a session.
+    return psycopg.connect(server, autocommit=True, prepare_threshold=None, **options)
+
+
+def transact(connection: Any, work: Callable[[Any], R]) -> R:
+    """Do something in one transaction; it is on the server's disk when this returns."""
+    connection.execute(_BEGIN)
+    try:
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(Exception):
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+def explain(name: str, error: BaseException) -> MemorydError | None:
+    """Return an error of the driver as one of ours; None for one that is none of the driver's."""
+    import psycopg
+
+    if not isinstance(error, psycopg.Error):
+        return None
+    state = error.sqlstate or ""
+    told = " ".join((error.diag.message_primary or str(error)).split())
+    said = "".join(character for character in told if character.isprintable())[:_TOLD_CHARS].rstrip(".")
+    if state == "42501":
+        return Forbidden(f"The place of {name} does not allow it: {said}.")
+    if state in ("57014", "55P03"):
+        return TimedOut(f"The place of {name} did not do it in time: {said}.")
+    if state[:2] in ("22", "23"):
+        return Invalid(f"The place of {name} does not take it: {said}.")
+    return Unavailable(f"The place of {name} cannot be used: {said}.")

@@ -1,0 +1,54 @@
+"""Who may use a root: rights that are granted to login roles directly."""
+
+from typing import Any, NamedTuple
+
+from memoryd.client.errors import NotFound
+from memoryd.client.transport.postgres.schema import GIVEN, name_of
+
+_SET = ", ".join(name for name in GIVEN if name not in ("id", "created_at"))
+_READ = ("USAGE ON SCHEMA {schema}", "SELECT ON ALL TABLES IN SCHEMA {schema}")
+_WRITE = (
+    f"INSERT ({', '.join(GIVEN)}), UPDATE ({_SET}), DELETE ON {{schema}}.memories",
+    "INSERT, UPDATE, DELETE ON {schema}.applied",
+    "EXECUTE ON FUNCTION {schema}.erase",
+)
+_ALL = ("ALL ON SCHEMA {schema}", "ALL ON ALL TABLES IN SCHEMA {schema}", "ALL ON ALL FUNCTIONS IN SCHEMA {schema}")
+_LISTED = (
+    "SELECT r.rolname, r.oid = n.nspowner, has_table_privilege(r.oid, '{schema}.memories', 'DELETE')"
+    " FROM pg_namespace n CROSS JOIN pg_roles r WHERE n.nspname = '{schema}' AND (r.oid = n.nspowner OR r.oid IN"
+    " (SELECT (aclexplode(n.nspacl)).grantee)) ORDER BY 2 DESC, 1"
+)
+
+
+class Right(NamedTuple):
+    """A role that may use a root."""
+
+    role: str
+    is_owner: bool
+    may_write: bool
+
+
+def grant(connection: Any, root: str, role: str, writes: bool) -> None:
+    """Let a role read a root, and write to it; a right to write that it had goes where it may only read."""
+    revoke(connection, root, role)
+    for right in (*_READ, *(_WRITE if writes else ())):
+        connection.execute(f"GRANT {right.format(schema=name_of(root))} TO {_find_role(connection, role)}")
+
+
+def revoke(connection: Any, root: str, role: str) -> None:
+    """Take every right in a root from a role; what it does next fails."""
+    for right in _ALL:
+        connection.execute(f"REVOKE {right.format(schema=name_of(root))} FROM {_find_role(connection, role)}")
+
+
+def list_rights(connection: Any, root: str) -> list[Right]:
+    """Return who may use a root, its owner first."""
+    return [Right(*row) for row in connection.execute(_LISTED.format(schema=name_of(root))).fetchall()]
+
+
+def _find_role(connection: Any, role: str) -> str:
+    """Return a role as a statement names it; raise `NotFound` for none."""
+    found = connection.execute("SELECT quote_ident(rolname) FROM pg_roles WHERE rolname = %s", [role]).fetchone()
+    if found is None:
+        raise NotFound(f"The server has no role {role}; CREATE ROLE … LOGIN makes one.")
+    return str(found[0])

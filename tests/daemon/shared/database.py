@@ -1,0 +1,67 @@
+"""A database that holds the root `acme`, and daemons of the roles `ada` and `bob` that are joined to it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from memoryd.client import Client
+from memoryd.client.protocol import Add, Added, GetShared, NewMemory
+from memoryd.client.transport.postgres import rights, schema
+from postgres_server import PostgresServer
+from waiting import wait_until
+from workbench import Daemon
+
+
+class Team:
+    """The server, the daemon of `ada` with the owner's client, and more daemons as a test asks for them."""
+
+    def __init__(self, start: Callable[..., Daemon], server: PostgresServer) -> None:
+        self.server, self._start = server, start
+        server.make_database("team", "ada", "bob")
+        with psycopg.connect(server.url()) as connection:
+            schema.create(connection, "acme", "words", 64, [])
+            for role in ("ada", "bob"):
+                rights.grant(connection, "acme", role, writes=True)
+        self.clients: list[Client] = []
+        self.daemon, self.here = self.join("ada")
+
+    def join(self, role: str, **settings: Any) -> tuple[Daemon, Client]:
+        """Start a daemon of a role."""
+        daemon = self._start(
+            shared={"acme": {"server": self.server.url(role), **settings}}, model={"name": "words", "fetch": False}
+        )
+        client = daemon.client()
+        self.clients.append(client)
+        return daemon, client
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+
+    def run(self, sql: str, *values: Any, role: str = "owner") -> list[tuple[Any, ...]]:
+        return self.server.run(sql, *values, role=role)
+
+    def list_there(self) -> list[str]:
+        return [content for (content,) in self.run("SELECT content FROM memoryd_acme.memories ORDER BY 1")]
+
+    def decide(self, content: str, namespace: str = "acme/api", **fields: Any) -> Added:
+        """Save a decision here."""
+        return decide(self.here, content, namespace, **fields)
+
+    def list_waiting(self) -> list[str]:
+        return [save.preview for save in self.here.call(GetShared()).waiting]
+
+    def send(self) -> None:
+        """Have what waits sent, and wait until nothing does."""
+
+        def is_sent() -> bool:
+            self.here.call(GetShared(send=True))
+            return not self.list_waiting()
+
+        wait_until(is_sent)
+
+
+def decide(client: Client, content: str, namespace: str = "acme/api", dedup: bool = True, **fields: Any) -> Added:
+    memory = NewMemory(content=content, type="decision", **fields)
+    return client.call(Add(memory=memory, namespace=namespace, dedup=dedup))

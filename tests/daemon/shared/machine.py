@@ -1,0 +1,78 @@
+"""A machine of its own: a real daemon with its configuration, and memctl beside it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from joined import MEMCTL
+
+from configs import NO_MODEL
+from memoryd.client.protocol import Add, List, NewMemory
+from workbench import Process
+
+
+class Machine:
+    """A daemon with its configuration, and memctl beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700)
+        self.folder = folder
+        self.process = Process(folder, NO_MODEL).start()
+        self.config = folder / "config.toml"
+        names = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG")
+        self.memctl = " ".join([*(f"{name}={self.process.environment[name]}" for name in names), MEMCTL])
+
+    def run(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
+        environment = {**self.process.environment, "HOME": str(self.folder)}
+        command = [sys.executable, "-m", "memoryd.client.programs.memctl", *words]
+        return subprocess.run(command, env=environment, cwd=self.folder, stdin=stdin, capture_output=True, text=True)
+
+    def say(self, *words: str) -> str:
+        done = self.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def confirm(self, answer: str, *words: str) -> str:
+        """Run a command on a terminal, on which a person types an answer if it asks."""
+        ours, theirs = os.openpty()
+        os.write(ours, f"{answer}\n".encode())
+        try:
+            done = self.run(*words, stdin=theirs)
+        finally:
+            os.close(ours)
+            os.close(theirs)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refuse(self, *words: str) -> str:
+        before = self.config.read_text()
+        done = self.run(*words)
+        assert done.returncode, done.stdout
+        assert "Traceback" not in done.stderr
+        assert self.config.read_text() == before
+        return done.stderr
+
+    def checkout(self, name: str, remote: str) -> Path:
+        folder = self.folder / "src" / name
+        (folder / ".git").mkdir(parents=True, exist_ok=True)
+        (folder / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
+        return folder
+
+    def meet(self, folder: Path) -> str:
+        """Have an agent's hook meet a folder."""
+        code = f"from memoryd.client.projects.project import project_namespace as n; print(n({str(folder)!r}))"
+        environment = {**self.process.environment, "HOME": str(self.folder)}
+        return subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    def list_texts(self, namespace: str = "", **filters: Any) -> list[str]:
+        with self.process.client() as client:
+            page = client.call(List(namespace=namespace, reach="subtree", limit=100, **filters))
+        return sorted(memory.content for memory in page)
+
+    def add(self, content: str, namespace: str, type: str = "decision") -> Any:
+        with self.process.client() as client:
+            return client.call(Add(memory=NewMemory(content=content, type=type), namespace=namespace))
