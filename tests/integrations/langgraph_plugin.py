@@ -21,6 +21,7 @@ from memoryd.daemon.core.core import Core
 from workbench import WordEmbedder, _conftest, wait_until
 
 _OPEN: list["Server"] = []
+REPEATED = frozenset(("pipe", "pool", "file", "halfvec", "inner_product", "l2"))
 
 
 class GivenEmbedder(WordEmbedder):  # type: ignore[misc, valid-type]
@@ -164,6 +165,17 @@ def _replace() -> None:
 
 
 _replace()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out repetitions: connections, places of the file and columns of pgvector are all one to this store."""
+    items[:] = [item for item in items if REPEATED.isdisjoint(_list_parameters(item))]
+
+
+def _list_parameters(item: pytest.Item) -> Iterator[str]:
+    spec = getattr(item, "callspec", None)
+    for value in spec.params.values() if spec else ():
+        yield from (part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, str))
 
 
 @pytest.hookimpl(trylast=True)

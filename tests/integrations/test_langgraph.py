@@ -22,7 +22,6 @@ INTERNAL = {
         "test_vector_store_initialization": "looks for its tables in SQLite",
     },
     "langgraph_checkpoint_postgres": {
-        "test_scores": "one of its ways to measure, by l2 distance, is pgvector's",
         "test_abatch_uses_single_pool_checkout": "counts connections to PostgreSQL",
         "test_omit_expired_filters_read_paths": "sets times with SQL",
         "test_omit_expired_refresh_ttl_only_refreshes_live_rows": "sets times with SQL",
