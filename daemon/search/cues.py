@@ -1,8 +1,8 @@
-"""Stage: small bonuses for memories that fit the speaker, time or name that a question mentions.
+"""Stage: small bonuses for memories that fit the role, time or identifier that a question mentions.
 
 `CUES` is the table: the bonus is added if the condition holds, and the trace names it. A question without any cue costs
-nothing; otherwise the beginnings of the best `_POOL` candidates are read, or only of those that contain the name. A
-search by meaning alone (`vector_weight` is 1) ignores cues.
+nothing; otherwise the beginnings of the best `_POOL` candidates are read. A search by meaning alone (`vector_weight` is
+1) ignores cues.
 
 The bonuses are set by hand. Learned weights of some thirty features, linear or in small trees, gained on one kind of
 conversation what they lost on another (up to 4 points of nDCG@10).
@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from memoryd.client.dates import day_of, find_spans, tells_time
 from memoryd.daemon.language.names import is_named
@@ -26,18 +25,16 @@ from memoryd.daemon.store.rows import Beginning, Row, read_beginnings
 _POOL = 30  # candidates
 _READ_CHARS = 1_000  # of a memory
 _SPEAKER = re.compile(r"([^\W\d_][^\n:]{0,39}): ")
-_FIRST_WORD = re.compile(r"[^\W\d_]+")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class SpeakerCues(NamedTuple):
-    """The speaker, subject and time of a memory."""
+    """The speaker and time of a memory."""
 
     speaker: str
     role: str
     at: datetime
     text: str
-    subject: str = ""  # the first word, if no speaker is named
 
 
 class Cue(NamedTuple):
@@ -71,8 +68,6 @@ def _has_identifiers(hints: Hints, statement: SpeakerCues) -> bool:
 
 
 CUES = (
-    Cue("speaker", "any", lambda asked, said: bool(said.speaker) and said.speaker in asked.speakers, 0.10),
-    Cue("subject", "any", lambda asked, said: bool(said.subject) and said.subject in asked.speakers, 0.10),
     Cue("identifier", "any", _has_identifiers, 0.25),
     Cue("role", "en de zh ja", _is_by_role, 0.12),
     Cue("date", "en de zh ja", _is_dated, 0.15),
@@ -87,7 +82,7 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     if not is_weighted or not retrieval.profile.cues or not hints.has_cues():
         return
     pool = retrieval.ranked[:_POOL]
-    numbers = _select_worth_reading(retrieval, hints, [candidate.row for candidate in pool if candidate.row > 0])
+    numbers = [candidate.row for candidate in pool if candidate.row > 0]
     with sources.store.reading() as connection:
         texts: dict[int, Row | Beginning] = {**retrieval.recent, **read_beginnings(connection, numbers, _READ_CHARS)}
     counts: dict[str, int] = {}
@@ -101,27 +96,14 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes.update(counts)
 
 
-def _select_worth_reading(retrieval: Retrieval, hints: Hints, rows: list[int]) -> list[int]:
-    """Return the rows that a cue may apply to: if only names are mentioned, the rows that contain one of them."""
-    words = [word for word in retrieval.question.words if word.text in hints.speakers] if retrieval.question else []
-    others = hints.role or hints.spans or hints.when or hints.named.identifiers
-    if others or {word.text for word in words} != hints.speakers:
-        return rows
-    places = retrieval.allowed.positions.find(rows)
-    flags = np.logical_or.reduce([word.posting.select_held(places) for word in words])
-    return [row for row, holds in zip(rows, flags.tolist(), strict=True) if holds]
-
-
 def read_said(memory: Row | Beginning) -> SpeakerCues:
-    """Return the speaker, subject and time of a memory."""
+    """Return the speaker and time of a memory."""
     about = _decode(memory.metadata) if "speaker" in memory.metadata or "role" in memory.metadata else {}
     text = memory.content[:_READ_CHARS]
     match = _SPEAKER.match(text)
     label = match[1].casefold() if match else ""
     speaker, role = str(about.get("speaker") or label).casefold(), str(about.get("role") or "")
-    first = None if speaker else _FIRST_WORD.match(text)
-    subject = first[0].casefold() if first else ""
-    return SpeakerCues(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text, subject)
+    return SpeakerCues(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text)
 
 
 def _find_cues(hints: Hints, memory: Row | Beginning | None) -> list[Cue]:

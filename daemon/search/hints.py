@@ -7,10 +7,8 @@ from typing import NamedTuple
 from memoryd.client.dates import Span, day_of, find_spans
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.language.names import Names, find_names
-from memoryd.daemon.store.stopwords import STOP_WORDS
 
 LONGEST_DAYS = 32  # a longer span of time does not distinguish memories
-_WORD = compile_late(r"[^\W\d_]+")
 _WHEN = compile_late(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwann\b|什么时候|いつ|何時", re.I)
 _OWN = compile_late(r"\b(?:i|my|me|mine|ich|mein|meine)\b|我|私", re.I)
 _OTHERS = compile_late(
@@ -29,9 +27,8 @@ _OVERVIEW = compile_late(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bs
 
 
 class Hints(NamedTuple):
-    """The speakers, dates and names that a question mentions."""
+    """The role, dates and names that a question mentions."""
 
-    speakers: frozenset[str] = frozenset()
     role: str = ""
     spans: tuple[Span, ...] = ()
     when: bool = False
@@ -39,8 +36,8 @@ class Hints(NamedTuple):
     named: Names = Names((), ())
 
     def has_cues(self) -> bool:
-        """Return whether the question mentions a speaker, a time or an identifier."""
-        return bool(self.speakers or self.role or self.spans or self.when or self.named.identifiers)
+        """Return whether the question mentions a role, a time or an identifier."""
+        return bool(self.role or self.spans or self.when or self.named.identifiers)
 
 
 NO_HINTS = Hints()
@@ -48,12 +45,10 @@ NO_HINTS = Hints()
 
 def read_hints(question: str, now: datetime) -> Hints:
     """Return the hints of a question."""
-    words = _WORD.findall(question)
-    names = frozenset(word.casefold() for word in words if word[0].isupper() and word.casefold() not in STOP_WORDS)
     role = "assistant" if _OTHERS.search(question) else "user" if _OWN.search(question) else ""
     dates = find_spans(question, now)
     spans = tuple(span for span in dates if span.days <= LONGEST_DAYS)
     role = "" if _OVERVIEW.search(question) else role
     is_open = _WAS.search(question) is not None or any(not span.overlaps(day_of(now)) for span in dates)
     state = "past" if _PAST.search(question) else "" if is_open else "present"
-    return Hints(names - {"i"}, role, spans, _WHEN.search(question) is not None, state, find_names(question))
+    return Hints(role, spans, _WHEN.search(question) is not None, state, find_names(question))

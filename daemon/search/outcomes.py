@@ -25,8 +25,6 @@ _REASONS = {
     "hot": "found for a search lately",
     L0: "said just now",
     "graph": "often found together with the others",
-    "speaker": "said by whom you name",
-    "subject": "about whom you name",
     "role": "said by the one that the question means",
     "date": "from the time that you name",
     "when": "names a date, and the question asks when",

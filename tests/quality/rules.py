@@ -77,9 +77,7 @@ _NO, _NEVER = "lambda *_: False", "__import__('re').compile('(?!)')"
 
 RULES = (
     Rule(NONE, "", ""),
-    Rule("cue: speaker", "ranks what the one whom a question names has said", _cue("speaker")),
     Rule("cue: role", "ranks the user's turns for `I`, the assistant's for `you said`", _cue("role")),
-    Rule("cue: subject", "ranks what begins with the one whom a question names", _cue("subject")),
     Rule("cue: identifier", "ranks what holds the identifiers and numbers of a question", _cue("identifier")),
     Rule("cue: date", "ranks what is of the day or month that a question names", _cue("date")),
     Rule("cue: when", "ranks what names a time where a question asks when", _cue("when")),

@@ -22,11 +22,6 @@ def row(content: str, created_at: float = LONG_AGO, metadata: str = "{}") -> Row
 @each(
     ("question", "content", "fields", "cues"),
     [
-        ("What did Caroline research?", "Caroline: I looked into agencies", {}, ["speaker"]),
-        ("What did Caroline research?", "agencies", {"metadata": '{"speaker": "Caroline"}'}, ["speaker"]),
-        ("What did Caroline research?", "Melanie: Caroline looked into agencies", {}, []),
-        ("How does Mara like it?", "Mara prefers it short", {}, ["subject"]),
-        ("How does Mara like it?", "The team asked Mara", {}, []),
         ("What is WIN-1201 about?", "WIN-1201: blank labels", {}, ["identifier"]),
         ("What is WIN-1201 about?", "WIN-1210: rotated labels", {}, []),
         ("memory of a batch size of 250?", "batch size 250: 190 MB", {}, ["identifier"]),
@@ -76,16 +71,16 @@ def test_a_question_may_ask_for_what_is_true_now_or_was_before(question: str, st
 
 
 def test_a_cue_adds_its_bonus_and_is_in_the_trace(core: Core) -> None:
-    told = add(core, "Paul: the heron fishes at dawn").id
-    other = add(core, "Maya: the heron fishes at dawn, too").id
+    told = add(core, "user: the heron fishes at dawn").id
+    other = add(core, "assistant: the heron fishes at dawn, too").id
     plain = {hit.id: hit.score for hit in search(core, "what did they say about the heron")}
-    hits = search(core, "what did Paul say about the heron", vector_weight=0.0)
+    hits = search(core, "what did I say about the heron", vector_weight=0.0)
     found = {one.id: one.cues for one in trace(core, hits.trace).candidates}
-    assert found == {told: ["speaker"], other: []}
+    assert found == {told: ["role"], other: []}
     assert plain.keys() == {told, other}
     assert hits[0].id == told
     [stage] = [stage for stage in trace(core, hits.trace).stages if stage.name == "cues"]
-    assert stage.notes == {"speaker": 1}
+    assert stage.notes == {"role": 1}
 
 
 def test_a_search_by_meaning_alone_knows_no_cues(core: Core) -> None:
