@@ -438,7 +438,9 @@ def judge(found: Found, rule: Rule) -> str:
         for figure, loss in _list_losses(found, rule, name)
         if loss >= LIMITS[figure]
     ]
-    return f"stays: {', '.join(dict.fromkeys(worse))}" if worse else "goes"
+    left = [name for name in SETS if acts_on(rule, name) and name not in found[rule.name]]
+    open_ = f"no loss, not measured: {', '.join(left)}" if left else "goes"
+    return f"stays: {', '.join(dict.fromkeys(worse))}" if worse else open_
 
 
 def _list_losses(found: Found, rule: Rule, name: str) -> Iterator[tuple[str, float]]:
@@ -450,7 +452,7 @@ def _list_losses(found: Found, rule: Rule, name: str) -> Iterator[tuple[str, flo
 
 def _find_change(found: Found, rule: Rule, name: str, figure: str) -> float | None:
     """Return the change of a figure without a rule, None where that was not measured."""
-    if name not in found[rule.name]:
+    if figure not in found[rule.name].get(name, {}):
         return None
     return round(found[rule.name][name][figure] - found[NONE][name][figure], 4)
 

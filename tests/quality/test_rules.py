@@ -6,7 +6,12 @@ import sys
 import pytest
 from rules import NONE, RULES, acts_on, find_rule, judge, write_table
 
-BASE = {"team": {"first": 200, "in five": 230}, "locomo": {"nDCG": 66.0}, "projects": {"harm": 4, "help": 9}}
+BASE = {
+    "team": {"first": 200, "in five": 230},
+    "projects": {"harm": 4, "help": 9},
+    "unasked": {"harm": 0, "help": 5},
+    **{name: {"nDCG": 66.0} for name in ("locomo", "realtalk", "beam")},
+}
 DATES = RULES[3]
 
 
@@ -23,15 +28,19 @@ def test_a_rule_stays_by_three_questions_a_point_or_a_line_that_harms() -> None:
     assert judged(team={"first": 198, "in five": 228}, locomo={"nDCG": 65.1}) == "goes"
     assert judged(projects={"harm": 3, "help": 0}, locomo={"nDCG": 67.5}) == "goes"
     assert judged(team={"first": 197, "in five": 230}) == "stays: first"
-    assert judged(locomo={"nDCG": 65.0}, projects={"harm": 5, "help": 9}) == "stays: nDCG, harm"
+    assert judged(locomo={"nDCG": 65.0}, projects={"harm": 5, "help": 9}) == "stays: harm, nDCG"
+
+
+def test_what_shows_no_loss_goes_once_all_sets_are_measured() -> None:
+    measured = {name: BASE[name] for name in BASE if name not in ("beam", "unasked")}
+    assert judge({NONE: BASE, DATES.name: measured}, DATES) == "no loss, not measured: beam, unasked"
 
 
 def test_the_table_shows_what_changes_without_a_rule() -> None:
-    found = {NONE: BASE, DATES.name: {**BASE, "locomo": {"nDCG": 64.86}}}
-    del found[DATES.name]["projects"]
-    header, _, base, row = write_table(found)
-    assert header.count("|") == base.count("|") == row.count("|")
-    assert base == f"| {NONE} | 200 · 230 | 66 | 4 · 9 |  |"
+    base = {name: BASE[name] for name in ("team", "locomo", "projects")}
+    header, _, all_, row = write_table({NONE: base, DATES.name: {**base, "locomo": {"nDCG": 64.86}, "projects": {}}})
+    assert header.count("|") == all_.count("|") == row.count("|")
+    assert all_ == f"| {NONE} | 200 · 230 | 66 | 4 · 9 |  |"
     assert row == f"| {DATES.name}: {DATES.purpose} | 0 · 0 | -1.1 | – · – | stays: nDCG |"
 
 
