@@ -478,7 +478,7 @@ def test_where_an_erase_cleared_the_searches_that_is_said(memctl: Memctl, daemon
         assert "staging" in memctl("explain", "--recent").out
         client.erase(ids=[id])
     assert "cleared when the daemon ends and when something is erased" in memctl("explain", "--recent").out
-    assert "forgotten when the daemon ends and when something is erased" in memctl("explain", "--last").err
+    assert "dropped when the daemon ends and when something is erased" in memctl("explain", "--last").err
 
 
 def test_why_not_wants_the_id_before_the_query_and_says_so(memctl: Memctl, fake: FakeDaemon) -> None:
