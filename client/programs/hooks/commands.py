@@ -1,6 +1,7 @@
 """The commands `hooks install`, `hooks uninstall`, `hooks status` and `hooks preview`, and `hook`, which agents run."""
 
 import difflib
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -217,8 +218,8 @@ def _declare_preview(parser: ArgumentParser) -> None:
         "--prompt",
         default="",
         metavar="TEXT",
-        help="what comes with this prompt (default: with a session's start); for what a running session was given and"
-        " what it was not: memctl explain --recent, then --last ID",
+        help="what comes with this prompt (default: with a session's start); what sessions were given: memctl given;"
+        " what they were not, and why: memctl explain --recent, then --last ID",
     )
 
 
@@ -230,6 +231,9 @@ def _preview(args: Namespace) -> None:
     here = current_namespace(note=False) if named_namespace(args) is None else ""
     if here and not projects.is_claimed(here):
         print_note(f"memctl: a project that is new here; it will be called {make_printable(here)}.")
+        former, _, number = here.rpartition("-")
+        if number.isdigit() and projects.is_claimed(former):
+            print_note(f"memctl: If it is {make_printable(former)}, moved: memctl project move {shlex.quote(former)} .")
     if not made.lines:
         where = "with this prompt" if args.prompt.strip() else "at the start of a session here"
         print_note(f"memctl: an agent would be told nothing {where}.")

@@ -36,7 +36,8 @@ def _text(page: ChangedMemories) -> str:
     lines = [line for memory in page.memories for line in _lines(memory)]
     if page.total > len(page.memories):
         lines.append(f"… and {page.total - len(page.memories):,} more")
-    lines.append("The later one holds: memctl changes --new ID. Both hold: memctl changes --both ID.")
+    id = page.memories[0].id[:8] if len(page.memories) == 1 else "ID"
+    lines.append(f"The later one holds: memctl changes --new {id}. Both hold: memctl changes --both {id}.")
     return "\n".join(lines)
 
 

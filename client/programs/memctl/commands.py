@@ -62,6 +62,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "hooks uninstall": CommandRow("commands", "take memoryd out of an agent's configuration", "hooks"),
         "hooks status": CommandRow("commands", "what is installed where, and what waits for the daemon", "hooks"),
         "hooks preview": CommandRow("commands", "what a new session would receive here, and why", "hooks"),
+        "given": CommandRow("given", "what sessions were shown, memory by memory"),
         "usefulness": CommandRow("usefulness", "how many of the lines that sessions were shown were used"),
         "hook": CommandRow("commands", "what an installed hook runs: an event as JSON on stdin", "hooks"),
         "project list": CommandRow("project", "the projects that agents work in, and their namespaces"),
