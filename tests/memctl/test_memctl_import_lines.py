@@ -27,6 +27,12 @@ def test_each_memory_comes_to_its_place_or_is_merged(memctl: Memctl, folder: Pat
     assert [memory["origin"] for memory in memctl("list", "--json").json] == ["import", "import"]
 
 
+def test_lines_are_ones_own_where_one_says_so(memctl: Memctl, folder: Path) -> None:
+    (folder / "own.jsonl").write_text(lines({"content": "The gateway is written in Go", "origin": "agent"}))
+    memctl("import", str(folder / "own.jsonl"), "--mine")
+    assert [memory["origin"] for memory in memctl("list", "--json").json] == ["person"]
+
+
 def test_standard_input_is_read_too(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
     past = {"expires_at": "2020-01-01"}
     give_stdin(monkeypatch, lines({"content": "We use Redis", **past}, {"content": "Pinned", "pinned": True, **past}))

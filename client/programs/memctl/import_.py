@@ -55,7 +55,11 @@ def _declare(parser: ArgumentParser) -> None:
         action="store_true",
         help="what is imported wins, also over what was changed, deleted, erased here",
     )
-    add("--mine", action="store_true", help="PATH is your own export: what you saved and confirmed stays so")
+    add(
+        "--mine",
+        action="store_true",
+        help="PATH is your own: what you saved and confirmed of an export stays so, other lines are yours",
+    )
     add("--yes", action="store_true", help="with --from: read folders that its database names, and do not ask")
     add("--dry-run", action="store_true", help="report what would be done, change nothing")
 

@@ -15,6 +15,7 @@ from memoryd.client.programs.memctl.link import client_for, namespace_of, say_re
 from memoryd.client.programs.memctl.output import make_printable, show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.text_table import count_text
+from memoryd.client.protocol import MemoryOrigin
 from memoryd.client.times import is_past
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
@@ -50,7 +51,8 @@ def is_new(line: bytes) -> bool:
 def import_lines(args: Namespace, name: str, data: Iterable[bytes]) -> None:
     """Add the memories of JSON lines; all are checked before the first is sent."""
     here = namespace_of(args)
-    lines = [_parse(here, name, number, line) for number, line in enumerate(data, start=1) if line.strip()]
+    origin: MemoryOrigin = "person" if args.mine else "import"
+    lines = [_parse(here, name, number, line, origin) for number, line in enumerate(data, start=1) if line.strip()]
     report = Report(dry_run=args.dry_run)
     if not args.dry_run:
         with client_for(args) as client, ProgressBar("import", len(lines)) as progress:
@@ -64,10 +66,10 @@ def import_lines(args: Namespace, name: str, data: Iterable[bytes]) -> None:
     show(args, report, lambda: _describe(report, lines))
 
 
-def _parse(here: str, name: str, number: int, line: bytes) -> Line:
+def _parse(here: str, name: str, number: int, line: bytes, origin: MemoryOrigin) -> Line:
     try:
         item = decode_json(line, dict[str, Any])
-        return Line(str(item.pop("namespace", here)).strip("/"), new_memory({**item, "origin": "import"}))
+        return Line(str(item.pop("namespace", here)).strip("/"), new_memory({**item, "origin": origin}))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"Line {number} of {name} is not a JSON object: {error}. Nothing was imported.") from None
     except Invalid as error:
