@@ -104,8 +104,20 @@ def test_a_preview_of_hooks_in_a_new_project_notes_nothing_and_says_its_name(che
     assert "new here" not in memctl("hooks", "preview").err
     before = memctl("project", "list").out
     with chdir(other):
-        assert "a project that is new here; it will be called api-2." in memctl("hooks", "preview").err
+        told = memctl("hooks", "preview").err
+        assert "a project that is new here; it will be called api-2." in told
+        assert "If it is api, moved: memctl project move api ." in told
     assert memctl("project", "list").out == before
+
+
+def test_a_list_in_a_project_says_how_to_leave_out_other_projects(checkout: Path, memctl: Memctl) -> None:
+    memctl("add", "Valkey is the cache of the API")
+    memctl("add", "Commits are in English", "--namespace", "/")
+    assert "--reach visible" not in memctl("list").out
+    memctl("add", "Redis is the cache of the page", "--namespace", "web")
+    assert memctl("list").out.endswith("of all projects; what api sees: `memctl list --reach visible`\n")
+    assert "--reach visible" not in memctl("list", "--reach", "all").out
+    assert "of the page" not in memctl("list", "--reach", "visible").out
 
 
 def test_a_context_in_a_project_is_what_an_agent_gets_there(checkout: Path, memctl: Memctl) -> None:

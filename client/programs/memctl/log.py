@@ -19,6 +19,7 @@ from memoryd.client.times import iso
 _AGO = re.compile(r"(\d{1,5})(h|d|w)")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _FILES = 8  # shown of a session
+_NONE = "No session matches; `memctl tiers --skipped` lists what was not kept, and why."
 
 
 def _declare(parser: ArgumentParser) -> None:
@@ -52,7 +53,7 @@ def _show_log(args: Namespace) -> None:
 
 
 def _log_text(log: SessionLog) -> str:
-    return "\n\n".join("\n".join(_session_lines(session)) for session in log) or "No session matches."
+    return "\n\n".join("\n".join(_session_lines(session)) for session in log) or _NONE
 
 
 def _session_lines(session: LoggedSession) -> Iterator[str]:

@@ -33,6 +33,7 @@ from memoryd.client.programs.memctl.text_table import (
     origin_text,
     to_one_line,
 )
+from memoryd.client.projects.project import current_namespace
 from memoryd.client.times import is_past, iso
 
 _SHOWN = 20  # of what a dry run would delete
@@ -257,8 +258,17 @@ def _page_text(args: Namespace, page: protocol.Page) -> str:
     if not page.memories:
         return ". ".join(filter(None, [explain_empty(args).rstrip("."), more])) + "."
     turns = "" if arguments.filters_of(args) else count_turns(args)
-    lines = [_list_text(page.memories, page.total), *(paint(line, "dim") for line in (more, turns) if line)]
-    return "\n".join(filter(None, lines))
+    beside = filter(None, (more, turns, _name_wider_list(args, page)))
+    return "\n".join([_list_text(page.memories, page.total), *(paint(line, "dim") for line in beside)])
+
+
+def _name_wider_list(args: Namespace, page: protocol.Page) -> str:
+    """Return how to list what a project sees, if a list in its folder has memories of others too."""
+    here = current_namespace(note=False) if args.reach is None and named_namespace(args) is None else ""
+    around = f"{here}/"
+    if not here or all(not m.namespace or around.startswith(f"{m.namespace}/") for m in page.memories):
+        return ""
+    return f"of all projects; what {make_printable(here)} sees: `memctl list --reach visible`"
 
 
 def _state_text(memory: protocol.Memory) -> str:
@@ -467,7 +477,7 @@ COMMANDS = {
     "list": Command(
         _list_arguments,
         _list,
-        "  memctl list --limit 50\n"
+        "  memctl list --reach visible\n"
         "  memctl list --type decision --after 2026-01-01 --sort importance\n"
         "  memctl list --where 'score>=4' --where team=api\n"
         "  memctl list --namespace acme --reach subtree --json",
