@@ -21,6 +21,8 @@ _PLAIN = {  # arguments that an agent understands without a word
     "tags": "words to find it by",
 }
 
+_EVERYWHERE = ("project",)  # the page says once what this is
+
 
 def document() -> str:
     """Return the text of the page."""
@@ -33,17 +35,19 @@ def document() -> str:
     }
     for name, lines in parts.items():
         pattern = rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)"
-        text, number = re.subn(pattern, lambda _, lines=lines: "\n".join(["", *lines, "", ""]), text, flags=re.DOTALL)  # type: ignore[misc]
+        text, number = re.subn(pattern, lambda _, lines=lines: "\n".join(["", *lines, ""]), text, flags=re.DOTALL)  # type: ignore[misc]
         assert number == 1, name
     return text
 
 
 def _list_tools(tools: Mapping[str, Tool]) -> Iterator[str]:
     for name, tool in tools.items():
-        yield f"### {name}\n\n{tool.description}\n"
+        yield f"### {name}\n{tool.description}\n"
         yield "| argument | type | default | |\n|---|---|---|---|"
         schema = schemas.schema(tool.takes)
         for field, about in schema["properties"].items():
+            if field in _EVERYWHERE:
+                continue
             default = "required" if field in schema.get("required", ()) else _format_default(about.get("default"))
             yield f"| `{field}` | {_format_type(about)} | {default} | {about.get('description') or _PLAIN[field]} |"
         yield ""
