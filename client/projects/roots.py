@@ -4,17 +4,17 @@ No checkout lies in a root because of its name. What a root is stands in the con
 data directory makes one.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from memoryd.client.patterns import compile_late
 from memoryd.client.transport import paths
 
 Roots = Mapping[str, Sequence[str]]  # name → patterns of its repositories
 
 # A host, then at least one part without a wildcard: else all checkouts of a host would be in the root.
-_PATTERN = r"[a-z0-9.-]+(:\d+)?/[^*?\[\]/\s]+(/\S*)?"
-_WILDCARD = r"[*?\[]"
+_PATTERN = compile_late(r"[a-z0-9.-]+(:\d+)?/[^*?\[\]/\s]+(/\S*)?")
+_WILDCARD = compile_late(r"[*?\[]")
 _MAX_BYTES = 400
 
 
@@ -50,12 +50,12 @@ def find_place(remotes: Sequence[str], roots: Roots) -> str:
 
 def is_pattern(pattern: str) -> bool:
     """Return whether a text names repositories: a host and an owner, as in `github.com/acme/*`."""
-    return re.fullmatch(_PATTERN, pattern.lower()) is not None
+    return _PATTERN.fullmatch(pattern.lower()) is not None
 
 
 def _name(remote: str, pattern: str) -> str:
     """Return what a repository is called in its root, the same on every machine: what follows the fixed folders."""
-    fixed = re.split(_WILDCARD, pattern)[0]
+    fixed = _WILDCARD.split(pattern)[0]
     parts = remote[fixed.rfind("/") + 1 :].split("/")
     is_name = all(part.strip() not in ("", ".", "..") and part.isprintable() for part in parts)
     return "/".join(parts) if is_name and len(remote.encode()) <= _MAX_BYTES else ""

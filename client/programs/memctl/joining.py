@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid, MemorydError, NotFound, Unavailable
+from memoryd.client.patterns import compile_late
 from memoryd.client.programs.memctl import database
 from memoryd.client.programs.memctl.arguments import Usage
 from memoryd.client.programs.memctl.commands import Command
@@ -37,8 +38,8 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.client.transport.postgres.connection import SCHEME, is_address
 from memoryd.client.transport.sync import Client
 
-_NAME = r"[a-z][a-z0-9_]{0,39}"
-_SERVER = r"ssh://([\w][\w.-]*@)?[\w][\w.-]*(:\d{1,5})?/?"
+_NAME = compile_late(r"[a-z][a-z0-9_]{0,39}")
+_SERVER = compile_late(r"ssh://([\w][\w.-]*@)?[\w][\w.-]*(:\d{1,5})?/?", re.ASCII)
 _GREETING_S, _PAUSE_S = 30.0, 1.0
 _PAGE, _BATCH = 1000, 100
 _KEEP = ("mine", "all", "none")
@@ -53,13 +54,13 @@ class Placing(NamedTuple):
 
 
 def _check_name(name: str) -> str:
-    if not re.fullmatch(_NAME, name):
+    if not _NAME.fullmatch(name):
         raise Invalid(f"{name[:80]!r} cannot be a root: it is a letter and up to 39 of a-z, 0-9 and _, without `/`.")
     return name
 
 
 def _check_server(server: str) -> str:
-    if not re.fullmatch(_SERVER, server, re.ASCII) and not is_address(server):
+    if not _SERVER.fullmatch(server) and not is_address(server):
         raise Usage(
             f"{server[:80]!r} is no machine; write --server ssh://HOST, ssh://USER@HOST, ssh://USER@HOST:PORT or"
             " postgresql://USER@HOST/DATABASE"
