@@ -1,1 +1,1 @@
-"""The timer of background jobs: asks the daemon to run what is due. It imports only the client."""
+"""The timer of background jobs: it asks the daemon to run each job that is due. It imports only the client."""

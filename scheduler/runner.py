@@ -1,10 +1,10 @@
-"""The scheduler of background jobs: asks the daemon to run each one when it is due. It imports only the client.
+"""The scheduler of background jobs: it asks the daemon to run each job when it is due. It imports only the client.
 
-APScheduler decides when: each job has its interval, runs that were missed become one (`coalesce`), however late
-(`misfire_grace_time`), and never are there two of one job (`max_instances`). The daemon keeps what outlives it: it says
-how long each job waits at first, and refuses one that is paused or in quarantine.
+APScheduler decides when: each job has an interval, missed runs are merged into one (`coalesce`), however late it is
+(`misfire_grace_time`), and a job never runs twice at once (`max_instances`). The daemon keeps the state that must
+survive a restart: it returns the time until the first run of each job, and refuses to run a paused or suspended one.
 
-Threads: APScheduler's, and one that waits for the replies of the calls, one after the other.
+Threads: APScheduler's, and one that makes the calls, one after another.
 """
 
 import logging
@@ -22,18 +22,18 @@ from apscheduler.triggers.interval import IntervalTrigger
 from memoryd.client.errors import Conflict, MemorydError
 from memoryd.client.protocol import Jobs, RunJob
 
-_APART_S = 0.05  # jobs that are due at once are asked for in the order of the table
-_AGAIN_S = 60.0  # when the daemon gave no answer
-_LONGEST_WAIT_S = 3600.0  # of a job with a shorter interval, after failures
+_APART_S = 0.05  # jobs that are due at the same time run in the order of the table
+_AGAIN_S = 60.0  # after a call without a reply
+_LONGEST_WAIT_S = 3600.0  # after failures of a job with a shorter interval
 
 log = logging.getLogger(__name__)
 
 
 class Interval(IntervalTrigger):  # type: ignore[misc]
-    """An interval that begins anew after missed runs: a clock that jumps by years has no thousands to count."""
+    """An interval that restarts after missed runs, so that a clock that jumps by years causes no loop over them."""
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
-        """Return when the next run is due, after `now` where a run was missed."""
+        """Return the time of the next run; if a run was missed, one interval after `now`."""
         due: datetime | None = super().get_next_fire_time(previous_fire_time, now)
         return due if previous_fire_time is None or due is None or due > now else now + self.interval
 
@@ -42,7 +42,7 @@ class Scheduler:
     """Runs jobs that are due. `call` sends a call and returns its result."""
 
     def __init__(self, call: Callable[[Any], Any]) -> None:
-        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # the daemon reports how runs went
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # the daemon itself logs the results of runs
         self._call = call
         self._timer = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(1)},
@@ -51,11 +51,11 @@ class Scheduler:
         )
 
     def start(self) -> None:
-        """Begin with the jobs that have an interval, at once with those that are due."""
+        """Schedule the jobs that have an interval; those that are due run at once."""
         found = self._call(Jobs())
         for number, job in enumerate(found.jobs):
             if job.every_s:
-                # One that is paused is asked for at its interval, and refused.
+                # A paused job is requested at its interval, too; the daemon refuses it.
                 wait_s = job.every_s if job.next_run_at is None else job.next_run_at - found.at
                 first_at = _convert_wait(wait_s + number * _APART_S)
                 trigger = Interval(seconds=job.every_s, timezone=UTC)
@@ -63,7 +63,7 @@ class Scheduler:
         self._timer.start()
 
     def stop(self) -> None:
-        """Ask for nothing more. The daemon ends a run that is in progress."""
+        """Request no further runs. The daemon itself ends a run that is in progress."""
         self._timer.shutdown(wait=False)
 
     def find_wait_s(self, name: str) -> float | None:
@@ -77,9 +77,9 @@ class Scheduler:
             self._timer.modify_job(name, next_run_time=_convert_wait(wait_s))
 
     def follow_clock(self) -> None:
-        """Look at the clock, now and then: APScheduler waits by another one, which stands still while a machine sleeps.
+        """Check the clock from time to time: APScheduler uses one that stops while the machine is suspended.
 
-        A wait that is longer than any is of a clock that was ahead: it is over.
+        A wait longer than any interval means that the clock was ahead before; the job is then due.
         """
         for job in self._timer.get_jobs():
             if job.next_run_time > _convert_wait(max(_LONGEST_WAIT_S, job.trigger.interval_length)):

@@ -1,4 +1,4 @@
 """The core of one data directory, without sockets: server, jobs and tests all drive it through calls.
 
-`core` joins store, arrays, embedder, tiers and caches; `events` passes on what happened; `background` runs long calls.
+`core` combines store, arrays, embedder, tiers and caches; `events` publishes events; `background` runs long calls.
 """

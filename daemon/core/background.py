@@ -1,4 +1,4 @@
-"""Work of calls on threads of its own, so that a lane is free again at once; until the daemon stops."""
+"""Run the work of long calls on separate threads, so that they do not block a lane."""
 
 import threading
 import time
@@ -15,13 +15,13 @@ _JOIN_LIMIT_S = 2.0  # for all
 
 
 class Background:
-    """The threads of such work. `stopping` is set when the daemon stops, before its last calls are answered."""
+    """The threads of long calls. `stopping` is set when the daemon stops, before its last calls are answered."""
 
     def __init__(self) -> None:
         self._threads: set[threading.Thread] = set()
         self._lock = threading.Lock()
         self.stopping = threading.Event()
-        self.on_close: list[Callable[[], None]] = []  # to be called first, so that no thread waits for what is slow
+        self.on_close: list[Callable[[], None]] = []  # called first, to abort slow work that threads wait for
 
     def check_open(self) -> None:
         """Raise `Unavailable` once the daemon stops."""
@@ -29,7 +29,7 @@ class Background:
             raise Unavailable("The daemon is stopping; what was begun is not finished.")
 
     def run(self, name: str, work: Callable[[], T]) -> "Future[T]":
-        """Run work on a low-priority thread of its own."""
+        """Run work on a new low-priority thread."""
         self.check_open()
         future: Future[T] = Future()
 
@@ -44,13 +44,13 @@ class Background:
                     self._threads.discard(thread)
 
         thread = threading.Thread(target=run, name=name, daemon=True)
-        with self._lock:  # else it might end before it is known
+        with self._lock:  # otherwise the thread might end before it is registered
             thread.start()
             self._threads.add(thread)
         return future
 
     def close(self) -> None:
-        """Stop what is at work."""
+        """Stop the running work."""
         self.stopping.set()
         for call in self.on_close:
             call()

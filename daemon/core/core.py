@@ -40,9 +40,9 @@ S = TypeVar("S")
 log = logging.getLogger(__name__)
 
 _KEPT_FROM = 1_000  # vectors
-_TOKENS = "llm_tokens"  # setting: what the language model used today
-_GIVE_WAY_S, _LOOK_AGAIN_S = 0.02, 0.001  # how long work on one thing gives way at most, how often it looks
-_MOMENT = 0.1  # share of its time that background work rests when nobody else is there
+_TOKENS = "llm_tokens"  # setting: usage of the language model today
+_GIVE_WAY_S, _LOOK_AGAIN_S = 0.02, 0.001  # how long background work waits for clients at most, and how often it checks
+_MOMENT = 0.1  # share of its time that background work sleeps when there are no clients
 
 
 class Core:
@@ -76,15 +76,15 @@ class Core:
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(llm.choose_provider(config.llm, ledger.spend, self.clock))
-        self.embedding.on_active = self.cognition.wake.set  # turns of L0 wait for their vectors
-        self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
-        self.has_ended = True  # after `close`: whether no thread is left at what nothing can end
-        self.new_id: Callable[[], str] = lambda: secrets.token_hex(16)  # of a memory that has none
-        self.options: list[str] = []  # of the process, to start it again as it is
-        self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
-        self.awaited: Callable[[], bool] = lambda: (
-            False
-        )  # whether a client waits for an answer at this moment: as above
+        self.embedding.on_active = self.cognition.wake.set  # set when turns of L0 have no vectors yet
+        self.ending = (
+            threading.Event()
+        )  # set when running calls must end; those that run in parts end after the current part
+        self.has_ended = True  # after `close`: whether all threads have ended
+        self.new_id: Callable[[], str] = lambda: secrets.token_hex(16)  # for memories without one of their own
+        self.options: list[str] = []  # options of the process, to restart it with the same ones
+        self.crowded: Callable[[], bool] = lambda: False  # whether any clients are connected; set by the server
+        self.awaited: Callable[[], bool] = lambda: False  # whether a client is waiting for a reply; set by the server
         self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.background = Background()
@@ -92,14 +92,14 @@ class Core:
         self.sources = Sources(*arguments, self.active, self.hot, self.effects, self.state)
 
     def start(self) -> None:
-        """Begin the background work."""
+        """Start the background work."""
         self.store.reserve.fill()
         self.store.warm_soon()
         self.embedding.start()
         self.effects.start()
 
     def state(self, kind: type[S], *arguments: object) -> S:
-        """Return the one object of a class that a room keeps in RAM; the first time `kind(*given)` makes it."""
+        """Return the single object of a class that another package keeps in RAM; the first call creates it."""
         with self._states_lock:
             if kind not in self._states:
                 self._states[kind] = kind(*arguments)
@@ -107,45 +107,45 @@ class Core:
             return state
 
     def check_going_on(self) -> None:
-        """Raise `Unavailable` once calls that go on part by part have to end."""
+        """Raise `Unavailable` when calls that run in parts have to end."""
         if self.ending.is_set():
             raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
 
     def end_calls(self) -> None:
-        """Have the calls under way end: they have had their time. What they would have to wait for is refused."""
+        """Make the running calls end: they get errors instead of waiting for anything."""
         self.ending.set()
         self.embedding.interrupt()
         self.store.refuse_waiting_writes()
 
     def read_again(self) -> None:
-        """Read again what is derived from the memories and kept in RAM: the database was repaired."""
+        """Reload the data in RAM that is derived from memories, after a repair of the database."""
         self.embedding.rebuild()
 
     def rest(self, took_s: float) -> None:
-        """Rest after so much background work: as long again while clients are being served, else for a moment."""
+        """Sleep after `took_s` of background work: as long again if clients are connected, else a fraction of that."""
         time.sleep(took_s * (1.0 if self.crowded() else _MOMENT))
 
     def give_way(self) -> None:
-        """Wait while a client waits for a search or the like, but not for long.
+        """Wait while a client waits for a reply, up to a limit.
 
-        Long work in Python calls this often: while it runs, each step of a search waits for the interpreter.
+        Long work in Python calls this often, since it slows down searches, which need the interpreter's lock.
         """
         give_up_at = time.monotonic() + _GIVE_WAY_S
         while self.awaited() and time.monotonic() < give_up_at:
             time.sleep(_LOOK_AGAIN_S)
 
     def close(self) -> None:
-        """Stop the background work, write everything down, close the database."""
+        """Stop the background work, write pending data and close the database."""
         self.background.close()
         self.effects.close()
         self.has_ended &= self.embedding.close()
-        with suppress(MemorydError):  # the next start makes do with what an earlier look found
+        with suppress(MemorydError):  # the next start uses an earlier result
             self.store.write(self._write_clock, over_limit=True).result()
         self.store.close()
         self._keep_codes()
 
     def _keep_codes(self) -> None:
-        """Store the codes of the vectors for the next start, if there are enough to be worth it."""
+        """Save the codes of the vectors for the next start, if there are enough for that to be faster."""
         generation, path = self.embedding.active, self.store.path
         if generation is None or len(generation.index) < _KEPT_FROM:
             return

@@ -1,6 +1,6 @@
-"""Events, passed to one listener while there is one: changes of memories, runs of jobs, what the log warns of.
+"""Pass events to one listener, if there is one: changes of memories, runs of jobs, warnings of the log.
 
-Threads: `publish` is called by any, the writer among them; the listener must return at once.
+Threads: `publish` is called by any, including the writer; the listener must return at once.
 """
 
 import logging
@@ -10,14 +10,14 @@ from memoryd.client.protocol import Event, JobRun
 from memoryd.daemon.store.changed_rows import RecordedChange
 from memoryd.daemon.store.store import Store
 
-Happening = RecordedChange | Event  # an event of the daemon itself is ready to be sent
+Happening = RecordedChange | Event  # an event of the daemon itself is complete
 EventListener = Callable[[Sequence[Happening]], None]
 
 _root = logging.getLogger("memoryd")
 
 
 class Events:
-    """Passes on events. Nothing is collected without a listener."""
+    """Passes events to a listener. Without one they are dropped."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock
@@ -25,24 +25,24 @@ class Events:
         self._log = _Log(self)
 
     def listen(self, listener: EventListener | None) -> None:
-        """Hand everything to this listener from now on; None ends that."""
+        """Set the listener; None removes it."""
         self._listener = listener
         self._store.follow(self._report_changes if listener else None)
         (_root.addHandler if listener else _root.removeHandler)(self._log)
 
     def _report_changes(self, changes: Sequence[RecordedChange]) -> None:
-        """Pass on what a transaction changed, with the time of its commit."""
+        """Publish the changes of a transaction, with the time of its commit."""
         if (listener := self._listener) is not None:
             now = self._clock()
             listener([change._replace(at=now) for change in changes])
 
     def publish(self, event: Event) -> None:
-        """Pass on an event of the daemon itself."""
+        """Publish an event of the daemon itself."""
         if self._listener is not None:
             self._listener([event])
 
     def report_run(self, run: JobRun) -> None:
-        """Report that a run of a job ended."""
+        """Publish the end of a run of a job."""
         if self._listener is None:
             return
         counts = ", ".join(f"{name} {number:,}" for name, number in run.counts.items() if number)
@@ -58,7 +58,7 @@ class Events:
         )
 
     def report_warning(self, record: logging.LogRecord) -> None:
-        """Return what the log warns of."""
+        """Return the event for a warning."""
         part = record.name.removeprefix("memoryd.").removeprefix("daemon.")
         kind = "warning" if record.levelno >= logging.WARNING else "notice"
         self.publish(
@@ -72,7 +72,7 @@ class _Log(logging.Handler):
         self._events = events
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass on warnings, and other records with `told` in their `extra`."""
+        """Publish warnings, and other records with `told` in their `extra`."""
         if record.levelno >= logging.WARNING or getattr(record, "told", False):
             try:
                 self._events.report_warning(record)

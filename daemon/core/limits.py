@@ -1,4 +1,4 @@
-"""What a memory may hold: each check raises `Invalid` with one sentence and changes nothing."""
+"""Validation of memories: each check raises `Invalid` with one sentence."""
 
 import math
 from typing import Any
@@ -44,13 +44,13 @@ def check_nth(number: int, memory: NewMemory) -> None:
 
 
 def check_id(id: str) -> None:
-    """An id is 32 lower-case hex digits."""
+    """Check that an id is 32 lower-case hex digits."""
     if len(id) != 32 or not _HEX.issuperset(id):
         raise Invalid(f"The id {id[:80]!r} is not 32 lower-case hex digits.")
 
 
 def check_place(memory: NewMemory) -> None:
-    """The file that a memory came from is a path with / between its parts; lines are those of such a file."""
+    """Check the path of the file that a memory comes from, and its line numbers."""
     path, start, end = memory.path, memory.start_line, memory.end_line
     if path is None:
         if start is not None or end is not None:
@@ -64,7 +64,7 @@ def check_place(memory: NewMemory) -> None:
 
 
 def check_content(content: str) -> None:
-    """Content is some text of at most 1 MiB without NUL bytes, not private as a whole."""
+    """Check that a content is a non-empty text of at most 1 MiB without NUL bytes, and not private as a whole."""
     if not content.strip():
         raise Invalid("The content is empty.")
     if content == WHOLE:
@@ -73,7 +73,7 @@ def check_content(content: str) -> None:
 
 
 def check_text(name: str, text: str) -> None:
-    """Text is at most 1 MiB without NUL bytes."""
+    """Check that a text has at most 1 MiB and no NUL bytes."""
     if "\0" in text:
         raise Invalid(f"The {name} has a NUL byte.")
     size = len(text.encode())
@@ -82,13 +82,13 @@ def check_text(name: str, text: str) -> None:
 
 
 def check_word(name: str, word: str) -> None:
-    """A type or source is a short word."""
+    """Check that a type or source is a short word."""
     if not word.strip() or len(word.encode()) > MAX_WORD_BYTES or any(ord(character) < 32 for character in word):
         raise Invalid(f"The {name} {word[:40]!r} is not a word of 1 to {MAX_WORD_BYTES} bytes.")
 
 
 def check_files(files: list[str]) -> None:
-    """Files are a few paths of one line each."""
+    """Check that files are a few paths of one line each."""
     if len(files) > MAX_FILES or sum(len(path.encode()) for path in files) > MAX_FILES_BYTES:
         raise Invalid(f"More than {MAX_FILES} files are named, or their paths are longer than {MAX_FILES_BYTES} bytes.")
     for path in files:
@@ -97,7 +97,7 @@ def check_files(files: list[str]) -> None:
 
 
 def check_editable(memory: str, tier: str, path: str | None) -> None:
-    """A part of a file is changed in the file."""
+    """Refuse to change a memory that is part of a file: the file is to be changed instead."""
     if tier == DOCUMENTS:
         raise Conflict(
             f"Memory {memory[:8]} is a part of the file {path}; edit the file, or take its lines out with"
@@ -107,14 +107,14 @@ def check_editable(memory: str, tier: str, path: str | None) -> None:
 
 
 def check_metadata(metadata: Metadata, limit_bytes: int = MAX_METADATA_BYTES) -> None:
-    """Metadata is what JSON can hold: text keys, no NaN, no binary, not deeper than 16, not above 64 KiB."""
+    """Check that metadata can be encoded as JSON, is at most 16 levels deep and has at most 64 KiB."""
     size = _json_size(metadata, "metadata", MAX_METADATA_DEPTH)
     if size > limit_bytes:
         raise Invalid(f"The metadata is about {size} bytes; the limit is {limit_bytes}.")
 
 
 def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", depth: int = MAX_METADATA_DEPTH) -> None:
-    """Raise `Invalid` for metadata that is nested deeper than the limit. What passes may be walked by recursion."""
+    """Raise `Invalid` for metadata that is nested too deeply; what passes may be traversed recursively."""
     if depth < 0:
         raise _refuse_depth(where)
     items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -124,18 +124,18 @@ def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", dept
 
 
 def _join_path(where: str, step: str) -> str:
-    """Return the path of a value, cut: a long key is not repeated for each of its values."""
+    """Return the path of a value, shortened, so that a long key is not repeated for each of its values."""
     return (where + step)[:_SHOWN]
 
 
 def metadata_text(metadata: Metadata, limit_bytes: int = MAX_METADATA_BYTES) -> str:
-    """Return metadata as it is stored. Its keys are sorted, so that equal objects are equal texts in a filter."""
+    """Encode metadata with sorted keys, so that equal objects are equal texts in a filter."""
     check_metadata(metadata, limit_bytes)
     return msgspec.json.encode(metadata, order="sorted").decode()
 
 
 def _json_size(value: Any, where: str, depth: int) -> int:
-    """Return about how many bytes a value has as JSON; raise `Invalid` for what JSON cannot hold."""
+    """Return the approximate size of a value as JSON; raise `Invalid` for values that JSON does not have."""
     if depth < 0:
         raise _refuse_depth(where)
     if isinstance(value, dict):

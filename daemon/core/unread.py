@@ -1,4 +1,4 @@
-"""How much of what is stored is in languages that the embedding model does not read, and which model reads them."""
+"""Estimate how many stored texts are in languages that the embedding model does not support, and suggest another."""
 
 from memoryd.client.protocol import Unread
 from memoryd.daemon.language.tongues import LONGEST, count_languages
@@ -11,11 +11,11 @@ from memoryd.models.catalog import CATALOG
 _SAMPLE = 200  # texts
 _FEWEST = 3  # texts of such a language
 _LEAST = 0.1  # of all
-_GROWTH = 50  # a part of so many that is new is much
+_GROWTH = 50  # the sample is taken again when the number of texts has changed by 1/50
 
 
 class UnreadSample:
-    """What was found in a sample of memories and in the turns of L0; it is taken again when much has come since."""
+    """Languages in a sample of memories and in L0; the sample is renewed after many additions."""
 
     def __init__(self, store: Store, active: Active) -> None:
         self._store, self._active = store, active
@@ -23,7 +23,7 @@ class UnreadSample:
         self._found: Unread | None = None
 
     def find_unread(self, model: str) -> Unread | None:
-        """Return what a model of the catalogue does not read, None if that is little or the model is not known."""
+        """Return the languages that the model does not support, None if few texts are in one or it is unknown."""
         read = CATALOG[model].languages if model in CATALOG else ()
         if not read:
             return None

@@ -1,7 +1,7 @@
-"""What a job's implementation is: a plan of steps, and a function that applies a slice of them.
+"""Types of a job's implementation: a plan of steps, and a function that applies a slice of them.
 
-A run calls `plan` outside the writer and `apply` within it, slice by slice; between slices other writers have
-their turn. This module holds the types only; the table is in `jobs/table`.
+A run calls `plan` outside the writer and `apply` within it, slice by slice, with other writes in between. The table of
+jobs is in `jobs/table`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.writer import Transaction
 
-SLICE_S = 0.005  # what holds the writer for so long lets others have their turn
+SLICE_S = 0.005  # after holding the writer this long, a slice ends
 
 
 class Step(NamedTuple):
-    """One thing that a job would do."""
+    """One planned change."""
 
     action: str  # a verb: move, delete, join, split, merge …
     target: str  # a full memory id, "node 12", a file …
-    reason: str  # one phrase for a person
-    data: Any = None  # what `apply` needs beside the target
+    reason: str  # a phrase for the user
+    data: Any = None  # further input of `apply`
 
 
-# A plan yields it for what it read without a step, where that may take long: the run looks whether it has to stop.
+# Yielded by a plan that has read for a while without a step, so that the run can check whether it has to stop.
 LOOK = Step("", "", "")
 
 # Reads only; `now` is in UTC seconds. A generator may be given up between any two steps.
@@ -42,11 +42,12 @@ Alone = Callable[[Core, Step, StopCheck], dict[str, int]]
 class Work(NamedTuple):
     """A job's implementation: a plan, and `apply` or `alone`.
 
-    One whose `apply` changes no memories, only what is derived or tables of a room, records no history: `undo`
-    cannot take it back.
+    A job that changes no memories, only derived data or tables of its own, records no history, so `undo` cannot
+    revert it.
 
-    The keys of the counts are for people: "moved", "joined", "skipped" (for steps that held no more) … A job that
-    removes, or takes no room, runs also `at_limit` of the database's size, and may take the file over it.
+    The keys of the counts are shown to the user: "moved", "joined", "skipped" (steps that no longer apply) … With
+    `at_limit` a job also runs when the database has reached its size limit, and may exceed it: it deletes, or adds
+    nothing.
     """
 
     plan: Planner

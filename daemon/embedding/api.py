@@ -1,9 +1,10 @@
 """Embedding models behind the OpenAI-compatible API (`POST /embeddings`: OpenAI, Ollama, llama.cpp, vLLM …).
 
-The same interface as a local model. Whoever a client waits for makes one attempt of at most `WAIT_S`; the queue sends
-batches, waits longer and tries again. A server that fails several times in a row is left alone for a moment, so that a
-dead one costs searches nothing. Vectors are checked (how many, how long, finite) and made unit vectors here. What a
-model's cosines mean is found when it is first loaded, which takes some 450 short texts, and kept in the models folder.
+They have the interface of a local model. A call that a client waits for makes one attempt of at most `WAIT_S`; pending
+memories are sent in batches, with longer timeouts and retries. After several failures in a row, a server is not called
+for a moment, so that one that is down does not slow down searches. Vectors are validated (number, length, finite) and
+normalised here. A model is calibrated with some 450 short texts when it is first loaded; the result is saved in the
+models folder.
 """
 
 import hashlib
@@ -26,18 +27,18 @@ from memoryd.daemon.system.model_api import Address, Breaker, Passing, Remote, R
 from memoryd.models import Calibration, Embedder, Floors, ModelUnreachable, calibrate, edition
 
 PREFIX = "openai:"
-ABOUT_TEXT = frozenset({400, 413, 422})  # answers to a text that is too long or otherwise not to the server's taste
+ABOUT_TEXT = frozenset({400, 413, 422})  # status codes for a text that the server rejects, for example as too long
 MAX_REPLY_BYTES = 256 * 1024 * 1024
-BYTES_PER_TOKEN = 2  # fewer than real tokens have, so that a budget counted by them holds
-WAIT_S = 3.0  # of a search or an add for its vector; then words alone, or the queue
+BYTES_PER_TOKEN = 2  # fewer than in real tokens, so that a text within the estimate is within the limit
+WAIT_S = 3.0  # how long a search or an add waits; then a search uses words alone, and an add leaves its memory pending
 RETRIES = 2  # in the background
 TIMEOUT_S = 30.0  # of a batch, in the background
 BATCH = 32  # texts of one request
-MAX_TOKENS = 8191  # of one text; a longer one is cut
+MAX_TOKENS = 8191  # of one text; longer ones are truncated
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 20.0
 _FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 5.0, 60.0
 _PROBE = "dimensions"
-_CALIBRATIONS = ".api"  # in the models folder: a file for each model of a server
+_CALIBRATIONS = ".api"  # in the models folder, with one file per model of a server
 
 
 class _Item(Struct):
@@ -51,7 +52,7 @@ class _Reply(Struct):
 
 @runtime_checkable
 class Batching(Protocol):
-    """A model that takes many texts at once, and has time for them."""
+    """A model that embeds many texts per request."""
 
     batch: int
 
@@ -60,17 +61,17 @@ class Batching(Protocol):
 
 
 def is_api(name: str) -> bool:
-    """Return whether a name is that of a model behind the API."""
+    """Return whether a name denotes a model behind the API."""
     return name.startswith(PREFIX)
 
 
 def is_trouble(error: object) -> bool:
-    """Return whether an embedding failed for a reason that every text would fail for now."""
+    """Return whether an embedding failed because of the server, so that every text would fail now."""
     return isinstance(error, RemoteFailed) and not (isinstance(error, RequestRefused) and error.status in ABOUT_TEXT)
 
 
 class Models:
-    """Loads models by name: those behind the API, and by `local` all others."""
+    """Loads models by name: those behind the API, and all others with `local`."""
 
     def __init__(self, config: EmbeddingApiConfig, local: Callable[[str, Path], Embedder]) -> None:
         self._config, self._local = config, local
@@ -78,7 +79,7 @@ class Models:
         self._remote = Remote(Address(config.url, config.key_env, config.key_file, "The embedding model"))
 
     def load(self, name: str, folder: Path) -> Embedder:
-        """Return a model, whose dimensions are known by the settings or by asking the server; raise `ModelError`."""
+        """Return a model with its dimensions, from the settings or from a request; raise `ModelError`."""
         if not is_api(name):
             return self._local(name, folder)
         made = ApiEmbedder(name, self._config, self._remote, self._closing)
@@ -91,7 +92,7 @@ class Models:
         return made
 
     def close(self) -> None:
-        """End the requests under way; no more are made."""
+        """Abort running requests and make no more."""
         self._closing.set()
         self._remote.close()
 
@@ -105,7 +106,7 @@ def _place_calibration(model: "ApiEmbedder", folder: Path) -> Path:
 
 
 def _read_floors(model: "ApiEmbedder", folder: Path) -> Floors | None:
-    """Return the floors that were found before with this edition of the bundled set."""
+    """Return the saved floors if they are from this edition of the bundled set."""
     try:
         known = msgspec.json.decode(_place_calibration(model, folder).read_bytes(), type=Calibration)
     except (OSError, msgspec.MsgspecError):
@@ -114,7 +115,7 @@ def _read_floors(model: "ApiEmbedder", folder: Path) -> Floors | None:
 
 
 def _calibrate(model: "ApiEmbedder", folder: Path) -> Floors:
-    """Run the bundled set through a model and keep what it tells; raise `ModelUnreachable`."""
+    """Calibrate a model with the bundled set and save the result; raise `ModelUnreachable`."""
 
     def embed(texts: Sequence[str]) -> Vector:
         return np.concatenate([model.embed_batch(part) for part in _cut(texts, model.batch)])
@@ -125,7 +126,7 @@ def _calibrate(model: "ApiEmbedder", folder: Path) -> Floors:
         raise ModelUnreachable(str(error)) from None
     path = _place_calibration(model, folder)
     fresh = path.with_suffix(f".{os.getpid()}")
-    with suppress(OSError):  # a folder that cannot be written: it is calibrated at each start
+    with suppress(OSError):  # the folder cannot be written, so the model is calibrated at each start
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh.write_bytes(msgspec.json.encode(made))
         fresh.replace(path)
@@ -135,7 +136,7 @@ def _calibrate(model: "ApiEmbedder", folder: Path) -> Floors:
 class ApiEmbedder:
     """One model of one server."""
 
-    floors: Floors  # `Models.load` finds them
+    floors: Floors  # set by `Models.load`
 
     def __init__(self, name: str, config: EmbeddingApiConfig, remote: Remote, closing: threading.Event) -> None:
         self.name, self.model, self.format = name, name.removeprefix(PREFIX), ""
@@ -146,26 +147,26 @@ class ApiEmbedder:
         self.learn(config.dimensions)
 
     def learn(self, dimensions: int) -> None:
-        """Take the length of the vectors for known."""
+        """Set the length of the vectors."""
         self.dimensions = dimensions
         digest = hashlib.sha256(f"{self._config.url}\0{self.model}\0{dimensions}".encode()).hexdigest()
         self.fingerprint = f"{self.name}:{digest[:16]}"
 
     def count_tokens(self, text: str) -> int:
-        """Estimate how many tokens a text has; real ones are fewer."""
+        """Estimate how many tokens a text has; the real number is lower."""
         return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
     def embed_query(self, text: str) -> Vector:
-        """Return the unit vector of a search query; one attempt, since somebody waits."""
+        """Return the unit vector of a search query; one attempt, since a client waits."""
         vector: Vector = self.embed([text], WAIT_S)[0]
         return vector
 
     def embed_texts(self, texts: Sequence[str]) -> Vector:
-        """Return the unit vectors of texts that somebody waits for; one attempt."""
+        """Return the unit vectors of texts; one attempt, since a client waits."""
         return self.embed(texts, WAIT_S)
 
     def embed_batch(self, texts: Sequence[str]) -> Vector:
-        """Return the unit vectors of at most `batch` texts, with time and further attempts."""
+        """Return the unit vectors of at most `batch` texts, with a long timeout and retries."""
         for attempt in range(RETRIES + 1):
             try:
                 return self.embed(texts, TIMEOUT_S)
@@ -186,7 +187,7 @@ class ApiEmbedder:
         try:
             reply = self._remote.post("/embeddings", self._encode_body(texts), timeout_s, MAX_REPLY_BYTES)
         except RequestRefused:
-            self._breaker.note(worked=True)  # it answers; this request is what it does not like
+            self._breaker.note(worked=True)  # the server works, it only rejects this request
             raise
         except RemoteFailed as error:
             self._reason = str(error)

@@ -1,4 +1,4 @@
-"""Working off the queue: the texts without a vector, a batch at a time."""
+"""Embed pending memories, a batch at a time."""
 
 import logging
 
@@ -15,8 +15,8 @@ BATCH = 64  # texts per write
 log = logging.getLogger(__name__)
 
 
-def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
-    """Embed one batch of pending texts; return whether there were any. Texts that fail are set aside."""
+def embed_pending(store: Store, bulk: BulkPool, generation: Generation) -> bool:
+    """Embed one batch of pending memories; return whether there were any. Those that fail are set aside."""
     rows = generation.list_pending(max(BATCH, getattr(generation.embedder, "batch", 1)))
     if not rows:
         if not generation.failing:
@@ -26,7 +26,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
         texts = row_store.read_embedded_texts(connection, rows)
     made = bulk.embed(generation.embedder, [text for _, _, text in texts], patient=True)
     if made and all(map(is_trouble, made)):
-        _wait(generation, str(made[0]))
+        _postpone(generation, str(made[0]))
         return False
     generation.trouble = ""
     outcomes = [(row, key, vector) for (row, key, _), vector in zip(texts, made, strict=True)]
@@ -36,7 +36,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
         for _, key, vector in outcomes:
             if not isinstance(vector, Exception):
                 vectors.put(transaction.connection, generation.model, key, vector)
-        # Read what is there now: a row may have been changed or deleted since.
+        # Read the rows again: they may have been changed or deleted meanwhile.
         now = list(vectors.iterate_places(transaction.connection, generation.model, rows))
         transaction.after_commit(lambda: generation.refresh(rows, now))
 
@@ -47,8 +47,8 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
     return True
 
 
-def work_off_contexts(store: Store, bulk: BulkPool, generation: Generation) -> bool:
-    """Embed one batch of texts within their contexts; say whether there was any. Those that fail are left alone."""
+def embed_contexts(store: Store, bulk: BulkPool, generation: Generation) -> bool:
+    """Embed one batch of texts within their contexts; return whether there were any. Failed ones are not retried."""
     rows = generation.list_alone(BATCH)
     if not rows:
         return False
@@ -77,8 +77,8 @@ def work_off_contexts(store: Store, bulk: BulkPool, generation: Generation) -> b
     return True
 
 
-def _wait(generation: Generation, reason: str) -> None:
-    """Set everything aside until the server answers again: it is not asked about each text."""
+def _postpone(generation: Generation, reason: str) -> None:
+    """Set all pending memories aside until the server answers again, instead of sending each to it."""
     waiting = generation.list_pending(len(generation.pending))
     generation.set_aside(waiting)
     generation.trouble = reason

@@ -1,8 +1,8 @@
-"""Embedding many texts, so that a query's embedding precedes them on a busy machine.
+"""Embed many texts in the background, with a lower priority than queries.
 
-A local model embeds them side by side on threads of low priority; one that takes batches gets them one batch after the
-other. A text that is asked for again meanwhile, or soon after, is embedded once: the extraction worker and the queue
-of texts without a vector may ask for the same.
+A local model embeds them in parallel on low-priority threads; a model that accepts batches gets one batch after
+another. A text that is requested again meanwhile or soon after is embedded only once: the extraction worker and the
+thread that embeds pending memories may request the same texts.
 """
 
 import threading
@@ -21,17 +21,17 @@ from memoryd.daemon.system.process import lower_priority
 from memoryd.models import Embedder
 
 _NICE = 15
-_KEPT = 256  # vectors of texts asked for lately
+_KEPT = 256  # vectors of recently embedded texts
 
 _Key = tuple[str, bytes]  # a model's fingerprint, the hash of a text
 
 
 class _Interrupted(Exception):
-    """A text was not begun."""
+    """A text was not embedded because the pool was interrupted."""
 
 
 class BulkPool:
-    """As many low-priority threads as there are processors; each embeds one text at a time."""
+    """A pool with one low-priority thread per processor; each embeds one text at a time."""
 
     def __init__(self) -> None:
         threads = linux.count_processors()
@@ -41,13 +41,13 @@ class BulkPool:
         self._interruptions = 0
 
     def interrupt(self) -> None:
-        """Stop: texts not begun are left, and callers that wait for them get `Unavailable`."""
+        """Skip the texts that are not started yet; callers that wait for them get `Unavailable`."""
         self._interruptions += 1
 
     def embed(self, embedder: Embedder, texts: Sequence[str], patient: bool = False) -> list[Vector | Exception]:
-        """Return for each text its vector, or why it has none: one bad text does not spoil the others.
+        """Return for each text its vector, or the error, so that one bad text does not affect the others.
 
-        `patient`: nobody waits, so a server may take its time and is asked again.
+        `patient`: no client waits, so requests have a long timeout and are retried.
         """
         began = self._interruptions
         keys: list[_Key] = [(embedder.fingerprint, text_hash(text)) for text in texts]
@@ -63,7 +63,7 @@ class BulkPool:
         made: Sequence[Vector | Exception] = [RuntimeError("embedding was interrupted")] * len(unknown)
         try:
             made = self._embed_all(embedder, list(unknown.values()), patient)
-        finally:  # whoever waits for one of these texts waits for this thread
+        finally:  # other callers may wait for the futures of these texts
             self._settle(unknown, made)
         outcomes = [future.result() for future in wanted]
         if self._interruptions > began and any(isinstance(one, _Interrupted) for one in outcomes):
@@ -74,7 +74,7 @@ class BulkPool:
         with self._lock:
             for key, outcome in zip(keys, made, strict=True):
                 self._recent[key].set_result(outcome)
-                if isinstance(outcome, Exception):  # to be tried again
+                if isinstance(outcome, Exception):  # allow a retry
                     del self._recent[key]
             done = [key for key, future in self._recent.items() if future.done()]
             for key in done[: max(0, len(done) - _KEPT)]:
@@ -97,12 +97,12 @@ class BulkPool:
         return list(chain.from_iterable(made))
 
     def close(self) -> None:
-        """End the threads, without waiting for the texts that they are at; those not begun are left."""
+        """End the threads without waiting for the texts in progress; those not started are skipped."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def attempt(embedder: Embedder, text: str) -> Vector | Exception:
-    """Return the vector of a text, or why it has none."""
+    """Return the vector of a text, or the error."""
     try:
         vector: Vector = embedder.embed_texts([text])[0]
     except Exception as error:
@@ -111,7 +111,7 @@ def attempt(embedder: Embedder, text: str) -> Vector | Exception:
 
 
 def _embed_batch(embedder: Embedder, texts: Sequence[str], patient: bool) -> list[Vector | Exception]:
-    """Embed a batch; one that the server refuses is halved, until it is known which text is to blame."""
+    """Embed a batch; if the server rejects it, halve it to find the text that causes that."""
     assert isinstance(embedder, Batching)
     try:
         return list(embedder.embed_batch(texts) if patient else embedder.embed_texts(texts))

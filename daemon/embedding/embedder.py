@@ -29,7 +29,7 @@ from memoryd.daemon.arrays.vector_index import RowKey
 from memoryd.daemon.config import ModelConfig
 from memoryd.daemon.embedding import long_texts as long_texts
 from memoryd.daemon.embedding.api import is_api
-from memoryd.daemon.embedding.backlog import work_off, work_off_contexts
+from memoryd.daemon.embedding.backlog import embed_contexts, embed_pending
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.query_vectors import QueryVectors
@@ -232,9 +232,9 @@ class Embedding:
             self._activate_first()
         known = self._list_generations()
         return (
-            any(work_off(self._store, self._bulk, generation) for generation in known)
-            or any(work_off_contexts(self._store, self._bulk, generation) for generation in known)
-            or any(long_texts.work_off(self._store, self._bulk, one.parts, one.model, one.embedder) for one in known)
+            any(embed_pending(self._store, self._bulk, generation) for generation in known)
+            or any(embed_contexts(self._store, self._bulk, generation) for generation in known)
+            or any(long_texts.embed_parts(self._store, self._bulk, one.parts, one.model, one.embedder) for one in known)
             or self._switch()
         )
 

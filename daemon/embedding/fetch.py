@@ -1,4 +1,4 @@
-"""Fetch a missing model in a process of its own, so that the daemon never holds what only a conversion needs."""
+"""Fetch a missing model in a separate process, so that the daemon never loads the packages for a conversion."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ _POLL_S = 0.1
 
 
 def fetch(name: str, folder: Path, closing: threading.Event) -> None:
-    """Install a model into the models folder; raise `ModelUnavailable`. Ends early when the daemon closes."""
+    """Install a model into the models folder; raise `ModelUnavailable`. Stops early when the daemon closes."""
     if is_offline():
         raise ModelUnavailable(f"The model {name} is not installed and not fetched: `offline` is set.")
     command = [sys.executable, "-m", "memoryd.models", "pull", name, "--dir", str(folder)]

@@ -1,6 +1,6 @@
-"""One embedding model with the index of its vectors and the memories that still wait for one.
+"""One embedding model with the index of its vectors and the memories that have no vector yet.
 
-Every memory is in the index, in `pending`, or, once the model could not embed its text, in `failing`.
+Every memory is in the index, in `pending`, or, after the model has failed to embed its text, in `failing`.
 """
 
 import math
@@ -23,35 +23,39 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
-# Row, namespace, type, the vector that searches use with its number on disk, that of the own text where it is another,
-# whether it waits for a vector within its context.
+# Row, namespace, type, number on disk and blob of the vector that searches use, blob of the vector of the text alone if
+# that is another one, and whether the vector within its context is missing.
 StoredVector = tuple[int, int, str, int | None, bytes | None, bytes | None, int]
 Stamp = tuple[int, int]
 
-_CHUNK = 512  # rows taken into the index per lock while it is filled
-_FEW = 256  # rows that are looked up one by one
+_CHUNK = 512  # rows added to the index per lock while it is filled
+_FEW = 256  # up to so many rows are looked up one by one
 
 
 class Generation:
-    """`model` is its number in the database, `name` the one it was loaded by."""
+    """A model and its vectors. `model` is its number in the database, `name` the one by which it was loaded."""
 
     def __init__(self, model: int, name: str, embedder: Embedder, positions: Positions | None = None) -> None:
         self.model = model
         self.name = name
         self.embedder = embedder
         self.index = VectorIndex(embedder.dimensions, positions)
-        self.own = VectorIndex(embedder.dimensions)  # of the own texts of those that are searched within a context
-        self.parts = PartVectors(embedder.dimensions)  # of long texts
-        self.pending: dict[int, None] = {}  # in the order they came
-        self.compared_at = -math.inf  # when the index was last compared with the disk, in UTC seconds
-        self.alone: dict[int, None] = {}  # found by their own text until they have a vector within their context
-        self.trouble = ""  # why nothing can be embedded now
-        self.failing: dict[int, None] = {}  # set aside, so that they hold up neither others nor a change of model
+        self.own = VectorIndex(
+            embedder.dimensions
+        )  # vectors of the texts alone, for rows that are searched within a context
+        self.parts = PartVectors(embedder.dimensions)  # parts of long texts
+        self.pending: dict[int, None] = {}  # oldest first
+        self.compared_at = -math.inf  # time of the last comparison of index and database, in UTC seconds
+        self.alone: dict[
+            int, None
+        ] = {}  # rows that still lack the vector within their context; until then they are found by their text alone
+        self.trouble = ""  # why the server cannot embed anything now
+        self.failing: dict[int, None] = {}  # set aside, so that they block neither other rows nor a change of the model
         self._touched: set[int] | None = set()  # rows written or removed while the index is being filled
         self._lock = threading.Lock()
 
     def fill(self, stored: Iterable[StoredVector]) -> None:
-        """Take in what a snapshot of the database holds, unless a row was written or removed since."""
+        """Add the rows of a snapshot of the database, except those written or removed since."""
         rest = iter(stored)
         while chunk := list(islice(rest, _CHUNK)):
             with self._lock:
@@ -65,14 +69,14 @@ class Generation:
         return {f"{part}.{name}": array for part, arrays in parts for name, array in arrays.items()}
 
     def restore(self, kept: LoadedCodes) -> None:
-        """Take in codes that an earlier daemon kept; nothing may know this generation yet."""
+        """Load codes that an earlier daemon saved; this generation must not be in use yet."""
         self.index.restore(lambda name: kept.arrays[f"index.{name}"])
         self.own.restore(lambda name: kept.arrays[f"own.{name}"])
         self.pending = dict.fromkeys(kept.header.pending)
         self._touched = None
 
     def index_row(self, row: int, namespace: int, kind: str, vector: Vector | None, own: Vector | None = None) -> None:
-        """Take in a row with the vector that searches use, and its own where it is another; None: it waits for one."""
+        """Add a row with the vector for searches (None: it is pending), and that of its text alone if it is another."""
         self.parts.touch(row)
         with self._lock:
             self._forget(row)
@@ -87,7 +91,7 @@ class Generation:
                 self.index.add(row, namespace, kind, vector)
 
     def index_rows(self, keys: Sequence[RowKey], made: Sequence[Vector | None]) -> None:
-        """Take in rows with their vectors, at once; those without one wait for it."""
+        """Add rows with their vectors in one step; those without a vector become pending."""
         there = [at for at, vector in enumerate(made) if vector is not None]
         for row, _, _ in keys:
             self.parts.touch(row)
@@ -102,7 +106,7 @@ class Generation:
             self.pending |= dict.fromkeys(without)
 
     def remove_rows(self, rows: Sequence[int]) -> None:
-        """Forget rows."""
+        """Remove rows."""
         with self._lock:
             for row in rows:
                 self._forget(row)
@@ -112,7 +116,7 @@ class Generation:
             self.parts.remove(row)
 
     def refresh(self, rows: Iterable[int], stored: Iterable[StoredVector]) -> None:
-        """Take in what is on disk for some rows; those that are not are forgotten."""
+        """Update rows from the database; rows that are not in `stored` are removed."""
         found = {item[0]: item for item in stored}
         for row in rows:
             if row in found:
@@ -126,11 +130,11 @@ class Generation:
                 self.remove_rows([row])
 
     def take_stamp(self) -> Stamp:
-        """Return the stamps of the latest changes: `find_alike` finds what is taken in after them."""
+        """Return the stamps of the latest changes; `find_alike` can be limited to rows added after them."""
         return self.index.stamp, self.own.stamp
 
     def find_alike(self, queries: Vector, wanted: AlikeQuery, after: Stamp = (0, 0)) -> list[list[int]]:
-        """Return for each query the rows that are wanted, by own texts and, within a context, by both."""
+        """Return the similar rows for each query, compared by their text alone and within their context."""
         by_search, by_own = (
             index.find_alike(queries, wanted._replace(after=stamp))
             for index, stamp in zip((self.index, self.own), after, strict=True)
@@ -138,7 +142,7 @@ class Generation:
         return [list(dict.fromkeys([*one, *other])) for one, other in zip(by_search, by_own, strict=True)]
 
     def read_exact(self, connection: Connection, rows: Sequence[int]) -> tuple[list[int], Vector]:
-        """Return those rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""
+        """Return the rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""
         if not rows:
             return [], np.zeros((0, self.index.dimensions), np.float32)
         places = dict(zip(rows, self.index.find_places(rows), strict=True))
@@ -153,16 +157,16 @@ class Generation:
         return list(found), vectors.build_matrix(list(found.values())).reshape(len(found), self.index.dimensions)
 
     def size_bytes(self) -> int:
-        """Return the bytes of the index."""
+        """Return the size of the indexes in bytes."""
         return self.index.size_bytes() + self.own.size_bytes() + self.parts.index.size_bytes()
 
     def count_waiting(self) -> int:
-        """Return how many memories have no vector yet, none within their context, or none of their parts."""
-        with self._lock:  # a row on its way from the queue to the index is in neither
+        """Return how many memories lack a vector of their text, within their context or of their parts."""
+        with self._lock:  # a row that is being moved to the index is in neither
             return len(self.pending) + len(self.failing) + len(self.alone) + len(self.parts.waiting)
 
     def count_missing(self, allowed: Mask) -> int:
-        """Return how many of the rows that a mask allows have no vector: few are looked up, instead of counting all."""
+        """Return how many of the allowed rows have no vector. A few pending rows are looked up instead of counting all."""
         with self._lock:
             waiting = [*self.pending, *self.failing] if len(self.pending) + len(self.failing) <= _FEW else None
         if waiting is None:
@@ -170,23 +174,23 @@ class Generation:
         return int(allowed.select(np.array(waiting, np.int64)).sum())
 
     def list_pending(self, count: int) -> list[int]:
-        """Return the oldest rows that wait."""
+        """Return the oldest pending rows."""
         with self._lock:
             return list(islice(self.pending, count))
 
     def list_alone(self, count: int) -> list[int]:
-        """Return the oldest rows that wait for a vector within their context."""
+        """Return the oldest rows that lack a vector within their context."""
         with self._lock:
             return list(islice(self.alone, count))
 
     def give_up(self, rows: Iterable[int]) -> None:
-        """Leave rows with the vectors of their own texts."""
+        """Leave rows with the vectors of their texts alone."""
         with self._lock:
             for row in rows:
                 self.alone.pop(row, None)
 
     def set_aside(self, rows: Iterable[int]) -> None:
-        """Note that the model could not embed these rows."""
+        """Mark rows as failing: the model could not embed them."""
         with self._lock:
             for row in rows:
                 if row in self.pending:
@@ -194,7 +198,7 @@ class Generation:
                     self.failing[row] = None
 
     def retry(self) -> None:
-        """Put what was set aside back into the queue."""
+        """Make failing rows pending again."""
         with self._lock:
             self.pending.update(self.failing)
             self.failing.clear()

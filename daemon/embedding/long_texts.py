@@ -1,7 +1,7 @@
-"""Long texts by parts: the index of the vectors of what is beyond the model's window, and the work of making them.
+"""Vectors of the parts of texts that are longer than the model's window.
 
-A text is found by its best part. Threads: `touch` and `remove` are called by the writer's thread, the work is done by
-the embedding thread, searches read from any.
+A text is found by its best part. Threads: `touch` and `remove` are called by the writer's thread, the embedding thread
+embeds the parts, searches read from any.
 """
 
 import logging
@@ -26,13 +26,13 @@ from memoryd.daemon.store.text_parts import Long, TextSpan
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
-_MOST = 64  # parts of a text; what is beyond them is found by its words
+_MOST = 64  # parts of a text; the rest is found by its words alone
 _READ_CHARS = 200_000
-_FRAME = 8  # tokens of the window that a text does not get
-_TOLERATED = 1.1  # so much of a window is no reason for a second one
-_LOOKED_AT, _CUT = 500, 32  # rows at once
-_EMBEDDED = 64  # parts after which no further row is cut
-_END = re.compile(r"\n+|(?<=[.!?…;])\s+|(?<=[。！？])")  # where a text is cut; else between words
+_FRAME = 8  # tokens of the window that are reserved for prefix and special tokens
+_TOLERATED = 1.1  # a text is split if it is longer than so many windows
+_CHECKED, _CUT = 500, 32  # rows at once
+_EMBEDDED = 64  # parts per step; after these no further row is split
+_END = re.compile(r"\n+|(?<=[.!?…;])\s+|(?<=[。！？])")  # where a text is split if possible; otherwise between words
 _WORD_END = re.compile(r"\s+")
 _CODE = re.compile(r"\n[ \t]*(?:```|~~~)")
 
@@ -40,34 +40,34 @@ log = logging.getLogger(__name__)
 
 
 class PartVectors:
-    """The vectors of parts by the row of their memory, and the rows that are to be looked at."""
+    """The vectors of parts by the row of their memory, and the rows that have to be checked."""
 
     def __init__(self, dimensions: int) -> None:
         self._positions = Positions()
         self.index = VectorIndex(dimensions, self._positions)
-        self._keys: dict[int, list[int]] = {}  # of the parts of each row; a key is never used again
+        self._keys: dict[int, list[int]] = {}  # of the parts of each row; keys are never reused
         self._row_of = np.zeros(1, np.int64)  # by key
         self._used = 1  # keys
         self._touched: dict[int, int] = {}  # row: the number of its latest change
         self._changes = 0
         self.waiting: set[int] = set()  # rows known to be long, whose parts have no vectors yet
-        self._lock = threading.RLock()  # a change of a row is one for those who touch or remove it meanwhile
+        self._lock = threading.RLock()  # reentrant, so that a row is replaced in one step
 
     def fill(self, stored: Iterable[Any], uncut: Iterable[int]) -> None:
-        """Take in what is on disk: the vectors of all parts, and the rows that are to be cut."""
+        """Add the stored vectors of parts; mark the rows that are not split yet."""
         for row, found in groupby(stored, lambda one: int(one[0])):
             self._take(row, list(found))
         for row in uncut:
             self.touch(row)
 
     def touch(self, row: int) -> None:
-        """Have a row looked at: it is new, or its text may have changed."""
+        """Mark a row as new or changed."""
         with self._lock:
             self._changes += 1
             self._touched[row] = self._changes
 
     def remove(self, row: int) -> None:
-        """Forget the parts of a row."""
+        """Remove the parts of a row."""
         with self._lock:
             keys = self._keys.pop(row, [])
             self._touched.pop(row, None)
@@ -77,19 +77,19 @@ class PartVectors:
                 self._positions.give_up(keys)
 
     def list_touched(self, count: int) -> dict[int, int]:
-        """Return the oldest rows that are to be looked at, each with the number of its change."""
+        """Return the rows that were marked first, with the numbers of their changes."""
         with self._lock:
             return dict(list(self._touched.items())[:count])
 
     def settle(self, row: int, change: int, stored: Sequence[Any]) -> None:
-        """Take in the parts of a row, unless it was touched again meanwhile."""
+        """Replace the parts of a row, unless it was marked again meanwhile."""
         with self._lock:
             if self._touched.get(row) == change:
                 self.remove(row)
                 self._take(row, stored)
 
     def _take(self, row: int, stored: Sequence[Any]) -> None:
-        """Take in (row, number on disk, blob) of the parts of a row; have it looked at where one has no vector."""
+        """Add the parts of a row, as (row, number on disk, blob); mark the row if a vector is missing."""
         known = [one for one in stored if one[2] is not None and len(one[2]) == 4 * self.index.dimensions]
         if len(known) < len(stored):
             self.touch(row)
@@ -106,7 +106,7 @@ class PartVectors:
         self.index.extend([(key, 0, "") for key in keys], matrix, [one[1] for one in known])
 
     def find_nearest(self, query: Vector, count: int, allowed: Mask) -> list[int]:
-        """Return the rows whose parts are most similar to a query, of those that a mask allows."""
+        """Return the allowed rows whose parts are most similar to a query."""
         if not self._keys:
             return []
         epoch = self._positions.epoch
@@ -117,7 +117,7 @@ class PartVectors:
         return rows
 
     def measure(self, connection: Connection, query: Vector, rows: Iterable[int]) -> dict[int, float]:
-        """Return the exact cosine of the best part of those of some rows that have parts."""
+        """Return the exact cosine of the best part of each row that has parts."""
         with self._lock:
             keys = {row: self._keys[row] for row in rows if row in self._keys}
         if not keys:
@@ -133,9 +133,9 @@ class PartVectors:
 # The work ------------------------------------------------------------------------------------------------------------
 
 
-def work_off(store: Store, bulk: BulkPool, found: PartVectors, model: int, embedder: Embedder) -> bool:
-    """Look at some rows that changed, and cut and embed the next long ones; say whether there were any."""
-    touched = found.list_touched(_LOOKED_AT)
+def embed_parts(store: Store, bulk: BulkPool, found: PartVectors, model: int, embedder: Embedder) -> bool:
+    """Check some changed rows, and split and embed the next long ones; return whether there were any."""
+    touched = found.list_touched(_CHECKED)
     if not touched:
         return False
     with store.reading() as connection:
@@ -174,7 +174,7 @@ def work_off(store: Store, bulk: BulkPool, found: PartVectors, model: int, embed
 
 
 def _embed(store: Store, bulk: BulkPool, by: tuple[int, Embedder], texts: Sequence[str]) -> dict[bytes, Vector] | None:
-    """Return the vectors that texts lack, by their keys; None when the server of the model does not answer."""
+    """Embed the texts that have no vector; return the vectors by key, None if the model's server does not answer."""
     model, embedder = by
     keys = [vectors.text_hash(text) for text in texts]
     with store.reading() as connection:
@@ -195,9 +195,9 @@ def _list_texts(long: Long, pieces: Sequence[TextSpan]) -> list[str]:
 
 
 def split(text: str, count: Callable[[str], int], room: int) -> list[TextSpan]:
-    """Cut a text into parts of about equal size that a model reads whole, at ends of sentences where there are some.
+    """Split a text into parts of about equal size that fit the model's window, at ends of sentences if possible.
 
-    What is said before code is a part as well, the last: beside the code it would count for little.
+    Prose before code is added as a last part: in one part with the code it would have little weight.
     """
     text = text[:_READ_CHARS]
     pieces = _split_evenly(text, count, room)
@@ -224,8 +224,8 @@ def _split_evenly(text: str, count: Callable[[str], int], room: int) -> list[Tex
 
 
 def _cut_long(text: str, start: int, end: int, count: Callable[[str], int], size: int) -> list[tuple[int, int]]:
-    """Return a piece of text in pieces that are no longer than a part: between words, or anywhere."""
-    if end - start <= size or count(text[start:end]) <= size:  # no token is shorter than a character
+    """Split a span into spans that are no longer than a part, between words if possible."""
+    if end - start <= size or count(text[start:end]) <= size:  # a token has at least one character
         return [(start, end)]
     middle = (start + end) // 2
     space = _WORD_END.search(text, middle, end)

@@ -1,5 +1,4 @@
-"""The tiers in RAM: turns of L0, the hot buffer, and what sessions were given.
+"""The tiers in RAM: turns of L0, the hot buffer, and the memories returned to each session.
 
-What a session was given is kept in RAM only (`recalls`): a turn in L0 could outlive a deleted memory or show a
-private one.
+The memories returned to a session are in RAM only (`recalls`): stored, they could outlive a deleted memory.
 """

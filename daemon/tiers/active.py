@@ -1,8 +1,8 @@
-"""L0 in RAM: the last turns of each namespace, as the journal holds them.
+"""L0 in RAM: a copy of the last turns of each namespace, which the table `turns` holds.
 
-Every transaction that changes the journal hands the new rings over after its commit, so RAM and disk agree; a start
-reads them back. Threads: the writer replaces whole tuples, readers take them as they are; what was read of texts has a
-lock, a leaf.
+A transaction that changes the table replaces the rings here after its commit; at a start they are read from the table.
+Threads: the writer replaces whole tuples, so readers need no lock; the cache of texts has one, within which no other
+lock is taken.
 """
 
 import threading
@@ -18,12 +18,12 @@ from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
 _MOST_WRITERS = 10_000
-MOST_STEMS = 200_000  # of all texts that are kept read, some 20 MB
+MOST_STEMS = 200_000  # cached of all texts, some 20 MB
 
 
 @dataclass(slots=True)
 class Text:
-    """What searches need of a turn: the hash of its text, how often it has which of its stems, its vector."""
+    """The indexed text of a turn: hash, frequency of each stem, vector."""
 
     hash: bytes
     stems: Counter[str]
@@ -39,19 +39,19 @@ class Active:
         rings: dict[int, list[StoredTurn]] = {}
         for turn in turns.read_all(connection):
             rings.setdefault(turn.namespace, []).append(turn)
-        self.writers: dict[str, str] = {}  # the token that a turn came with, while it is in L0; of this daemon's turns
+        self.writers: dict[str, str] = {}  # token of the client that added the turn, since the start of the daemon
         self._rings = {namespace: tuple(ring) for namespace, ring in rings.items()}
-        self._texts: OrderedDict[str, Text] = OrderedDict()  # of turns, the one used longest ago first
+        self._texts: OrderedDict[str, Text] = OrderedDict()  # by turn, least recently used first
         self._lock = threading.Lock()
 
     def follow(self, transaction: Transaction, namespaces: Iterable[int]) -> None:
-        """Take over what the transaction has left of some rings, once it is on disk."""
+        """Replace some rings with their new content after the transaction's commit."""
         for namespace in set(namespaces):
             ring = tuple(turns.read_ring(transaction.connection, namespace))
             transaction.after_commit(lambda place=namespace, ring=ring: self._put(place, ring))  # type: ignore[misc]
 
     def note_writer(self, keys: Iterable[str | None], token: str) -> None:
-        """Keep which token turns came with; on the writer's thread."""
+        """Record the token with which turns were added. Threads: the writer."""
         if token:
             self.writers |= {key: token for key in keys if key}
         if len(self.writers) > _MOST_WRITERS:
@@ -73,7 +73,7 @@ class Active:
         return chain.from_iterable(rings)
 
     def read_texts(self, turns: Sequence[StoredTurn], read: Callable[[StoredTurn], Text]) -> list[Text]:
-        """Return what searches need of the texts of turns; each is read once while it is used."""
+        """Return the indexed texts of turns, from the cache if possible."""
         with self._lock:
             known = {turn.key: self._texts[turn.key] for turn in turns if turn.key in self._texts}
             for key in known:
@@ -106,5 +106,5 @@ class Active:
 
 
 def _weight(text: Text) -> int:
-    """Return how many stems of RAM a text takes, with its vector and what holds them."""
+    """Return the memory that a text takes with its vector, in units of a stem."""
     return len(text.stems) + 20

@@ -1,6 +1,6 @@
-"""What agents said in sessions that were given memories, until the extraction worker checks whether they cite them.
+"""Queue of agents' turns in which the extraction worker looks for citations of memories that the session was shown.
 
-Bounded in RAM, lost at a crash: these are habits, not memories. Threads: `note` by any, `take` by that worker.
+Bounded, in RAM only, and lost in a crash, since it only affects ranking. Threads: `note` by any, `take` by that worker.
 """
 
 from collections import deque
@@ -10,7 +10,7 @@ MAX_WAITING = 1000
 
 
 class AgentTurn(NamedTuple):
-    """A turn of an agent: where and in which session, as whom the agent counts, the text."""
+    """A turn of an agent: namespace, session, the agent's name and the text."""
 
     namespace: str
     session: str
@@ -19,15 +19,15 @@ class AgentTurn(NamedTuple):
 
 
 class Citations:
-    """A queue; past its limit the oldest turns are not looked at."""
+    """A queue that drops the oldest turns at its limit."""
 
     def __init__(self) -> None:
         self._waiting: deque[AgentTurn] = deque(maxlen=MAX_WAITING)
 
     def note(self, said: AgentTurn) -> None:
-        """Have a turn looked at later."""
+        """Add a turn."""
         self._waiting.append(said)
 
     def take(self, count: int) -> list[AgentTurn]:
-        """Take the oldest turns out."""
+        """Remove and return the oldest turns."""
         return [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]

@@ -1,7 +1,7 @@
-"""The hot buffer: what searches of each namespace returned lately, the least recently used forgotten first.
+"""The hot buffer: an LRU cache of the memories that recent searches of each namespace returned.
 
-It holds row numbers; their vectors are the index's own codes, so a memory that was changed or deleted can never be met
-here as it was. Lost at a restart. Threads: a lock, a leaf.
+It holds only row numbers, and uses the codes of the vector index, so it never returns an outdated memory. It is empty
+after a restart. Threads: any; a lock, within which no other lock is taken.
 """
 
 import threading
@@ -14,7 +14,7 @@ _NAMESPACES = 1024
 
 
 class HotBuffer:
-    """The latest rows returned, by the namespace that searched."""
+    """The rows returned last, by the namespace of the search."""
 
     def __init__(self, capacity: int = HOT_ROWS) -> None:
         self.capacity = capacity
@@ -22,7 +22,7 @@ class HotBuffer:
         self._lock = threading.Lock()
 
     def put(self, namespace: str, rows: Iterable[int]) -> None:
-        """Note rows that a search returned, the best one last."""
+        """Add the rows that a search returned, the best one last."""
         with self._lock:
             buffer = self._rows.setdefault(namespace, OrderedDict())
             self._rows.move_to_end(namespace)

@@ -1,7 +1,9 @@
-"""The recall-loop guard: what searches returned to each session lately, so that its repetition is not stored as new.
+"""The recall-loop guard: it recognises turns that repeat memories which the session was shown recently.
 
-An agent puts what it recalled into its prompt and soon repeats it; stored again, each round would make the memory look
-more important. Bounded in RAM, lost at a restart: then a repetition is at worst a duplicate. Threads: a lock, a leaf.
+An agent that was shown a memory soon repeats it; if that were stored as a new memory, each repetition would make it
+look more important. Bounded and in RAM only: after a restart a repetition is at worst a duplicate.
+
+Threads: any; a lock, within which no other lock is taken.
 """
 
 import re
@@ -19,9 +21,9 @@ SESSIONS = 256
 MEMORIES = 200  # of each session
 SENTENCES = 100_000  # of all sessions, about 200 bytes each
 _MAX_CHARS = 16_000
-_LEAST_CHARS = 20  # of a memory's text, so that saying it is no chance
+_LEAST_CHARS = 20  # minimum length of a memory that counts as cited by its text
 _ID = re.compile(r"\b[0-9a-f]{8,32}\b")
-# What a context puts around a memory (`context/fitting.py`, `memctl mcp`): the date, the id; headings, dates.
+# Text that a context adds to a memory (`context/fitting.py`, `memctl mcp`): dates, ids, headings.
 _SHOWN = re.compile(
     r"^(?:disagrees with what was known on \d{1,2} [a-z]{3,9} \d{4}: )?(?:\d{4}-\d\d-\d\d )?"
     r"(?:\[[0-9a-f]{8}[^\]]{0,500}\] )?"
@@ -35,7 +37,7 @@ _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 
 
 class Recalled(Protocol):
-    """What a search returned."""
+    """A memory that a search returned."""
 
     @property
     def id(self) -> str: ...
@@ -44,23 +46,25 @@ class Recalled(Protocol):
 
 
 class SentenceHashes(NamedTuple):
-    """The sentences of a memory, as hashes, and their length in characters."""
+    """Hashes and lengths of the sentences of a memory."""
 
     sentences: frozenset[int]
     chars: int
 
 
 class Recalls:
-    """Sentences returned, by (namespace, session); the sessions that were quiet longest are evicted first."""
+    """Sentences returned, by (namespace, session); the least recently used sessions are evicted first."""
 
     def __init__(self) -> None:
         self._told: OrderedDict[tuple[str, str], OrderedDict[str, SentenceHashes]] = OrderedDict()
-        self._held: dict[str, Counter[int]] = {}  # by namespace: in how many memories of its sessions a sentence is
+        self._held: dict[
+            str, Counter[int]
+        ] = {}  # by namespace: number of memories with a sentence, over all its sessions
         self._size = 0  # sentences in `_told`
         self._lock = threading.Lock()
 
     def note(self, namespace: str, session: str, memories: Iterable[Recalled]) -> None:
-        """Keep what a search from `namespace` returned to a session."""
+        """Add the memories that a search from `namespace` returned to a session."""
         said = {memory.id: _read(_drop_label(memory.content)) for memory in memories}
         if not session or not said:
             return
@@ -94,7 +98,7 @@ class Recalls:
         self._size -= len(said.sentences)
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Forget what was returned of some memories."""
+        """Remove memories, for example when they are deleted."""
         gone = list(ids)
         with self._lock:
             for (namespace, _), texts_by_id in self._told.items():
@@ -102,7 +106,7 @@ class Recalls:
                     self._drop(namespace, texts_by_id.pop(id, None))
 
     def find_repeated(self, namespace: str, session: str, text: str) -> list[str]:
-        """Return the ids of the memories that a text merely repeats: each of its sentences was returned.
+        """Return the ids of the memories that a text merely repeats, empty if any of its sentences was not returned.
 
         Without a session, every session of the namespace counts.
         """
@@ -120,11 +124,11 @@ class Recalls:
         return origins if parts <= known else []
 
     def is_known(self, namespace: str, session: str) -> bool:
-        """Return whether a session was given anything."""
+        """Return whether anything was returned to a session."""
         return (namespace, session) in self._told
 
     def find_cited(self, namespace: str, session: str, text: str) -> list[str]:
-        """Return the ids of the memories given to a session that a text names by 8 or more digits, or says in full."""
+        """Return the ids of the memories that a text cites by at least 8 digits of the id, or by the whole text."""
         with self._lock:
             texts_by_id = dict(self._told.get((namespace, session), ()))
         if not texts_by_id:
@@ -141,13 +145,13 @@ class Recalls:
 
 
 def _find_held(part: str, held: Counter[int]) -> int:
-    """Return the hash of a sentence as it was returned: a context may have put a speaker before it."""
+    """Return the hash of a returned sentence, with or without the speaker that a context puts before it."""
     digest = hash(part)
     return digest if digest in held else hash(_SPEAKER.sub("", part))
 
 
 def _drop_label(text: str) -> str:
-    """Return a text without the name that it begins with: a context shows that once for several lines."""
+    """Return a text without a speaker's name at its beginning, which a context shows once for several lines."""
     return text.removeprefix(f"{talk.find_speaker(text)}: ")
 
 
@@ -157,7 +161,7 @@ def _read(text: str) -> SentenceHashes:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text without bullets, speakers and what a context adds, in one case and spacing."""
+    """Return the normalised sentences of a text, without bullets, speakers and additions of a context."""
     parts = _split_parts(text)
     return [part for part in parts if part not in _FRAME and not _HEADING.fullmatch(part)]
 

@@ -1,7 +1,7 @@
-"""Cline (3.0 and later): `data/sessions/*/*.messages.json`, beside it a file that names the folder of the session.
+"""Cline (3.0 and later): `data/sessions/*/*.messages.json`, next to a file with the folder of the session.
 
 Elements, fields of `metadata` and sentences are those of the packages `@cline/shared` (`prompt/format`) and
-`@cline/core` 0.0.86. What was typed is in `<user_input>`.
+`@cline/core` 0.0.86. Typed text is in `<user_input>`.
 """
 
 from collections.abc import Iterator
@@ -25,10 +25,10 @@ from memoryd.client.programs.sessions.cline_prompts import judge
 from memoryd.client.programs.sessions.prompts import COMMAND, COMPACTION, NOTICE, REPLY, SYNTHETIC
 
 _ENDING = ".messages.json"
-_LEAD = "lead"  # the agent that the user talks to
-# `kind` of messages that the program writes as the user.
+_LEAD = "lead"  # the main agent, unlike subagents
+# `kind` of messages that the program writes in the user's role.
 _KINDS = frozenset("completion_reminder loop_detection_notice mistake_stop_notice recovery_notice".split())
-_SHOWN = ("system", "status", "error")  # `displayRole` of what the program wrote
+_SHOWN = ("system", "status", "error")  # `displayRole` of messages of the program
 _BLOCKS = frozenset("text thinking reasoning redacted_thinking tool_use tool_result image file document".split())
 
 
@@ -54,14 +54,14 @@ def read(path: Path, home: Path) -> Iterator[Session]:
 
 
 class _Reading:
-    """A session while its messages are read: calls that wait for their results, by id."""
+    """State while the messages of a session are read: calls without a result yet, by id."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.calls: dict[str, dict[str, Any]] = {}
 
     def take(self, message: dict[str, Any], number: str) -> None:
-        """Take in a message; one of the user may have results of tools alone."""
+        """Process a message; one in the user's role may contain nothing but results of tools."""
         session, role, shown = self.session, message.get("role"), get_object(message, "metadata")
         at, key = parse_time(message.get("ts")), get_text(message, "id") or number
         session.offset = int(at * 1000) if at else session.offset
@@ -113,7 +113,7 @@ class _Reading:
 
 
 def _find_reply(block: dict[str, Any]) -> str:
-    """Return what was answered: the result of the tool as it is, or a field of it."""
+    """Return the user's answer: the result of the tool, or a field of it."""
     text = get_text(block, "content") or "\n".join(get_text(part, "text") for part in list_objects(block, "content"))
     try:
         held = msgspec.json.decode(text)

@@ -1,7 +1,7 @@
 """Copilot CLI: `session-state/*/events.jsonl`, a line for each event of a session.
 
-Its events are described in `@github/copilot-sdk` (`dist/generated/session-events.d.ts`); sentences that its tools say
-to the agent are those of `@github/copilot` 1.0.4 to 1.0.102. What a rewind takes back is cut from the file.
+Its events are described in `@github/copilot-sdk` (`dist/generated/session-events.d.ts`); the sentences that its tools
+return to the agent are those of `@github/copilot` 1.0.4 to 1.0.102. A rewind removes the retracted events.
 """
 
 import re
@@ -37,7 +37,7 @@ from memoryd.client.programs.sessions.prompts import (
 )
 
 _WRITES = ("create", "edit")
-# `source` of a `user.message`, or its beginning: who else than the person wrote it.
+# `source` of a `user.message` that the user has not written, or its beginning.
 _TYPED = ("", "user")
 _SOURCES = {
     "agent-": PEER,
@@ -54,7 +54,7 @@ _SOURCES = {
 }
 _REPLIED = compile_late(r"User (?:selected|responded): (.*)", re.DOTALL)
 _NOBODY = "The user is not available to respond and will review your work later."  # Copilot's own reply, in autopilot
-# How a refusal begins that has the person's reason, and what Copilot adds at its end.
+# Beginning of a refusal with the user's reason, and the sentence that Copilot adds at its end.
 _REFUSALS = {
     "The user rejected this tool call. User feedback: ": ".",
     "Plan not approved. User feedback:": "Please update the plan based on this feedback and try again.",
@@ -68,7 +68,7 @@ _EVENTS = frozenset(
 
 
 def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
-    """Yield the one session of a file, or what was said in it from an offset on."""
+    """Yield the one session of a file, or its part from an offset on."""
     reading = _Reading(Session("copilot", path.parent.name))
     if start:  # the first line names the folder
         reading.take(*next(read_lines(path, reading.session.left_out), (0, {})))
@@ -79,11 +79,11 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
 
 
 class _Reading:
-    """A session while its events are read.
+    """State while the events of a session are read.
 
-    `calls` are those of tools that run: name, arguments, and where in the file they began. `prompts` counts what was
-    typed. `is_working`: tools were called after the agent's last text. `forms` has by the id of a call what was filled
-    in where the agent asked for several things.
+    `calls` are unfinished calls of tools: name, arguments and offset in the file. `prompts` counts typed prompts.
+    `is_working`: tools were called after the agent's last text. `forms` has the values of forms that the user filled in, by
+    the id of the agent's call.
     """
 
     def __init__(self, session: Session) -> None:
@@ -93,7 +93,7 @@ class _Reading:
         self.is_working = False
 
     def take(self, offset: int, event: dict[str, Any]) -> None:
-        """Take in an event; one of a subagent has an `agentId`, or names the call that started it."""
+        """Process an event; one of a subagent has an `agentId`, or the id of the call that started it."""
         session, kind, data = self.session, get_text(event, "type"), get_object(event, "data")
         session.offset = offset
         at, key = parse_time(event.get("timestamp")), get_text(event, "id")
@@ -149,7 +149,7 @@ class _Reading:
         self.is_working = False
 
     def _hear_program(self, reason: str) -> None:
-        """Note what a program said; while the agent works it has not answered by that."""
+        """Count a program's message; while the agent is working, it does not end the agent's answer."""
         if self.is_working:
             self.session.left_out[reason] += 1
         else:
@@ -185,7 +185,7 @@ class _Reading:
 
 
 def _list_replies(form: dict[str, Any]) -> list[str]:
-    """Return what was filled in, each with the title of its field where there are several."""
+    """Return the values of a form, with the titles of the fields if there are several."""
     fields = get_object(get_object(form, "requestedSchema"), "properties")
     filled = {name: held for name, held in get_object(form, "content").items() if held not in ("", None, [])}
     texts = {name: ", ".join(map(str, held)) if isinstance(held, list) else f"{held}" for name, held in filled.items()}

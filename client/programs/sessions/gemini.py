@@ -1,16 +1,16 @@
-"""Gemini CLI: `tmp/*/chats/session-*`, of JSON lines since 2026, before one JSON object with a list of messages.
+"""Gemini CLI: `tmp/*/chats/session-*`, JSON lines since 2026, before that one JSON object with a list of messages.
 
-Of lines one that has the id of an earlier one replaces it, as when a tool has ended; `$set` gives the whole list anew
-when a session is resumed, with other times and with thoughts among the text: of each message the first text and time
-count. `$rewindTo` takes a message back and all after it (`packages/core/src/services/chatRecordingService.ts`).
+A line with the id of an earlier one replaces it, for example when a tool has finished. `$set` repeats the whole list
+when a session is resumed, with other times and with thoughts in the text, so the first text and time of each message
+are used. `$rewindTo` retracts a message and all later ones (`packages/core/src/services/chatRecordingService.ts`).
 
-The model's history is not what was said: a compression puts a summary in place of messages, and after a request that
-was cancelled the rest is recorded once more, at one moment and under other ids. So what `$set` alone has is left out
-once messages were recorded, and so is what it has of messages that were recorded anew.
+The model's history differs from the conversation: a compression replaces messages by a summary, and after a cancelled
+request the rest is recorded again, all at one time and with new ids. So messages that only `$set` has are ignored once
+others were recorded one by one, and so are those recorded again.
 
-What the model gets as a prompt is `content`; where something else was typed, that is `displayContent`.
-What the program says to go on ("Please continue.", the reason of a hook) comes with the `displayContent` of the prompt
-before (`packages/core/src/core/client.ts`, `sendMessageStream`).
+The model's prompt is `content`; if the user typed something else, that is `displayContent`. Prompts of the program
+itself ("Please continue.", the reason of a hook) repeat the `displayContent` of the prompt before them
+(`packages/core/src/core/client.ts`, `sendMessageStream`).
 """
 
 import hashlib
@@ -54,8 +54,7 @@ _TYPES = frozenset("info error warning".split())
 
 
 def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
-    """Yield the one session of a file, or what was said in it from an offset on; of one that goes on in lines beside it
-    nothing."""
+    """Yield the one session of a file, or its part from an offset on; nothing if a file of JSON lines continues it."""
     if path.suffix == ".json" and path.with_suffix(".jsonl").exists():  # copied there when it was resumed
         return
     session = Session("gemini", path.stem)
@@ -81,7 +80,7 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
 
 
 class _Chat:
-    """A chat while it is read, or a part of it: its messages by id, where each begins, those that were taken back."""
+    """State while a chat is read: its messages by id, the offset of each, and those that were retracted."""
 
     def __init__(self, session: Session, is_part: bool) -> None:
         self.session, self.is_part = session, is_part
@@ -91,11 +90,11 @@ class _Chat:
         self.messages: dict[str, dict[str, Any]] = {}
         self.taken_back: set[str] = set()
         self.copies: set[str] = set()
-        self.is_begun = is_part  # messages were recorded, one by one
-        self.shown = self.sent = ""  # the last prompt: as it was typed, as the model got it
+        self.is_begun = is_part  # whether messages were recorded one by one
+        self.shown = self.sent = ""  # the last prompt: as typed, and as sent to the model
 
     def take(self, line: dict[str, Any]) -> None:
-        """Take in a line."""
+        """Process a line."""
         if rewound := get_text(line, "$rewindTo"):
             self._rewind(rewound)
         elif "$set" in line:
@@ -111,8 +110,10 @@ class _Chat:
             self.session.unknown[f"lines with {next(iter(line))[:40]}"] += 1
 
     def _replace(self, listed: list[dict[str, Any]]) -> None:
-        """Take in the whole list anew: once there are messages it brings no others."""
-        self.session.is_torn |= self.is_part and bool(listed)  # which of them are copies only the whole file shows
+        """Process a repeated list; if messages were recorded one by one, it adds none."""
+        self.session.is_torn |= self.is_part and bool(
+            listed
+        )  # copies among them can only be recognised in the whole file
         if self.is_begun:
             coming = [message for message in listed if get_text(message, "id") in {*self.messages, *self.copies}]
             self.session.left_out[SYNTHETIC] += len(listed) - len(coming)
@@ -121,7 +122,7 @@ class _Chat:
         self._merge(message for message in listed if get_text(message, "id") not in self.copies)
 
     def _find_copies(self, listed: list[str]) -> None:
-        """Leave out messages that were recorded at one moment, each with the words of one that is not listed."""
+        """Drop messages that were recorded at one time if each has the text of a message that is not in the list."""
         times = [parse_time(self.messages[id].get("timestamp")) or 0.0 for id in listed]
         earlier = [message for id, message in self.messages.items() if id not in listed]
         for number, id in enumerate(listed):
@@ -147,13 +148,13 @@ class _Chat:
             self.taken_back.discard(id)
 
     def _rewind(self, id: str) -> None:
-        """Take back a message and what came after it; all, where it is not known."""
+        """Retract a message and all later ones; all messages if its id is unknown."""
         ids = list(self.messages)
         self.session.is_torn |= self.is_part and id not in self.messages
         self.taken_back.update(ids[ids.index(id) if id in self.messages else 0 :])
 
     def say_all(self) -> None:
-        """Make utterances of the messages; what was taken back ends no stretch of what was not."""
+        """Convert the messages to utterances; retracted messages do not end the agent's answer."""
         session, back = self.session, [id for id in self.messages if id in self.taken_back]
         for id, message in self.messages.items():
             if id not in self.taken_back:
@@ -174,7 +175,7 @@ class _Chat:
         at, key = parse_time(message.get("timestamp")), get_text(message, "id")
         if any("functionResponse" in part for part in list_objects(message, "content")):
             session.left_out[TOOLS] += 1
-            if (judged := judge(_join(message, "content"))).kind == QUEUED:  # typed while the tool ran
+            if (judged := judge(_join(message, "content"))).kind == QUEUED:  # text that was typed while the tool ran
                 session.drop_interim()
                 session.says(QUEUED, judged.text, at, key)
         elif kind == "user":
@@ -247,7 +248,7 @@ def _is_thought(part: Any) -> bool:
 
 
 def _find_output(call: dict[str, Any]) -> str:
-    """Return what a tool told the agent."""
+    """Return the result of a tool as text."""
     outputs = (
         get_text(get_object(get_object(part, "functionResponse"), "response"), "output")
         for part in list_objects(call, "result")
@@ -256,14 +257,14 @@ def _find_output(call: dict[str, Any]) -> str:
 
 
 def _find_answers(call: dict[str, Any]) -> dict[str, Any]:
-    """Return what was answered to the questions of `ask_user`, by their numbers."""
+    """Return the answers to the questions of `ask_user`, by number."""
     with suppress(msgspec.MsgspecError, RecursionError):
         return get_object(msgspec.json.decode(_find_output(call)), "answers")
     return {}
 
 
 def _find_folder(project: Path, digest: str, home: Path) -> str:
-    """Return the folder of a session: named beside it, else the one of those that are known with this SHA-256."""
+    """Return the folder of a session from the file next to it, or the known folder with this SHA-256."""
     with suppress(OSError, UnicodeDecodeError), (project / ".project_root").open(encoding="utf-8") as file:
         return file.read(_MAX_FOLDER_BYTES).strip()
     for file_name in ("projects.json", "trustedFolders.json"):

@@ -1,10 +1,10 @@
 """OpenCode: `opencode.db`, a SQLite database with sessions, messages and their parts (since 1.2; before, files).
 
-Read by apsw, whose SQLite is new, in one snapshot and without a change, whatever OpenCode does meanwhile. Its source is
-`packages/opencode/src` of github.com/anomalyco/opencode: parts and messages are in `session/message-v2.ts`. A fork has
-copies of the messages under other ids, with the times of the originals (`fork` in `session/index.ts`). What a revert
-takes back stays until the next prompt, which deletes it; `revert` of the session says where it begins
-(`session/revert.ts`). A message of the agent has a time of completion once nothing is added to it.
+It is read with apsw, which has a recent SQLite, read-only and in one snapshot, also while OpenCode runs. OpenCode's
+source is `packages/opencode/src` of github.com/anomalyco/opencode: parts and messages are in `session/message-v2.ts`. A
+fork has copies of the messages with other ids and the times of the originals (`fork` in `session/index.ts`). Reverted
+messages stay until the next prompt, which deletes them; `revert` of the session has the first of them
+(`session/revert.ts`). A message of the agent has a time of completion when it is complete.
 """
 
 from collections.abc import Iterable, Iterator
@@ -59,13 +59,13 @@ _KEYS = (
 _WRITES = ("write", "edit")
 # `CorrectedError` in `permission/index.ts`.
 _REFUSED = "The user rejected permission to use this specific tool call with the following feedback: "
-# What `opencode run` denies (`cli/cmd/run.ts`), as nobody is there to answer.
+# Permissions that `opencode run` denies (`cli/cmd/run.ts`), as it is not interactive.
 _OF_RUN = {"question", "plan_enter", "plan_exit"}
 _TYPES = frozenset("file step-start step-finish snapshot patch agent retry".split())
 
 
 class _Message(NamedTuple):
-    """A message with its parts, of each the id and what it holds."""
+    """A message with its parts, each as id and content."""
 
     id: str
     at: float | None
@@ -75,8 +75,8 @@ class _Message(NamedTuple):
 
 
 def read(path: Path, home: Path, start: int = 0, only: str = "") -> Iterator[Session]:
-    """Yield the sessions of a database, or of one what was said from a time on, and what is there of it."""
-    began: dict[tuple[float, str], str] = {}  # by the first thing that was said: the session
+    """Yield the sessions of a database, or one session from a time on, with its state."""
+    began: dict[tuple[float, str], str] = {}  # by the first message: the session
     with _open(path) as connection:
         names = [str(name) for (name,) in connection.execute(_COLUMNS)]
         for row in connection.execute(_SESSIONS, (only,)).fetchall():
@@ -127,7 +127,7 @@ def _list_messages(session: Session, rows: Iterable[Any]) -> Iterator[_Message]:
 
 
 def _name(message: str, part: str | None = None) -> str:
-    """Return what a message is called, or a part of it."""
+    """Return the key of a message, or of a part of it."""
     return message if part is None else f"{message}\0{part}"
 
 
@@ -177,7 +177,7 @@ class _Reading:
         self.worked_until = 0.0
 
     def read_prompt(self, message: _Message) -> None:
-        """Take in what was typed; texts that OpenCode adds are `synthetic`, others `ignored` by the model."""
+        """Add a prompt; parts that OpenCode added are `synthetic`, those that the model does not get are `ignored`."""
         session, texts, reason = self.session, [], COMMAND
         for _, part in message.parts:
             kind, text = part.get("type"), get_text(part, "text")
@@ -188,7 +188,7 @@ class _Reading:
                 texts.append(text)
             elif kind == "compaction":
                 reason = COMPACTION
-            elif kind == "subtask":  # a command that an agent of its own answers
+            elif kind == "subtask":  # a command that a subagent answers
                 session.left_out[SUBAGENT] += 1
             else:
                 self._count_unknown(kind)
@@ -208,7 +208,7 @@ class _Reading:
         self.is_working = False
 
     def read_answer(self, message: _Message) -> None:
-        """Take in what the agent said and did; a summary is for itself."""
+        """Add a message of the agent, unless it is a summary."""
         session, info = self.session, message.info
         folder = get_text(get_object(info, "path"), "cwd")
         self.worked_until = parse_time(get_object(info, "time").get("completed")) or 0.0
@@ -264,7 +264,7 @@ class _Reading:
 
 
 def _find_automated(permission: Any) -> str:
-    """Return by what it is seen that a program ran a session."""
+    """Return the evidence that a program ran a session, empty if there is none."""
     rules = {"rules": _decode_list(permission)}
     denied = {get_text(rule, "permission") for rule in list_objects(rules, "rules") if rule.get("action") == "deny"}
     return "opencode run" if denied >= _OF_RUN else ""

@@ -87,15 +87,15 @@ def test_a_text_that_gets_its_vector_after_the_index_was_asked_is_named(
 
 
 def test_a_long_text_whose_parts_have_no_vectors_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = embedding.long_texts.work_off
-    monkeypatch.setattr(embedding.long_texts, "work_off", lambda *given: False)
+    real = embedding.long_texts.embed_parts
+    monkeypatch.setattr(embedding.long_texts, "embed_parts", lambda *given: False)
     with running(folder, CountingEmbedder()) as core:
         add(core, "herons fish at dawn")
         assert search(core, "egrets").degraded == []
         add(core, "herons fish at dawn. " * 60, namespace="long")
         assert search(core, "egrets", namespace="long").degraded == PENDING
         assert search(core, "egrets", reach="exact").degraded == [], "that text is out of reach"
-        monkeypatch.setattr(embedding.long_texts, "work_off", real)
+        monkeypatch.setattr(embedding.long_texts, "embed_parts", real)
         core.embedding.refresh([1])
         wait_until(lambda: search(core, "egrets", namespace="long").degraded == [])
 

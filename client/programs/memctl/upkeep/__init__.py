@@ -1,1 +1,1 @@
-"""Looking after the database: copies, restoring, checking, repairing, starting again."""
+"""Maintenance of the database: backups, restoring, verifying, repairing, resetting."""

@@ -1,4 +1,4 @@
-"""backup, restore: checked copies of the database, and taking one back."""
+"""backup, restore: make verified copies of the database, and restore one."""
 
 import os
 import shlex
@@ -22,7 +22,7 @@ from memoryd.client.rescue import RescueReport
 from memoryd.client.times import iso
 from memoryd.client.transport import paths
 
-LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
+LIMIT_S = 3600.0  # without a message of the daemon, which verifies the whole copy
 FILE_NAME = "memoryd.sqlite"
 
 
@@ -88,7 +88,7 @@ def _restore(args: Namespace) -> None:
 
 
 def choose_copy(folder: Path, name: str) -> Path:
-    """Return the file that is meant: a path, or a name as the list of copies shows it; raise `Invalid`."""
+    """Return the file for a path, or for a name in the list of copies; raise `Invalid`."""
     if name == "latest":
         if not (found := list_copies(folder)):
             raise Invalid(f"There are no copies in {folder / BACKUPS}.")
@@ -171,7 +171,7 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
 
 
 def _build_adding(root: str, namespace: str) -> str:
-    """Return the command that adds a workspace of the copy; its folder may be elsewhere now."""
+    """Return the command that adds a workspace of the copy again, as its folder may have moved."""
     is_here = Path(root).is_dir()
     path, name = shlex.quote(root) if is_here else "PATH", shlex.quote(namespace)
     where = "" if is_here else f"  # PATH is where {root} is now"

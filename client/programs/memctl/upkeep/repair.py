@@ -1,4 +1,4 @@
-"""verify, repair, reset: is everything right, making it right, starting again."""
+"""verify, repair, reset: verify the database, repair it, or start with an empty one."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def _repair(args: Namespace) -> int:
         return _recover(args)
     try:
         found = _check(args, repair=True)
-    except (Unavailable, StorageFailed, Internal) as error:  # it does not start, or stumbles over what cannot be read
+    except (Unavailable, StorageFailed, Internal) as error:  # it does not start, or fails to read the database
         advice = "" if RECOVER in error.message else f" If the file is damaged: {RECOVER}"
         raise type(error)(error.message + advice, error.data) from None
     show(args, found, lambda: f"Done: {', '.join(found.repaired)}.\n{_verified_text(found)}")
@@ -90,7 +90,7 @@ def _recover(args: Namespace) -> int:
             report = restart.rescue(folder, "recover", wait_s=_LOCK_S)
     finally:
         if status:
-            with nullcontext() if report else suppress(MemorydError):  # why nothing could be read says more
+            with nullcontext() if report else suppress(MemorydError):  # the error of reading the file is more helpful
                 restart.start(args, arguments)
     show(args, report, lambda: _recovered_text(report))
     return complain(_lost_text(report, list_copies(folder)), 1) if report.damaged else 0
@@ -144,7 +144,7 @@ def _reset_namespace(args: Namespace) -> None:
         _ask(args, namespace, f"This deletes {count_text(len(ids), 'memory')} in {namespace} and below it.")
         copied = "" if args.no_backup else _copy_database(client)
         operations = _delete(client, ids)
-        while turns := _list_turns(client):  # more than one reply lists
+        while turns := _list_turns(client):  # there may be more than fit one reply
             ids += turns
             operations += _delete(client, turns)
     undo = " and ".join(f"memctl undo {operation[:8]}" for operation in operations)
@@ -154,7 +154,7 @@ def _reset_namespace(args: Namespace) -> None:
 
 
 def _list_ids(client: Client) -> Iterator[str]:
-    """Yield the memories in a namespace and below, with the turns that are still in L0."""
+    """Yield the memories in a namespace and below, including the turns in L0."""
     after: str | None = ""
     while after is not None:
         part = client.export_memories(after, limit=_PER_CALL, reach="subtree")
@@ -175,7 +175,7 @@ def _copy_database(client: Client) -> str:
 
 def _delete(client: Client, ids: list[str]) -> list[str]:
     operations: list[str] = []
-    gone: set[str] = set()  # with a turn that it was made of
+    gone: set[str] = set()  # together with a turn that it was made of
     with ProgressBar("deleting", len(ids)) as bar:
         for part in split_evenly(ids, _PER_CALL):
             if there := [id for id in part if id not in gone]:
@@ -187,7 +187,7 @@ def _delete(client: Client, ids: list[str]) -> list[str]:
 
 
 def _ask(args: Namespace, name: str, warning: str) -> None:
-    """Go on only when the name was typed; raise `Usage` if nobody can be asked."""
+    """Ask the user to type the name; raise `Usage` without a terminal."""
     if args.yes:
         return
     confirm(name, warning, f"memctl: {warning}", "Nothing was deleted.")

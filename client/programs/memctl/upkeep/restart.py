@@ -1,8 +1,8 @@
-"""Stopping a daemon for work on its database, and starting it again as it was.
+"""Stop the daemon for work on its database, and restart it with the same options.
 
-The work is made ready beside the database and taken up by the next process that holds the lock of the data
-directory: this one if no daemon runs, else the next daemon. So a client that starts a daemon in between never meets
-half of it.
+The new files are prepared next to the database. The next process that holds the lock of the data directory puts them in
+place: this one if no daemon runs, else the next daemon. So a daemon that a client starts in between never sees a
+half-finished state.
 """
 
 import time
@@ -25,7 +25,7 @@ _LOCK_S = 10.0
 
 
 def get_status(args: Namespace) -> Status | None:
-    """Return the status of the daemon that answers, None if none does."""
+    """Return the status of the daemon, None if none answers."""
     with client_for(args, autostart=False) as client:
         try:
             return client.status()
@@ -39,27 +39,27 @@ def folder_of(status: Status | None) -> Path:
 
 
 def rescue(folder: Path, command: str, *words: str, wait_s: float = 0.0) -> RescueReport:
-    """Run one command on a data directory in a process of its own."""
+    """Run a command on a data directory in a separate process."""
     options = ["--data-dir", str(folder), "--wait-s", str(wait_s)]
     return msgspec.json.decode(read_output(MODULE, [command, *words, *options], progress=False), type=RescueReport)
 
 
 def exchange(args: Namespace, status: Status | None, report: RescueReport) -> RescueReport:
-    """See that what was made ready is taken up: stop the daemon, if one runs, and start it again."""
+    """If a daemon runs, put the prepared files in place between its end and its restart."""
     if report.taken_up or status is None:
         return report
     arguments = read_arguments(status)
     folder = Path(status.data_dir)
     try:
         ask_to_stop(args)
-    except BaseException:  # refused or interrupted: nothing of it may happen at a later start
+    except BaseException:  # refused or interrupted: a later start must not do it
         rescue(folder, "cancel")
         raise
     wait_until_gone(args, status.pid)
     before = set(folder.glob("before-*"))
     try:
         taken = rescue(folder, "take-up", wait_s=_LOCK_S)
-    except MemorydError:  # somebody started a daemon meanwhile: it has taken it up
+    except MemorydError:  # a daemon was started meanwhile and has done it
         taken = RescueReport()
     start(args, arguments)
     kept = taken.kept or next((str(path) for path in sorted(set(folder.glob("before-*")) - before)), "")
@@ -73,7 +73,7 @@ def stop(args: Namespace, status: Status) -> None:
 
 
 def ask_to_stop(args: Namespace) -> None:
-    """Ask a daemon to stop; raise the error with which it refuses."""
+    """Ask a daemon to stop; raise its error if it refuses."""
     with client_for(args, autostart=False) as client:
         client.call(Shutdown())
 
@@ -90,18 +90,18 @@ def wait_until_gone(args: Namespace, pid: int) -> None:
 
 
 def start(args: Namespace, arguments: list[str]) -> None:
-    """Start a daemon unless one answers by now, as where its socket is held for it."""
+    """Start a daemon unless one answers already, for example through socket activation."""
     with client_for(args, autostart=False) as client:
         spawn.start(client.socket_path, arguments)
         client.status()
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process is still at work; one that only waits to be collected by its parent is not."""
+    """Return whether a process is running; a zombie is not."""
     state = linux.read_process(pid, "stat").rpartition(b")")[2].split()[:1]
     return state not in ([], [b"Z"], [b"X"])
 
 
 def read_arguments(status: Status) -> list[str]:
-    """Return the options that start a daemon again as it was, wherever this process and its environment are."""
-    return status.options or ["--data-dir", status.data_dir]  # an older one does not say them
+    """Return the options that restart a daemon as it was, independent of this process and its environment."""
+    return status.options or ["--data-dir", status.data_dir]  # an older daemon does not report them
