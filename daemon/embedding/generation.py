@@ -166,7 +166,7 @@ class Generation:
             return len(self.pending) + len(self.failing) + len(self.alone) + len(self.parts.waiting)
 
     def count_missing(self, allowed: Mask) -> int:
-        """Return how many of the allowed rows have no vector. A few pending rows are looked up instead of counting all."""
+        """Return how many of the allowed rows have no vector; if few are pending, these are looked up."""
         with self._lock:
             waiting = [*self.pending, *self.failing] if len(self.pending) + len(self.failing) <= _FEW else None
         if waiting is None:

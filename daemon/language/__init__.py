@@ -1,4 +1,4 @@
-"""Rules about language, without a model: what a text says, how much it matters.
+"""Rules that classify and rate texts without a language model.
 
-Pure functions. They order, label or hold back; they do not delete.
+Pure functions. Their results rank, label or withhold texts; nothing is deleted because of them.
 """

@@ -1,4 +1,4 @@
-"""One sentence for a text: the one that shares most words with the others. Pure functions."""
+"""Choose one sentence to represent a text: the one that shares most words with the others. Pure functions."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from memoryd.daemon.language import rating
 from memoryd.daemon.language.sentences import split_sentences
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
-MAX_SENTENCES = 10  # looked at: those of the beginning, where people say what they mean
+MAX_SENTENCES = 10  # considered, from the beginning, where people come to the point
 MAX_CHARS = 300  # of the result
 _MIN_WORDS, _MIN_UNSPACED = 3, 6  # of a sentence: words, or characters of a script without blanks
 _UNSPACED = compile_late(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -19,7 +19,7 @@ _SPEAKER = compile_late(r"^(?:User|Assistant):\s*")
 
 
 def list_telling(text: str, limit: int = MAX_SENTENCES) -> list[str]:
-    """Return the first sentences of a text that have a few words, as written, without bullets, speakers and code."""
+    """Return the first sentences of a text with enough words, as written, without bullets, speakers and code."""
     found = (_SPEAKER.sub("", sentence) for sentence in split_sentences(text))
     return list(islice((one for one in found if _is_telling(one)), limit))
 
@@ -29,7 +29,7 @@ def _is_telling(sentence: str) -> bool:
 
 
 def find_central(sentences: Sequence[str]) -> str:
-    """Return the sentence whose words are nearest to those of all; what informs precedes what does not."""
+    """Return the sentence whose words are most similar to those of all; statements are preferred."""
     weights = [rating.importance(sentence) for sentence in sentences]
     near = measure_centrality([find_words(sentence) for sentence in sentences], weights)
     scores = [centrality + 0.25 * weight for centrality, weight in zip(near, weights, strict=True)]
@@ -38,12 +38,12 @@ def find_central(sentences: Sequence[str]) -> str:
 
 
 def find_words(sentence: str) -> frozenset[str]:
-    """Return the words of a sentence that carry meaning."""
+    """Return the words of a sentence without stop words."""
     return frozenset(word.casefold() for word in _WORD.findall(sentence)) - STOP_WORDS
 
 
 def measure_centrality(said: Sequence[frozenset[str]], weights: Sequence[float]) -> list[float]:
-    """Return the cosine of the words of each sentence with those of all, each sentence with its weight."""
+    """Return the cosine between the words of each sentence and the weighted words of all."""
     total: dict[str, float] = defaultdict(float)
     for words, weight in zip(said, weights, strict=True):
         for word in words:

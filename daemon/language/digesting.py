@@ -1,6 +1,6 @@
-"""A conversation in two lines, without a language model: what was asked first, and the last answer that says something.
+"""Summarise a conversation in two lines without a language model: the first request and the last substantial answer.
 
-The lines quote the turns. Code, small talk and short reports ("Pushed to origin/main.") are passed over.
+The lines quote the turns. Code, small talk and short reports ("Pushed to origin/main.") are skipped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,15 +11,15 @@ from memoryd.daemon.language.sentences import BOUNDARY
 
 ASKED, ANSWER, FILES = "Asked: ", "Answer: ", "Files: "
 _CHARS_PER_TOKEN = 4
-_ASKED_SHARE = 3  # one part in so many of the text is for what was asked
-_LEAST_BYTES = 60  # of an answer that says something; if all are shorter, the longest one is taken
+_ASKED_SHARE = 3  # share of the text for the request: one part in so many
+_LEAST_BYTES = 60  # minimum length of a substantial answer; if all are shorter, the longest one is used
 _CODE = compile_late(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", 8)  # re.MULTILINE; and what is quoted
 
 
 def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) -> str:
-    """Return the lines within about so many tokens; empty when nothing was said.
+    """Return the lines within about so many tokens; empty without turns.
 
-    What was asked first stays as in the summary before, and so does an answer without a later one, and other lines.
+    The request stays as in the former summary, and so do its other lines, and its answer if there is no later one.
     """
     chars = max_tokens * _CHARS_PER_TOKEN
     before = previous.splitlines()
@@ -38,7 +38,7 @@ def _find_line(lines: Iterable[str], label: str) -> str:
 
 
 def _list_said(turns: Iterable[tuple[str, str]], role: str, least: float) -> Iterator[str]:
-    """Yield what one side said of some importance, each turn on one line."""
+    """Yield the important turns of one side, each as one line."""
     for who, content in turns:
         text = " ".join(_CODE.sub("\n", content).split()) if who == role else ""
         if text and rating.importance(text) >= least:
@@ -46,7 +46,7 @@ def _list_said(turns: Iterable[tuple[str, str]], role: str, least: float) -> Ite
 
 
 def _cut(text: str, chars: int) -> str:
-    """Return the first sentences of a text that fit; of one that is too long by itself, its first words."""
+    """Return the first sentences of a text that fit; if the first one is too long, its first words."""
     if len(text) <= chars:
         return text
     ends = [match.start() for match in BOUNDARY.finditer(text[: chars + 1]) if match.start()]

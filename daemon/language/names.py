@@ -1,8 +1,8 @@
-"""What a question names: identifiers ("PR #414", "4.2.2", "labels.py") and proper names. Pure functions.
+"""Find the names in a question: identifiers ("PR #414", "4.2.2", "labels.py") and proper names. Pure functions.
 
-A text that names something else does not answer the question, however near it is. Dates are no names, for a memory says
-its day in many ways. German writes every noun with a capital, so only words in capitals count there; Chinese, Japanese
-and Korean show no names but what is written in Latin letters and figures.
+A text with other names does not answer the question, however similar it is. Dates do not count as names, since they
+can be written in many ways. German capitalises every noun, so only words in all capitals count there; in Chinese,
+Japanese and Korean only names in Latin letters and digits are found.
 """
 
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ _PRONOUN = compile_late(r"I(?:['’]\w+)?")
 
 
 class Names(NamedTuple):
-    """What a text names, in lower case."""
+    """The names in a text, in lower case."""
 
     identifiers: tuple[str, ...]
     proper: tuple[str, ...]
 
 
 def find_names(text: str) -> Names:
-    """Return what a text names: words with figures or signs within, and capitalised words that begin no sentence."""
+    """Return the names in a text: words that contain digits or signs, and capitalised words within sentences."""
     text = remove_dates(text[:_READ_CHARS])
     words = list(_split_words(text))
     identifiers = [word.casefold() for word, _ in words if _is_identifier(word)]
@@ -43,7 +43,7 @@ def find_names(text: str) -> Names:
 
 
 def is_named(name: str, text: str) -> bool:
-    """Return whether a text in lower case holds a name as a whole: "4.2" is not in "4.2.1"."""
+    """Return whether a text in lower case contains a name as a whole word: "4.2" is not in "4.2.1"."""
     start = text.find(name)
     while start >= 0:
         end = start + len(name)

@@ -1,7 +1,8 @@
-"""Does a text ask, or say that it does not know? Whether that is all that it says. Pure functions.
+"""Recognise texts that only ask, or only say that the speaker does not know. Pure functions.
 
-A question mark is one in any language. Without one, a short text asks that begins with a word of asking (English,
-German) or holds one (Chinese, Japanese). That somebody does not know is read in English, German, French and Chinese.
+A question mark counts in any language. Without one, a short text is a question if it begins with an interrogative
+(English, German) or contains one (Chinese, Japanese). "I do not know" is recognised in English, German, French and
+Chinese.
 """
 
 import re
@@ -29,7 +30,7 @@ _BEGINS = compile_late(
 )
 _HOLDS = compile_late(r"[^。！，、；没都\d]{0,24}(?:什么|哪|多少|几点|几号|何時|どこ|どの)[^。！，、；没都\d]{0,24}")
 _CLAUSE = compile_late(r"[.!?…;:,。！，；、\n]+(?=\s|$)|(?<=[。！，；、])|\s+[–—-]+\s+")
-# A clause which says that somebody does not know, or that something does not say it.
+# A clause which says that somebody does not know, or that a source does not say it.
 _UNKNOWN = compile_late(
     r"(?:(?:sorry|unfortunately|honestly|so|and|leider|hm+|no|non) )*(?:"
     r"(?:i|we) (?:really |still )?(?:(?:do not|don['’]?t) (?:really |actually )?(?:know|remember|recall)"
@@ -48,29 +49,29 @@ _UNKNOWN = compile_late(
 _FILLER = compile_late(
     r"(?:sorry|unfortunately|honestly|well|hm+|no|leider|tut mir leid|nein|désolée?|non)?", re.IGNORECASE
 )
-# What such a text begins with: most texts are told by it in a microsecond.
+# Beginnings of such texts, a quick test that rules out most others.
 _OPENING = compile_late(
     r"\W*(?:sorry|unfortunately|honestly|well|so|and|no|hm|(?:i|we|it)\b|that|this|leider|tut mir|nein|das|es"
     r"|wei(?:ß|ss)|ich|keine|steht|désol|je|aucune|我|也|还|不)",
     re.IGNORECASE,
 )
-MOST_UNKNOWN_CHARS = 200  # of a text that says it knows nothing
+MOST_UNKNOWN_CHARS = 200  # of a text that only says it does not know
 
 
 def find_label(text: str) -> str:
-    """Return the speaker's name with which a text begins ("Ada: …"), in lower case; empty where it has none."""
+    """Return the speaker's name at the beginning of a text ("Ada: …"), in lower case, empty if there is none."""
     match = _SPEAKER.match(text)
     return match[0][:-2].casefold() if match else ""
 
 
 def _drop_label(text: str) -> str:
-    """Return a text without the speaker's name with which it begins."""
+    """Return a text without a speaker's name at its beginning."""
     match = _SPEAKER.match(text)
     return text[match.end() :] if match else text
 
 
 def only_asks(text: str) -> bool:
-    """Return whether a text asks and states nothing: what is said beside the question is shorter, and no number."""
+    """Return whether a text only asks: anything besides the question is shorter and contains no number."""
     if len(text) > _MOST_CHARS:
         return False
     text = _drop_label(text.strip())
@@ -81,12 +82,12 @@ def only_asks(text: str) -> bool:
 
 
 def asks(text: str) -> bool:
-    """Return whether a text holds a question."""
+    """Return whether a text contains a question."""
     return only_asks(text) or any(map(ends_with_question, split_sentences(text)))
 
 
 def knows_nothing(text: str) -> bool:
-    """Return whether a short text says that somebody does not know, and nothing else."""
+    """Return whether a short text only says that somebody does not know."""
     if len(text) > MOST_UNKNOWN_CHARS:
         return False
     text = _drop_label(text.strip())
@@ -103,5 +104,5 @@ def knows_nothing(text: str) -> bool:
 
 
 def answers_nothing(text: str) -> bool:
-    """Return whether a text is no answer to anything: it only asks, or says that it does not know."""
+    """Return whether a text cannot be an answer: it only asks, or only says that it does not know."""
     return only_asks(text) or knows_nothing(text)

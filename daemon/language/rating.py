@@ -1,8 +1,7 @@
-"""How much a turn matters, by rules: does it tell what lasts, of its speaker, of something specific, or does it ask?
+"""Rate the importance of a turn by rules: a start value, plus a weight for each feature of the text.
 
-A plain statement is on the line of 0.5, so that nothing is dropped for being said simply; small talk and bare requests
-fall below it. Each kind of thing counts once, however often it occurs. Pure functions; the time taken is linear in the
-text, of which the beginning is read.
+A plain statement is rated 0.5, the threshold for keeping a turn; small talk and bare requests are below it. Each
+feature counts once, however often it occurs. Only the beginning of a text is read. Pure functions, in linear time.
 """
 
 import re
@@ -10,15 +9,15 @@ import re
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.language.sentences import COURTESY, ends_with_question, split_sentences
 
-READ_CHARS = 1_500  # people and models say first what they mean; more would hold up other threads
+READ_CHARS = 1_500  # the main point comes first, and more would block other threads
 STATEMENT = 0.5  # the start of a text that states something
 QUESTION = 0.34  # the start of a text that only asks or requests
-SMALL_TALK = 0.15  # a text with nothing but courtesies
+SMALL_TALK = 0.15  # a text that consists of courtesies
 FRAGMENT = 0.4  # fewer than four words
 _ENOUGH_WORDS = 4
-# What adds to the importance, and how much.
+# Features and their weights.
 FEATURES = (
-    (  # a decision, a rule, a preference, a lesson: what holds for long
+    (  # a decision, a rule, a preference, a lesson
         0.25,
         compile_late(
             r"\b(?:decided|decision|agreed|chosen?|go(?:ing)? with|switch\w*|migrat\w+|instead of|no longer|from now on"
@@ -48,7 +47,7 @@ _REQUEST = compile_late(
 
 
 def importance(text: str) -> float:
-    """Return how much a turn matters, 0 to 1: 0.5 and more is kept."""
+    """Return the importance of a turn, 0 to 1; turns from 0.5 on are kept."""
     read = text[:READ_CHARS]
     words = _split_words(read)
     if not words:
@@ -63,7 +62,7 @@ def importance(text: str) -> float:
 
 
 def is_only_request(text: str) -> bool:
-    """Return whether each sentence that is more than courtesy is a question or a request to the listener."""
+    """Return whether all sentences except courtesies are questions or requests to the listener."""
     telling = [one for one in split_sentences(text) if not COURTESY.issuperset(_split_words(one))]
     return bool(telling) and all(ends_with_question(one) or _REQUEST.match(one) for one in telling)
 

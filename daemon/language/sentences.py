@@ -1,18 +1,18 @@
-"""Sentences: where one ends, and whether it asks, orders, guesses or denies. The words that tell are listed here alone.
+"""Split texts into sentences, and recognise questions, requests, guesses and corrections by lists of words.
 
-English, German, French, Chinese; in another language only questions are known, by their mark. Pure functions; the time
-taken is linear in the text.
+English, German, French and Chinese; in other languages only questions, by their mark. Pure functions, linear in the
+length of the text.
 """
 
 from memoryd.client.patterns import compile_late
 
 READ_CHARS = 8_000
-_LEAST_CHARS = 12  # of what is worth a line
+_LEAST_CHARS = 12  # of a sentence worth a line
 _DENIAL_CHARS = 160  # of a message's beginning
 FENCED = compile_late(r"```.*?(?:```|\Z)", 16)  # re.DOTALL
 BOUNDARY = compile_late(r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\]])\s+|(?<=[。！？])|\n+")
 _LEAD = compile_late(r"^(?:[-*•>#]+|\d{1,2}[.)])\s+")
-# A point after these ends no sentence.
+# Abbreviations: a full stop after these does not end a sentence.
 _ABBREVIATED = compile_late(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St|Nr|z\.\s?B|d\.\s?h|u\.\s?a|ca|bzw|usw|ggf|inkl|p\.\s?ex"
     r"|cf|env|[A-Za-z])\.$"
@@ -20,7 +20,7 @@ _ABBREVIATED = compile_late(
 _ORDINAL = compile_late(r"(?:^|\s)\d{1,2}\.$")  # of a date, where a month or a small letter follows: am 3. Mai
 _AFTER_ORDINAL = compile_late(r"[a-zäöü]|(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _QUESTION_MARK = compile_late(r"(?:\?|？|か[。.]?|吗[。.]?|呢[。.]?|嗎[。.]?|っけ[。.]?)[\s\"'”’»)\]*_`]*$")
-_MARK_CHARS = 40  # of the end of a text that are looked at
+_MARK_CHARS = 40  # at the end of a text that are examined
 _OPEN_ENDS = (":", "：", ",", "…", "...", "-", "–", "(")
 _ASKED = compile_late(
     r"(?:^|[.,;:]\s+|\b(?:and|but|so|also|ok|hm|btw|right|good|und|aber|et|mais)[,.]?\s+)"
@@ -57,7 +57,7 @@ _GUESSED = compile_late(
     r"|可能|应该是|也许|大概|或许|估计|我猜|我想|看起来|好像|似乎|恐怕|多半|八成|怀疑|不知道|不清楚",
     2,
 )
-# How a message begins that takes back what was said before; "no then", "no problem" agree to it.
+# Beginnings of messages that correct the message before; "no then" and "no problem" agree with it.
 _DENIED = compile_late(
     r"^(?:(?:ah|oh|hm+|argh|ok(?:ay)?|well|yes|so|then|also|right|agreed|you(?:'re| are) right|ja|dann|doch|oui"
     r"|bon|alors)[,.!:]?\s+)*"
@@ -73,12 +73,12 @@ _DENIED = compile_late(
     r"|(?:刚才|之前).{0,8}(?:不对|猜错|错)|\bthat was (?:wrong|a mistake)\b|\bgeirrt\b|\bje me suis trompée?\b",
     2,
 )
-# Said to keep a talk going; with stop words alone they say nothing.
+# Fillers; together with stop words alone they have no content.
 FILLERS = frozenset(
     "ok okay k yes yeah yep yup no nope nah hm hmm hi hey hello thanks thank thx ty please sure cool fine alright right"
     " i me my mine we us our ah oh uh um well now go yay lol haha i'm it's that's let's don't i'll".split()
 )
-# With those before all that courtesies are made of.
+# Courtesies consist of these and the words above.
 COURTESY = FILLERS | frozenset(
     """
     a about again aha all am an and any anytime are awesome bad be best bit brilliant but bye can care cheers clear
@@ -115,35 +115,35 @@ def split_sentences(text: str) -> list[str]:
 
 
 def ends_with_question(text: str) -> bool:
-    """Return whether a text ends with a question mark, or as a question does in Chinese and Japanese."""
+    """Return whether a text ends with a question mark, or with an interrogative particle (Chinese, Japanese)."""
     return bool(_QUESTION_MARK.search(text[-_MARK_CHARS:]))
 
 
 def is_question(sentence: str) -> bool:
-    """Return whether a sentence asks; many people leave out the question mark."""
+    """Return whether a sentence is a question, also without a question mark."""
     return ends_with_question(sentence) or bool(_ASKED.match(sentence))
 
 
 def is_order(sentence: str) -> bool:
-    """Return whether a sentence of a user tells the agent to do something."""
+    """Return whether a sentence of a user is a request to the agent."""
     return bool(_ORDERED.match(sentence) or _PLEASE.search(sentence))
 
 
 def is_guess(text: str) -> bool:
-    """Return whether a text says that it is not sure, or does not know."""
+    """Return whether a text expresses doubt or ignorance."""
     return _GUESSED.search(text[:READ_CHARS]) is not None
 
 
 def is_asking(sentence: str) -> bool:
-    """Return whether a sentence asks, orders or guesses, so that it states nothing."""
+    """Return whether a sentence is a question, a request or a guess, not a statement."""
     return is_question(sentence) or is_order(sentence) or is_guess(sentence)
 
 
 def is_denial(text: str) -> bool:
-    """Return whether a message begins by taking back, or contradicting, what was said before it."""
+    """Return whether a message begins by correcting or contradicting the message before it."""
     return _DENIED.search(text[:_DENIAL_CHARS].strip()) is not None
 
 
 def is_whole(sentence: str) -> bool:
-    """Return whether a sentence can stand by itself: it says something, and announces nothing that follows."""
+    """Return whether a sentence makes sense by itself: it has content, and does not introduce the next one."""
     return len(sentence.encode()) >= _LEAST_CHARS and not sentence.rstrip().endswith(_OPEN_ENDS)

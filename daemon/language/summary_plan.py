@@ -1,9 +1,8 @@
-"""A conversation within a budget of tokens: which messages become a summary, and what is left. Pure functions.
+"""Fit a conversation into a budget of tokens by summarising its older messages. Pure functions.
 
-Messages hang together in units: an assistant's message with tool calls and the results of these, however many; a cut
-never parts one. The last unit stays, and the newest message of the user, since that is what the assistant is to answer.
-Where what has to stay is too long, the middle of its longest texts is cut. A message costs the tokens of its texts and
-`OVERHEAD` for what a chat format puts around it.
+An assistant's message with tool calls and the results of these form a unit, which is never split. The last unit stays,
+and so does the newest message of the user, which the assistant has to answer. If these are too long, the middle of
+their longest texts is cut out. A message costs the tokens of its texts plus `OVERHEAD` for the chat format.
 """
 
 import time
@@ -21,16 +20,16 @@ SUMMARY_ID = "memoryd-summary"
 PREFIX = "Summary of the conversation so far:\n"
 OVERHEAD = 4
 _GAP = " […] "
-_BREATH_S = 0.0005  # after each message that is read for a summary: rules are Python, which other threads wait for
+_BREATH_S = 0.0005  # after each message that is read for a summary, since the rules hold the interpreter's lock
 _READ_MESSAGES = 400  # the newest of those to be summarised
-_FORMER, _USER, _RECENT = 0.1, 0.05, 0.1  # what the rules add to the importance of a sentence
-_FAILURE = ("error", "fail", "exception", "denied")  # of a tool's result only this is kept
+_FORMER, _USER, _RECENT = 0.1, 0.05, 0.1  # added to the importance of a sentence
+_FAILURE = ("error", "fail", "exception", "denied")  # the only part of a tool's result that is kept
 
 TokenCounter = Callable[[str], int]
 
 
 class SummaryPlan(NamedTuple):
-    """The plan for a conversation: `older` is to be summarised, `kept` stays."""
+    """The plan for a conversation: `older` messages are summarised, `kept` ones stay."""
 
     system: Message | None
     older: list[Message]
@@ -42,7 +41,7 @@ class SummaryPlan(NamedTuple):
 
 
 def make_plan(call: Summarize, count: TokenCounter) -> SummaryPlan:
-    """Decide what is summarised; raise `Invalid` for messages or limits that cannot be worked with."""
+    """Decide which messages are summarised; raise `Invalid` for invalid messages or limits."""
     if call.max_summary_tokens >= call.max_tokens:
         raise Invalid("max_summary_tokens must be less than max_tokens.")
     messages = [message for message in call.messages if message.id != SUMMARY_ID]
@@ -81,7 +80,7 @@ def _find_pending(messages: Sequence[Message], running: RunningSummary | None) -
 
 
 def _find_units(messages: Sequence[Message]) -> list[int]:
-    """Return where units end: an assistant's message with tool calls reaches to the last result of these."""
+    """Return the indexes at which units end: a message with tool calls ends with the last of their results."""
     calls = {call.id: at for at, message in enumerate(messages) for call in message.tool_calls}
     reach = list(range(len(messages)))
     for at, message in enumerate(messages):
@@ -96,9 +95,9 @@ def _find_units(messages: Sequence[Message]) -> list[int]:
 
 
 def _cut(ends: Sequence[int], before: int, room: int, costs: Sequence[int]) -> int:
-    """Return how many messages go into the summary: the first place where enough does and the rest fits.
+    """Return how many messages are summarised: the fewest that are enough for the rest to fit.
 
-    The last unit stays in any case, so there may be no such place; then all before it is cut.
+    The last unit stays in any case; if the rest cannot fit, all messages before that unit are summarised.
     """
     places = list(ends[:-1])
     upto = [0, *accumulate(costs)]
@@ -118,12 +117,12 @@ def cost(message: Message, count: TokenCounter) -> int:
 
 
 def summary_message(summary: str) -> Message:
-    """Return the message that a summary is given as."""
+    """Return the message that contains a summary."""
     return Message(id=SUMMARY_ID, role="system", content=PREFIX + summary)
 
 
 def clip(summary: str, max_tokens: int, count: TokenCounter) -> str:
-    """Return as much of a summary as its message may hold: whole lines, or else its beginning."""
+    """Shorten a summary to the limit of its message: to whole lines if possible, else to its beginning."""
     lines = [line for line in summary.strip().split("\n") if line.strip()]
     while len(lines) > 1 and cost(summary_message("\n".join(lines)), count) > max_tokens:
         lines.pop()
@@ -133,18 +132,18 @@ def clip(summary: str, max_tokens: int, count: TokenCounter) -> str:
 
 
 def _shorten(text: str, tokens: int, count: TokenCounter) -> str:
-    """Return a text of at most so many tokens: its beginning and its end."""
+    """Shorten a text to so many tokens by cutting out its middle."""
     longest = _find_longest(text, lambda size: count(_cut_ends(text, size)) <= tokens)
     return _cut_ends(text, longest) if longest else ""
 
 
 def _find_longest(text: str, fits: Callable[[int], bool]) -> int:
-    """Return of how many characters of a text the longest cut is that fits."""
+    """Return how many characters of a text may stay for it to fit."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    while low and not fits(low):  # of more characters there may be fewer tokens
+    while low and not fits(low):  # more characters may have fewer tokens
         low -= 1
     return low
 
@@ -158,17 +157,17 @@ def _cut_ends(text: str, chars: int) -> str:
 
 
 def finish(call: Summarize, plan: SummaryPlan, summary: str | None, count: TokenCounter) -> Summarized:
-    """Return the conversation with a new summary (None: as it was), strictly within its budget."""
+    """Return the conversation with a new summary (None: the former one), strictly within its budget."""
     running = plan.running
     if summary is not None:
         done = [*(running.summarized_ids if running else []), *(message.id for message in plan.older)]
-        # A prompt that was held back before is older than what is in the summary already.
+        # A prompt that was kept before is older than the content of the summary.
         known = set(done)
         last = next(message.id for message in reversed(call.messages) if message.id in known)
         running = RunningSummary(summary=summary, summarized_ids=done, last_id=last)
     head = [plan.system] if plan.system else []
     if running and running.summary:
-        # One that came with the call may be longer than this one allows.
+        # The summary in the call may be longer than its limits allow.
         sentence = clip(running.summary, call.max_summary_tokens, count)
         head += [summary_message(sentence)] if sentence else []
     room = call.max_tokens - sum(cost(message, count) for message in head)
@@ -185,7 +184,7 @@ def finish(call: Summarize, plan: SummaryPlan, summary: str | None, count: Token
 
 
 def _fit(messages: Sequence[Message], room: int, count: TokenCounter) -> tuple[list[Message], list[str]]:
-    """Return the messages within a budget, and which of them lost their middle: the longest first, the newest last."""
+    """Return the messages within a budget, and which were shortened: the longest first, the newest last."""
     kept, trimmed = list(messages), list[str]()
     costs = [cost(message, count) for message in kept]
     order = sorted(range(len(kept)), key=lambda at: (at == len(kept) - 1, -costs[at]))
@@ -210,7 +209,7 @@ def _fit(messages: Sequence[Message], room: int, count: TokenCounter) -> tuple[l
 
 
 def extract(older: Sequence[Message], former: str, max_tokens: int, count: TokenCounter) -> str:
-    """Choose what matters most of a former summary and of messages, in their order, as lines for a summary."""
+    """Choose the most important sentences of a former summary and of messages, in order, as lines of a summary."""
     found = [(rating.importance(line) + _FORMER, line) for line in former.split("\n") if line.strip()]
     read = older[-_READ_MESSAGES:]
     for at, message in enumerate(read, 1):
@@ -238,7 +237,7 @@ def extract(older: Sequence[Message], former: str, max_tokens: int, count: Token
 
 
 def _find_sentences(message: Message) -> list[str]:
-    """Return the sentences of a message that say something; of a tool's result only how it failed."""
+    """Return the sentences of a message that have content; of a tool's result only its error."""
     found = condensing.list_telling(message.content)
     if message.role == "tool":
         return [sentence for sentence in found if any(word in sentence.casefold() for word in _FAILURE)][:1]

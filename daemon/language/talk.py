@@ -1,4 +1,4 @@
-"""Whether a text is a turn of talk, which says who spoke: `Nadia: sounds good`; whether a log. Pure functions."""
+"""Recognise turns of a conversation with their speaker (`Nadia: sounds good`), and pasted logs. Pure functions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +12,14 @@ TYPES = frozenset({"turn", "conversation"})
 ROLES = frozenset({"user", "assistant", "system", "tool", "human", "ai", "bot"})
 _LABEL = compile_late(r"(?:\[[^\]\n]{1,40}\] )?[*_<]{0,2}([^\W\d_][^\n:*_<>]{0,39})[*_>]{0,2}: ")
 _MOST_NAMES = 3
-_LOG_LINES = 10  # a shorter log may be quoted for what it says
+_LOG_LINES = 10  # a shorter log may be quoted for its content
 _READ_LINES, _LINE_CHARS = 40, 200  # of a log, and of a line of it
-# What most lines of a log have: a time, a level, or a path that is not in a sentence.
+# Most lines of a log have one of these: a time, a level, or a path outside a sentence.
 _LOGGED = compile_late(
     r"\d\d:\d\d:\d\d|^\[?\d{4}-\d\d-\d\d\b|\b(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|CRITICAL)\b|\[(?:info|warn|error|debug)\]"
     r"|^[^\s:]*/[^\s:]+(?:$|[:\s])|\S/\S+:\d+"
 )
-# What a note may begin with that is no name.
+# Words before a colon at the beginning of a note that are not names.
 _HEADINGS = frozenset(
     """
     decision decided note correction update fact rule reminder todo warning important preference lesson deadline status
@@ -29,12 +29,12 @@ _HEADINGS = frozenset(
 
 
 def is_talk(kind: str, metadata: Mapping[str, Any], text: str) -> bool:
-    """Return whether a memory of a type is what somebody said in a conversation."""
+    """Return whether memories of a type are turns of a conversation."""
     return kind in TYPES or "speaker" in metadata or metadata.get("role") in ROLES or bool(find_speaker(text))
 
 
 def is_turn(row: Row) -> bool:
-    """Return whether a memory is what somebody said in a conversation."""
+    """Return whether a memory is a turn of a conversation."""
     return is_talk(row.type, msgspec.json.decode(row.metadata), row.content)
 
 
@@ -48,7 +48,7 @@ def is_log(text: str) -> bool:
 
 
 def find_speaker(text: str) -> str:
-    """Return the name or role that a text begins with; empty where it begins with neither."""
+    """Return the name or role at the beginning of a text, empty if there is none."""
     match = _LABEL.match(text)
     names = match[1].split() if match else []
     if not match or len(names) > _MOST_NAMES or names[0].casefold() in _HEADINGS:

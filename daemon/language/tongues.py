@@ -1,19 +1,21 @@
-"""Which language a text is in, as far as that is seen at a glance: by its script, in Latin script by its small words.
+"""Guess the language of a text: by its script, or by function words in Latin script.
 
-It is for shares of many texts, and told by what a model reads: a text that says nothing of its language has none.
+This is for statistics over many texts; a text without clear signs has no language.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 
-LONGEST = 500  # characters looked at
-_SHARE = 0.2  # of the letters that another script than Latin has at least
-_FEWEST = 2  # different small words that show a language
-_NAMED_WORDS = 40  # of all texts in a language together, from which on it is named to a person
+LONGEST = 500  # characters examined
+_SHARE = 0.2  # minimum share of letters in a script other than Latin
+_FEWEST = 2  # different function words that identify a language
+_NAMED_WORDS = 40  # minimum of all texts in a language together for it to be reported
 _WORD = re.compile(r"[^\W\d_]+")
-_IDENTIFIER = re.compile(r"\w[/_]\w|[^\W_]\d|\d[^\W_]")  # in a path or an identifier, whose parts are no words
-_SCRIPTS = {  # the first that has letters names the language: Japanese texts have Chinese characters too
+_IDENTIFIER = re.compile(
+    r"\w[/_]\w|[^\W_]\d|\d[^\W_]"
+)  # characters of paths and identifiers, whose parts are not words
+_SCRIPTS = {  # the first script that occurs decides, since Japanese texts contain Chinese characters
     "Japanese": re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]"),
     "Korean": re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]"),
     "Chinese": re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"),
@@ -73,7 +75,7 @@ for _name, _words in _SMALL_WORDS.items():
 
 
 def find_language(text: str) -> str:
-    """Return the name of a text's language (Cyrillic: one that is written so), empty where it is not seen."""
+    """Return the language of a text (or `Cyrillic` for any in that script), empty if it is not clear."""
     text = text[:LONGEST]
     words = _WORD.findall(" ".join(part for part in text.split() if not _IDENTIFIER.search(part)))
     if not text.isascii():
@@ -89,10 +91,10 @@ def find_language(text: str) -> str:
 
 
 def count_languages(texts: Iterable[str]) -> Counter[str]:
-    """Return how many of some texts are in each language, of those languages that may be named to a person.
+    """Count the texts in each language that is certain enough to be reported.
 
-    Short texts of related languages share their small words, and English ones have some of others: what is in Latin
-    script is named where there is enough of it.
+    Related languages share function words, and English texts contain some of others, so a language in Latin script
+    counts only if there is enough text in it.
     """
     counts, words = Counter[str](), Counter[str]()
     for text in texts:
@@ -103,7 +105,7 @@ def count_languages(texts: Iterable[str]) -> Counter[str]:
 
 
 def is_telling(word: str) -> bool:
-    """Return whether a word in lower case says what a text is about: no small word of a language, no lone character."""
+    """Return whether a word in lower case is a content word, not a function word or a single character."""
     return len(word) > 1 and word not in _LANGUAGES
 
 

@@ -13,16 +13,16 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.store import contexts
 from memoryd.daemon.store.tiers import DOCUMENTS
 
-# A question and its answer as one memory: how its content begins, and what is between the two.
+# A question and its answer as one memory: the beginning of its content, and the text between the two.
 ASKED, ANSWERED = "User: ", "\nAssistant: "
-# The embedded text of a memory `m`; `build_embedded_text` says the same.
+# The embedded text of a memory `m`, the same as that of `build_embedded_text`.
 EMBEDDED = (
     f"CASE WHEN m.tier = {DOCUMENTS!r} THEN coalesce(m.metadata ->> '$.heading' || char(10), '') || m.content"
     " WHEN m.turns > 1 AND substr(m.content, 1, 6) = 'User: ' AND instr(m.content, char(10) || 'Assistant: ') > 7"
     " THEN substr(m.content, 7, instr(m.content, char(10) || 'Assistant: ') - 7)"
     " ELSE m.content END"
 )
-CANDIDATES = 6  # ids looked up for a prefix that may not be unique
+CANDIDATES = 6  # ids listed for an ambiguous prefix
 _IN_LIMIT = 500  # values per IN list
 _HEX = frozenset("0123456789abcdef")
 
@@ -63,12 +63,12 @@ class Row(msgspec.Struct, gc=False):
 
     @property
     def is_persons(self) -> bool:
-        """Whether the person said it on purpose, or confirmed it."""
+        """Whether the user stated it explicitly, or confirmed it."""
         return self.origin == "person" or self.confirmed_at is not None
 
 
 def compute_expiry(days: Mapping[str, float], source: str, created_at: float) -> float | None:
-    """Return when what came from a source expires, by the days that each source has, None for never."""
+    """Return when a memory from a source expires, by the lifetimes in `days`, None for never."""
     return created_at + days[source] * 86400.0 if source in days else None
 
 
@@ -93,9 +93,9 @@ def select_beginnings(connection: apsw.Connection, where: str, values: Sequence[
 
 
 def build_embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
-    """Return the text of a memory that is embedded: of a part of a file with its headings, of an exchange the question.
+    """Return the text of a memory that is embedded: the part of a file with its headings, the question of an exchange.
 
-    A long answer would drown what was asked and said; its content is found by its words. `EMBEDDED` says the same.
+    A long answer would dominate the vector; it is found by its words. `EMBEDDED` is the same in SQL.
     """
     if turns > 1 and content.startswith(ASKED) and content.find(ANSWERED) > len(ASKED):
         return content[len(ASKED) : content.index(ANSWERED)]
@@ -103,12 +103,12 @@ def build_embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
 
 
 def read_rows(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, Row]:
-    """Return the rows that exist among these row numbers."""
+    """Return the existing rows with these numbers."""
     return {row.row: row for row in _select_among(connection, "row", numbers)}
 
 
 class Beginning(NamedTuple):
-    """The beginning of a memory's content, and what shows who said it when."""
+    """The beginning of a memory's content, with its speaker and time."""
 
     row: int
     created_at: float
@@ -117,23 +117,23 @@ class Beginning(NamedTuple):
 
 
 def read_beginnings(connection: apsw.Connection, numbers: Sequence[int], chars: int) -> dict[int, Beginning]:
-    """Return the first `chars` characters of the rows that exist among these row numbers, at most 500 of them."""
+    """Return the first `chars` characters of the existing rows with these numbers, at most 500 rows."""
     marks = ", ".join("?" * len(numbers))
     sql = f"SELECT row, created_at, metadata, substr(content, 1, {int(chars)}) FROM memories WHERE row IN ({marks})"
     return {values[0]: Beginning(*values) for values in connection.execute(sql, numbers)}
 
 
 def read_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:
-    """Return the rows that exist among these full ids."""
+    """Return the existing rows with these full ids."""
     return {row.id: row for row in _select_among(connection, "id", ids)}
 
 
 def fit_reply(records: Sequence[Row]) -> list[Row]:
-    """Return as many of the first rows as fit into one reply with their large values, at least one."""
+    """Return the first rows whose large values fit into one reply, at least one."""
     room, fitting = MAX_VALUE_BYTES, list[Row]()
     for row in records:
         size = len(row.metadata.encode())
-        room -= size if size > MAX_METADATA_BYTES else 0  # others are texts, which a reply shows shortened
+        room -= size if size > MAX_METADATA_BYTES else 0  # others are shortened in the reply
         if room < 0 and fitting:
             break
         fitting.append(row)
@@ -141,14 +141,14 @@ def fit_reply(records: Sequence[Row]) -> list[Row]:
 
 
 def read_key(connection: apsw.Connection, namespace: int, key: str) -> Row | None:
-    """Return the memory of a namespace that has a key, an expired or superseded one too."""
+    """Return the memory of a namespace with a key, even if expired or superseded."""
     return next(iter(select(connection, "m.namespace = ? AND m.key = ?", (namespace, key))), None)
 
 
 def read_keys(connection: apsw.Connection, namespace: int, beginning: str) -> list[Row]:
-    """Return the memories of a namespace whose key begins with a text, expired and superseded ones too."""
+    """Return the memories of a namespace whose key begins with a text, including expired and superseded ones."""
     where = "m.namespace = ? AND m.key >= ? AND m.key < ? AND substr(m.key, 1, ?) = ?"
-    last = beginning + "\U0010ffff" * 2  # the index finds what is between
+    last = beginning + "\U0010ffff" * 2  # a range, so that the index is used
     return select(connection, where, (namespace, beginning, last, len(beginning), beginning))
 
 
@@ -160,7 +160,7 @@ def _select_among(connection: apsw.Connection, column: str, values: Sequence[Any
 def resolve(connection: apsw.Connection, prefix: str, namespaces: str) -> Row:
     """Return the one row whose id begins with `prefix` among `namespaces` (an SQL condition on `m`).
 
-    Raise `Invalid` for what cannot be an id, `NotFound`, or `AmbiguousId` with the candidates.
+    Raise `Invalid` for an impossible id, `NotFound`, or `AmbiguousId` with the candidates.
     """
     check_prefix(prefix)
     where = f"m.id >= ? AND m.id < ? AND {near_id(namespaces)} ORDER BY m.id LIMIT {CANDIDATES}"
@@ -201,9 +201,9 @@ def id_range(prefix: str) -> tuple[str, str]:
 
 
 def insert(connection: apsw.Connection, row: Row) -> int:
-    """Insert a row and return its number; a row that carries its number (undo) gets the same again.
+    """Insert a row and return its number; a row with a number (from an undo) keeps it.
 
-    One that has neighbours is to be found within them.
+    A row with neighbours is also embedded within their context.
     """
     number = insert_struct(connection, "memories", row)
     if row.neighbours:
@@ -212,7 +212,7 @@ def insert(connection: apsw.Connection, row: Row) -> int:
 
 
 def insert_struct(connection: apsw.Connection, table: str, struct: msgspec.Struct) -> int:
-    """Insert a Struct whose fields are the columns of a table; return the first one, which gets a number if it is 0."""
+    """Insert a Struct with the columns of a table as fields; return the first field, which gets a number if it is 0."""
     names, values = struct.__struct_fields__, msgspec.structs.astuple(struct)
     first = 0 if values[0] else 1
     columns, marks = ", ".join(names[first:]), ", ".join("?" * len(names[first:]))
@@ -233,7 +233,7 @@ def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> 
 def change_many(connection: apsw.Connection, names: Sequence[str], values: Iterable[Sequence[Any]]) -> None:
     """Set the same columns of rows; each of `values` ends with the row number.
 
-    A memory whose text changes loses the context of the former text.
+    A memory whose text changes loses its context.
     """
     assignments, parameters = ", ".join(f"{name} = ?" for name in names), list(values)
     connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", parameters)
@@ -242,12 +242,12 @@ def change_many(connection: apsw.Connection, names: Sequence[str], values: Itera
 
 
 def rate_promoted(connection: apsw.Connection, id: str, importance: float) -> None:
-    """Set the importance of a memory that was a turn."""
+    """Set the importance of a memory that is a turn."""
     connection.execute("UPDATE memories SET importance = ? WHERE id = ? AND turns = 1", (importance, id))
 
 
 def put_summaries(connection: apsw.Connection, summaries: Iterable[tuple[Row, str]]) -> None:
-    """Give memories their summary, unless their text changed or they have one."""
+    """Set the summaries of memories, unless their text has changed or they have one."""
     sql = "UPDATE memories SET summary = ? WHERE row = ? AND text_hash = ? AND summary = ''"
     connection.executemany(sql, [(summary, row.row, row.text_hash) for row, summary in summaries])
 
@@ -260,7 +260,7 @@ def read_embedded_texts(connection: apsw.Connection, numbers: Sequence[int]) -> 
 
 def read_without_vector(connection: apsw.Connection, model: int, among: list[int] | None) -> list[tuple[int, str]]:
     """Return row and id of the memories whose text has no vector of a model, of some or of all (None)."""
-    # The index by text holds all that is asked of those that have one.
+    # The index by text covers the columns of this query.
     table, values = "memories m INDEXED BY memories_text", list[Any]([model])
     if among is not None:
         table = "json_each(?) v CROSS JOIN memories m ON m.row = v.value"
@@ -273,13 +273,13 @@ def read_without_vector(connection: apsw.Connection, model: int, among: list[int
 
 
 def is_true(connection: apsw.Connection, number: int, condition: str, values: Sequence[Any] = ()) -> bool:
-    """Return whether a condition on the alias `m` holds for a memory."""
+    """Return whether a memory satisfies a condition on the alias `m`."""
     sql = f"SELECT 1 FROM memories m WHERE m.row = ? AND {condition}"
     return connection.execute(sql, (number, *values)).fetchone() is not None
 
 
 def count_accesses(connection: apsw.Connection, accesses: Iterable[tuple[int, int, float]]) -> None:
-    """Count accesses, each as (row, how many, time of the last one)."""
+    """Count accesses, given as (row, number, time of the last one)."""
     connection.executemany(
         "UPDATE memories SET access_count = access_count + ?2,"
         " last_accessed_at = max(coalesce(last_accessed_at, 0), ?3) WHERE row = ?1",
@@ -288,7 +288,7 @@ def count_accesses(connection: apsw.Connection, accesses: Iterable[tuple[int, in
 
 
 def renew(connection: apsw.Connection, ids: Sequence[str], now: float) -> None:
-    """Let the time to live of memories begin again, unless it is over."""
+    """Restart the time to live of memories that have not expired."""
     connection.execute(
         "UPDATE memories SET expires_at = ?2 + ttl_s WHERE id IN (SELECT value FROM json_each(?1))"
         " AND ttl_s IS NOT NULL AND expires_at > ?2",

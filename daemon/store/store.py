@@ -1,7 +1,7 @@
-"""The store: one SQLite file, its writer thread and its readers, behind one small object.
+"""The store: the SQLite database with its writer thread and its pool of readers.
 
-Readers: `reading()` lends a connection for one snapshot (`readers`). Writers: `write(job)` queues a job for the writer
-thread and returns a future that is done once the job is on disk.
+`reading()` lends a connection for one snapshot (`readers`). `write(job)` queues a job for the writer thread and returns
+a future that finishes when the job is on disk.
 """
 
 import logging
@@ -46,41 +46,41 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _MOST_CHANGED = 10_000  # rows
-_ADVISED_S = 60.0  # for which what to remove is not looked up again
+_ADVISED_S = 60.0  # how long the advice on what to remove is cached
 
 FILE_NAME = "memoryd.sqlite"
 
-# Raised by SQLite where the caller has its own answer: the deadline passed, the full-text index is damaged.
+# Errors of SQLite that callers handle themselves: a passed deadline, a damaged full-text index.
 Interrupted = apsw.InterruptError
 Damaged = (StorageFailed, apsw.SQLError)
 
 
 class Derived(Protocol):
-    """What is kept in RAM of the memories, in step with each commit: `arrays/arrays.py`."""
+    """The data in RAM that is derived from memories and updated with each commit; implemented in `arrays/arrays.py`."""
 
     def read(self, connection: apsw.Connection) -> None:
-        """Read it; raise `apsw.CorruptError` for damage."""
+        """Read the data from the database; raise `apsw.CorruptError` if that is damaged."""
 
     def note_snapshot(self) -> None:
-        """Note that a reader begins."""
+        """Register the start of a reader."""
 
     def follow(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
-        """Take in changed memories and changed texts, on the writer's thread."""
+        """Update changed memories and texts. Threads: the writer."""
 
     def warm_up(self, reading: Callable[[], AbstractContextManager[apsw.Connection]], closing: threading.Event) -> None:
-        """Read what searches will ask for, until `closing` is set."""
+        """Preload data for searches until `closing` is set."""
 
 
 class Store:
     """The database of one data directory."""
 
     def __init__(self, folder: Path, limit_bytes: int = 0, derived: Derived | None = None) -> None:
-        """Open the database of a folder; it takes no more than `limit_bytes` on disk, 0: what the disk holds."""
+        """Open the database of a folder; it may grow to `limit_bytes`, 0: without a limit."""
         self.derived = derived
         self.path, self.limit_bytes = folder / FILE_NAME, limit_bytes
         self._codes = codes.take(self.path)
         self._advice, self._advised_until = "", 0.0
-        self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
+        self._changed: set[int] | None = set()  # rows whose vectors may have changed since the start; None: all
         self.reserve = Reserve(folder)
         self.supervisor = Supervisor()
         self._connection = connection = self._open_with_reserve()
@@ -89,12 +89,12 @@ class Store:
         self._writer = Writer(connection, self._follow_commit, self._room_error, most, self.supervisor, self.reserve)
         self._writer.files = self.files
         self._readers = Readers(self.path)
-        self.copying = threading.Lock()  # while a copy is made, or something is erased
+        self.copying = threading.Lock()  # held while a copy is made or something is erased
         self._warming: threading.Thread | None = None
         self._warmed, self._closing = threading.Event(), threading.Event()
 
     def _open_with_reserve(self) -> apsw.Connection:
-        """Open the database; on a full disk with the room that is kept for that."""
+        """Open the database; on a full disk, free the reserve for that."""
         try:
             return self._open()
         except StorageFailed as error:
@@ -104,7 +104,7 @@ class Store:
             raise StorageFailed(message) from None
 
     def _open(self) -> apsw.Connection:
-        """Open the database for the writer and read what is kept in RAM; raise `StorageFailed`."""
+        """Open the database for the writer and read the data for RAM; raise `StorageFailed`."""
         connection = open_writer(self.path)
         try:
             migrate(connection)
@@ -124,7 +124,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
-        """Lend this thread a reader, within one snapshot of the database."""
+        """Lend this thread a reader with one snapshot of the database."""
         connection = self._readers.take()
         try:
             if self.derived:
@@ -139,17 +139,17 @@ class Store:
             raise StorageFailed(f"The database cannot be read: {error}.") from error
         finally:
             try:
-                if connection.in_transaction:  # SQLite ends it by itself at some errors
+                if connection.in_transaction:  # SQLite itself ends it after some errors
                     connection.execute("ROLLBACK")
             finally:
                 self._readers.give_back(connection)
 
     def interrupt_reading(self, thread: int) -> None:
-        """Interrupt the statement that a thread reads with, if there is one."""
+        """Interrupt the statement that a thread is reading with, if any."""
         self._readers.interrupt(thread)
 
     def _follow_commit(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
-        """Note changed memories and have what is derived follow, on the writer's thread."""
+        """Record changed memories and update derived data. Threads: the writer."""
         if self._changed is not None:
             self._changed |= rows
             if len(self._changed) > _MOST_CHANGED or self._writer.touched_vectors:
@@ -160,17 +160,17 @@ class Store:
             self.used_bytes = self._used_size(connection)
 
     def take_codes(self) -> LoadedCodes | None:
-        """Return the codes that the former daemon kept, once."""
+        """Return the codes that the last daemon saved, only once."""
         codes, self._codes = self._codes, None
         return codes
 
     def take_changed(self) -> set[int] | None:
-        """Return the rows that were changed since the database was opened, None if that is not known; only once."""
+        """Return the rows that were changed since the database was opened, None if unknown; only once."""
         rows, self._changed = self._changed, None
         return None if rows is None else rows.copy()
 
     def is_full(self) -> bool:
-        """Return whether the database has reached its limit: what is there is read and deleted, nothing is added."""
+        """Return whether the database has reached its limit; memories can then be read and deleted, but not added."""
         return bool(self.limit_bytes) and self.used_bytes >= self.limit_bytes
 
     def check_room(self) -> None:
@@ -181,12 +181,12 @@ class Store:
             raise reserve.limit_error(self.limit_bytes, self.used_bytes, self._advise())
 
     def check_room_for_turns(self) -> None:
-        """Raise `StorageFull` when only what is added on purpose has room."""
+        """Raise `StorageFull` when the remaining room is reserved for memories that are added on purpose."""
         if self.limit_bytes and self.used_bytes + self._count_coming() >= reserve.TURNS_SHARE * self.limit_bytes:
             raise reserve.turns_error(self.limit_bytes, self.used_bytes, self._advise())
 
     def _count_coming(self) -> int:
-        """Return about how many bytes will be taken by what is still made of turns; 0 while there is plenty of room."""
+        """Estimate how many bytes the memories made of the present turns will take; 0 if there is plenty of room."""
         if self.used_bytes < reserve.PLENTY_SHARE * self.limit_bytes:
             return 0
         with self.reading() as connection:
@@ -196,7 +196,7 @@ class Store:
         return reserve.COMING_BYTES * max(number.values(), default=0)
 
     def _advise(self) -> str:
-        """Return what to remove; looked up once in a while."""
+        """Return advice on what to remove, cached for a while."""
         now = time.monotonic()
         if now >= self._advised_until:
             with self.reading() as connection:
@@ -205,32 +205,32 @@ class Store:
         return self._advice
 
     def _room_error(self) -> MemorydError:
-        """Return the error for a write that SQLite had no room for: at the limit, or on a full disk."""
+        """Return the error for a write that failed for lack of room: at the limit, or on a full disk."""
         if self.limit_bytes and not is_disk_full(self.path.parent):
             return reserve.limit_error(self.limit_bytes, self.used_bytes)
         return self.reserve.build_error()
 
     def _used_size(self, connection: apsw.Connection) -> int:
-        """Return how many bytes of the file are in use, those of a log that is not folded in included."""
+        """Return how many bytes of the file are in use, including pages that are still in the write-ahead log."""
         return (read_pragma(connection, "page_count") - read_pragma(connection, "freelist_count")) * self._page_bytes
 
     def write(self, job: Callable[[Transaction], T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
-        """Queue a job for the writer; raise `Busy` when too many wait.
+        """Queue a job for the writer; raise `Busy` if too many are queued.
 
         A job that writes thousands of rows runs `alone`; a job that removes something may take the file `over_limit`.
         """
         return self._writer.submit(job, alone, over_limit)
 
     def refuse_waiting_writes(self) -> None:
-        """Refuse the jobs that wait for the writer now."""
+        """Refuse the jobs that are queued now."""
         self._writer.refuse_waiting()
 
     def follow(self, follower: Follower | None) -> None:
-        """Pass to `follower` what each transaction changes from now on, on the writer's thread; None: nobody."""
+        """Set the function that gets the changes of each transaction, on the writer's thread; None removes it."""
         self._writer.follower = follower
 
     def count_waiting_writes(self) -> int:
-        """Return how many jobs wait for the writer."""
+        """Return how many jobs are queued for the writer."""
         return self._writer.count_waiting()
 
     def silence_s(self) -> float:
@@ -247,7 +247,7 @@ class Store:
         return self.write(lambda transaction: database_settings.put(transaction.connection, name, value))
 
     def select_rows(self, selection: Filter, now: float) -> NDArray[np.int64]:
-        """Return the row numbers that a filter leaves: one text of all of them is faster than a Python row each."""
+        """Return the row numbers that match a filter, read as one text: that is faster than a Python row for each."""
         where, values = selection.full_condition(now)
         with self.reading() as connection:
             text = connection.execute(f"SELECT group_concat(m.row) FROM memories m WHERE {where}", values).get
@@ -259,10 +259,10 @@ class Store:
         return sum(path.stat().st_size for path in paths if path.exists())
 
     def find_problems(self) -> list[str]:
-        """Check the file, the full-text index, the vectors and the graph, in snapshots; return what is wrong."""
+        """Check the file, the full-text index, the vectors and the graph, in snapshots; return the problems."""
         try:
             return self._find_problems()
-        except DAMAGE as error:  # it cannot be opened any more
+        except DAMAGE as error:  # it can no longer be opened
             raise StorageFailed(f"The database is damaged: {error}. {WAYS_OUT}") from None
 
     def _find_problems(self) -> list[str]:
@@ -272,7 +272,7 @@ class Store:
                 with self.reading() as connection:
                     problems += check(connection)
         except StorageFailed:
-            if not problems:  # else the damage that is reported is why the rest cannot be checked
+            if not problems:  # the reported damage is why the rest cannot be checked
                 raise
         return problems + fulltext.find_problems(self.path)
 
@@ -285,11 +285,11 @@ class Store:
         return [f"memories: {number} have hashes that are not those of their text"] if number else []
 
     def rebuild(self) -> "Future[None]":
-        """Make all indexes again, and all that is derived from the memories."""
+        """Rebuild all indexes and all data derived from memories."""
         return self.write(lambda transaction: damage.repair(transaction.connection), alone=True, over_limit=True)
 
     def warm_soon(self) -> None:
-        """Read in the background what the first searches will ask of full text."""
+        """Preload the full-text index for the first searches, in the background."""
         self._warming = self.supervisor.start("warm", self._warm, self._warmed)
 
     def _warm(self) -> None:
@@ -301,13 +301,13 @@ class Store:
         self._warmed.set()
 
     def _check_integrity(self, pragma: str) -> list[str]:
-        """Return what is wrong; on a connection of its own, as FTS5 checks against what a used one has cached."""
+        """Return the problems; uses a new connection, since FTS5 would check against cached data of a used one."""
         with closing(open_reader(self.path)) as connection:
             connection.pragma("cache_size", CHECKING_CACHE)
             return damage.check(connection, pragma)
 
     def close(self) -> None:
-        """Finish the waiting writes, fold the write-ahead log into the file and close; twice is as good as once."""
+        """Finish queued writes, checkpoint the write-ahead log and close; may be called twice."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -316,6 +316,6 @@ class Store:
             codes.file.close()
         if self._warming is not None:
             self._warming.join()
-        self._writer.finish()  # its last jobs may still read
+        self._writer.finish()  # its last jobs may still be reading
         self._readers.close()
         close(self._connection, self.files[1:])

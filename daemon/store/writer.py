@@ -1,12 +1,12 @@
-"""The one thread that writes: it takes waiting jobs, runs them in one transaction, and syncs once for all of them.
+"""The writer thread: it runs queued jobs together in one transaction, so that they share one sync.
 
-A job is a function of a `Transaction`. Where several run together each has a savepoint, so a job that fails takes back
-its own changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries)
-it does in `after_commit`, or takes back in `call_on_rollback`, so RAM and disk agree. The facts of the memories whose
-rows a transaction touched are brought up to date by the writer itself, whatever statement did it.
+A job is a function of a `Transaction`. In a batch each job has a savepoint, so a failing job rolls back only its own
+changes. Its future gets the result after the commit is on disk. A job changes data in RAM (index entries) in
+`after_commit`, or reverts that in `call_on_rollback`, so that RAM and disk agree. The writer itself updates the arrays
+of all memories whose rows a transaction changed.
 
-Where a full or failing disk takes a whole transaction back, each of its jobs runs again in a transaction of its own, so
-that each gets its own result or error. A job must therefore leave the values that it was made with as they were.
+If a full or failing disk rolls back a whole batch, each job runs again in its own transaction, to get its own result or
+error. A job must therefore not modify its arguments.
 """
 
 import logging
@@ -37,10 +37,10 @@ Follower = Callable[[list[RecordedChange]], None]
 MAX_BATCH = 256
 MAX_WAITING = 2048
 _BUSY_PAUSE_S = 0.05
-_FOLDING_MS = 500  # for which folding the log waits for readers
+_FOLDING_MS = 500  # how long a checkpoint waits for readers
 _OF_VECTORS = {"vec_embeddings", "contexts"}
-_KEYS = "memories.namespace, memories.key"  # in SQLite's sentence on two memories with one key
-_STEPS = 1_000_000  # of SQLite's machine between two signs of life: some 20 ms
+_KEYS = "memories.namespace, memories.key"  # in SQLite's message about two memories with one key
+_STEPS = 1_000_000  # SQLite's instructions between two progress reports: some 20 ms
 
 log = logging.getLogger(__name__)
 
@@ -56,22 +56,22 @@ def wait_patiently(submit: Callable[[], "Future[T]"], check: Callable[[], None])
 
 
 class Transaction:
-    """What a job works with: the writer's connection, and what to do once the transaction is on disk."""
+    """The argument of a job: the writer's connection, and actions to run after the commit or a rollback."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._after: dict[bool, list[Callable[[], None]]] = {True: [], False: []}
 
     def after_commit(self, action: Callable[[], None]) -> None:
-        """Run `action` after the commit, before anybody gets a reply."""
+        """Run `action` after the commit, before any reply is sent."""
         self._after[True].append(action)
 
     def call_on_rollback(self, action: Callable[[], None]) -> None:
-        """Run `action` if the job, or the transaction it is part of, is taken back."""
+        """Run `action` if the job or its transaction is rolled back."""
         self._after[False].append(action)
 
     def finish(self, committed: bool) -> None:
-        """Run the actions of one outcome in order; a failing one is logged and does not stop the others."""
+        """Run the actions in order; a failing one is logged and does not stop the others."""
         for action in self._after[committed]:
             try:
                 action()
@@ -84,7 +84,7 @@ class _QueuedWrite(NamedTuple):
     future: Future[Any]
     alone: bool = False
     over_limit: bool = False
-    actor: Actor = Actor()  # in whose name it was queued
+    actor: Actor = Actor()  # the caller that queued it
     queued_at: float = math.inf  # on the monotonic clock
 
 
@@ -104,29 +104,29 @@ class Writer:
         reserve: Reserve,
     ) -> None:
         self._connection, self._reserve = connection, reserve
-        self._full = full  # returns what to say when nothing fits any more
+        self._full = full  # returns the error for a full database
         self._max_pages, self._over_limit = max_pages, True  # 0: no limit
         self._let_grow(False)
-        self._committed = committed  # called with the rows of memories that a transaction touched, and of their texts
-        self._touched: set[int] = set()  # rows of memories that the present transaction has changed
-        self._texts: set[int] = set()  # those whose entry in full text is another
-        self.touched_vectors = False  # whether a vector, or what is embedded, was written since the start
-        self.follower: Follower | None = None  # gets what each transaction changed, after everybody else
+        self._committed = committed  # called with the rows of memories, and of texts, that a transaction changed
+        self._touched: set[int] = set()  # rows of memories changed in the current transaction
+        self._texts: set[int] = set()  # those with a changed full-text entry
+        self.touched_vectors = False  # whether a vector or an embedded text was written since the start
+        self.follower: Follower | None = None  # gets the changes of each transaction, last
         self._written = Written()
-        self.files: list[WatchedFile] = []  # that must be where they were for a write to be found later
+        self.files: list[WatchedFile] = []  # files that must still be at their paths, or writes would be lost
         connection.set_update_hook(self._note)
-        self._moved_at: float | None = None  # when the writer last got on with something; None while it rests
+        self._moved_at: float | None = None  # time of the last progress; None while idle
         connection.set_progress_handler(self._move, _STEPS)
         self._jobs: queue.Queue[_QueuedWrite | None] = queue.Queue(MAX_WAITING)
-        self._ahead: _QueuedWrite | None = _NOTHING_YET  # taken out of the queue already
+        self._ahead: _QueuedWrite | None = _NOTHING_YET  # already removed from the queue
         self._refused_until = -math.inf
         self._closing, self._ended = False, threading.Event()
-        self._closing_lock = threading.Lock()  # no job may be queued behind the one that ends the thread
+        self._closing_lock = threading.Lock()  # no job may be queued after the end marker
         self._supervisor = supervisor
         self._thread = supervisor.start("writer", self._work, self._ended)
 
     def submit(self, job: WriteJob[T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
-        """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full.
+        """Queue a job; its future gets the result when it is on disk. Raise `Busy` if the queue is full.
 
         A job of thousands of rows runs `alone`, so in a transaction without a savepoint: within one, SQLite takes
         longer for each statement the more the savepoint has changed (it cuts its journal in RAM, from the start of a
@@ -134,7 +134,7 @@ class Writer:
         What removes may take the file `over_limit`, since it writes history first; so may its bookkeeping.
         """
         future: Future[T] = Future()
-        future.set_running_or_notify_cancel()  # a write cannot be cancelled
+        future.set_running_or_notify_cancel()  # so that the future cannot be cancelled
         with self._closing_lock:
             if self._closing:
                 raise StorageFailed("The daemon is stopping; nothing more is written.")
@@ -145,7 +145,7 @@ class Writer:
         return future
 
     def count_waiting(self) -> int:
-        """Return how many jobs wait."""
+        """Return how many jobs are queued."""
         return self._jobs.qsize()
 
     def silence_s(self) -> float:
@@ -154,11 +154,11 @@ class Writer:
         return 0.0 if moved_at is None else time.monotonic() - moved_at
 
     def refuse_waiting(self) -> None:
-        """Refuse the queued jobs that have not begun, because the daemon is about to stop."""
+        """Refuse the queued jobs, because the daemon is about to stop."""
         self._refused_until = time.monotonic()
 
     def finish(self) -> None:
-        """Refuse new jobs, finish those that wait and end the thread."""
+        """Refuse new jobs, finish the queued ones and end the thread."""
         with self._closing_lock:
             self._closing = True
         self._jobs.put(None)
@@ -173,20 +173,20 @@ class Writer:
         self._move()
         try:
             self._write(batch)
-        except BaseException as error:  # nobody may wait for ever, nor all for what one job does
+        except BaseException as error:  # every future must finish, and one job must not stop the thread
             self._give_up(batch, error)
         self._moved_at = None
         return 0.0
 
     def _give_up(self, batch: "list[_QueuedWrite]", error: BaseException) -> None:
-        """Fail the waiting jobs with an unexpected error."""
+        """Fail the jobs of a batch with an unexpected error."""
         self._supervisor.note_failure("writer", error)
         for order in batch:
             if not order.future.done():
                 order.future.set_exception(StorageFailed(f"Writing failed: {type(error).__name__}: {error}."))
 
     def _take_batch(self, first: "_QueuedWrite") -> "tuple[list[_QueuedWrite], _QueuedWrite | None]":
-        """Return the batch that begins with `first`, and the order after it if one was taken from the queue."""
+        """Return the batch that begins with `first`, and the next order if it was removed from the queue."""
         batch = [first]
         while len(batch) < MAX_BATCH:
             try:
@@ -199,15 +199,15 @@ class Writer:
         return batch, _NOTHING_YET
 
     def _write(self, batch: "list[_QueuedWrite]", is_folded: bool = False) -> None:
-        """Write a batch in one transaction; where all of it is taken back, each job in one of its own.
+        """Write a batch in one transaction; if that is rolled back, each job in its own one.
 
-        `is_folded`: it is tried again, the log having been folded for it.
+        `is_folded`: this is the retry after a checkpoint.
         """
         try:
             self._check_files()
             outcomes = self._commit(batch)
             self._check_files()
-        except BaseException as error:  # also the panic of a library: the other jobs have nothing to do with it
+        except BaseException as error:  # including panics of a library, which must not affect the other jobs
             if len(batch) > 1:
                 for order in batch:
                     self._write([order])
@@ -236,7 +236,7 @@ class Writer:
             raise StorageFailed(f"{missing} was deleted or moved; nothing more is stored, and the daemon ends.")
 
     def _commit(self, batch: "list[_QueuedWrite]") -> list[Any]:
-        """Run a batch in one transaction; return each job's result or exception. Raise what takes all of it back."""
+        """Run a batch in one transaction; return each job's result or exception. Raise errors that roll back all."""
         self._touched.clear()
         self._texts.clear()
         self._written.clear()
@@ -250,7 +250,7 @@ class Writer:
                 self._let_grow(order.over_limit)
                 PRESENT.set(order.actor)
                 outcomes.append(self._run(order, transaction, is_only=len(batch) == 1))
-            self._let_grow(any(order.over_limit for order in batch))  # full text is written at the commit
+            self._let_grow(any(order.over_limit for order in batch))  # FTS5 writes its data at the commit
             self._connection.execute("COMMIT")
         except BaseException:
             try:
@@ -260,7 +260,7 @@ class Writer:
                 transaction.finish(committed=False)
             raise
         finally:
-            with suppress(apsw.Error):  # the next job asks for it again
+            with suppress(apsw.Error):  # the next job requests it again
                 self._let_grow(False)
         transaction.finish(committed=True)
         return outcomes
@@ -278,14 +278,14 @@ class Writer:
             log.exception("what a transaction changed could not be reported")
 
     def _move(self) -> bool:
-        """Note that the writer makes progress. SQLite calls this at intervals and continues when it returns False."""
+        """Record progress. SQLite calls this at intervals and continues if it returns False."""
         self._moved_at = time.monotonic()
         return False
 
     def _note(self, kind: int, database: str, table: str, row: int) -> None:
         if table == "memories":
             self._touched.add(row)
-        elif table == "memories_fts_docsize":  # FTS5's own table: one row for each entry
+        elif table == "memories_fts_docsize":  # FTS5's shadow table with one row per entry
             self._texts.add(row)
         elif table in _OF_VECTORS:
             self.touched_vectors = True
@@ -293,7 +293,7 @@ class Writer:
             self._written.note(kind, table, row)
 
     def _make_room(self, order: _QueuedWrite, is_folded: bool) -> bool:
-        """Make room on a full disk from the log and, for deletions, from the reserve; return whether there is some."""
+        """Free room on a full disk by a checkpoint and, for deletions, from the reserve; return whether that helped."""
         if not is_folded and self._reserve.is_disk_full():
             self._fold_log()
             if not self._reserve.is_disk_full():
@@ -304,7 +304,7 @@ class Writer:
         return True
 
     def _fold_log(self) -> None:
-        """Fold the log into the database to free its room on a full disk."""
+        """Checkpoint and truncate the write-ahead log to free its room on a full disk."""
         with suppress(apsw.Error):
             self._connection.set_busy_timeout(_FOLDING_MS)
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -318,14 +318,14 @@ class Writer:
         return order.job(transaction) if is_only else self._attempt(order.job, transaction)
 
     def _attempt(self, job: WriteJob[Any], transaction: Transaction) -> Any:
-        """Run one job in a savepoint; return its result or its exception. Raise what ended the whole transaction."""
+        """Run one job in a savepoint; return its result or exception. Raise errors that ended the whole transaction."""
         mine = Transaction(self._connection)
         self._connection.execute("SAVEPOINT job")
         try:
             result = job(mine)
             self._connection.execute("RELEASE job")
         except Exception as error:
-            if self._connection.in_transaction:  # else SQLite took everything back, the savepoint included
+            if self._connection.in_transaction:  # otherwise SQLite has rolled back everything, including the savepoint
                 self._connection.execute("ROLLBACK TO job")
                 self._connection.execute("RELEASE job")
             mine.finish(committed=False)

@@ -1,7 +1,7 @@
-"""Clocks: the system's, and the modification time of a file for demonstrations and tests.
+"""Clocks: that of the system, and the modification time of a file for demonstrations and tests.
 
-A clock is a function that returns UTC seconds. One with `read` also says how much time really passed, by a count that
-nobody can set. A clock that is only a function is always right.
+A clock is a function that returns UTC seconds. One with a method `read` also returns the time since the boot, which
+cannot be set. A clock without that method counts as always right.
 """
 
 import os
@@ -18,7 +18,7 @@ Clock = Callable[[], float]
 
 
 class ClockReading(NamedTuple):
-    """What a clock says, the seconds since the boot (sleep included), and which boot that was."""
+    """The time of a clock, the seconds since the boot (including suspended time), and the id of the boot."""
 
     now: float
     up_s: float
@@ -29,22 +29,22 @@ class SystemClock:
     """The clock of the machine."""
 
     def __init__(self) -> None:
-        self._boot = linux.read_boot_id() or uuid.uuid4().hex  # where it cannot be known each start counts as a boot
+        self._boot = linux.read_boot_id() or uuid.uuid4().hex  # if it is unknown, each start counts as a boot
 
     def __call__(self) -> float:
         """Return UTC seconds."""
         return time.time()
 
     def read(self) -> ClockReading:
-        """Return what the clock says beside the time since the boot."""
+        """Return the time together with the time since the boot."""
         return ClockReading(time.time(), linux.measure_uptime_s(), self._boot)
 
 
 class FileClock:
-    """A clock that somebody else sets: `touch -d 2026-05-01 FILE`.
+    """A clock that is set from outside: `touch -d 2026-05-01 FILE`.
 
-    What is written into the file are the seconds since the boot and, after a space, which boot that is; while it is
-    empty the clock is always right.
+    The file may contain the seconds since the boot and, after a space, the id of the boot; while it is empty, the clock
+    counts as always right.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,17 +53,17 @@ class FileClock:
         self._path = path
 
     def __call__(self) -> float:
-        """Return when the file was changed."""
+        """Return the modification time of the file."""
         return os.stat(self._path).st_mtime
 
     def read(self) -> ClockReading:
-        """Return that beside what is written in the file."""
+        """Return that together with the content of the file."""
         now, words = self(), self._path.read_text().split()
         return ClockReading(now, float(words[0]) if words else now, words[1] if words[1:] else "")
 
 
 def build_reader(clock: Clock) -> Callable[[], ClockReading]:
-    """Return what reads a clock beside the time since the boot."""
+    """Return a function that reads a clock together with the time since the boot."""
 
     def read() -> ClockReading:
         now = clock()

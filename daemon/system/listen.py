@@ -1,7 +1,7 @@
-"""The listening socket: taken from systemd or a predecessor or made here, who may own it, how it is given up.
+"""The listening socket: inherited from systemd or a predecessor or created here, its lock, and closing it.
 
-Single instance: the daemon holds an exclusive lock beside the socket and one in the data directory for its whole life.
-Whoever holds the socket's lock may remove a stale socket file, since no living daemon can own it.
+To ensure a single instance, the daemon holds two exclusive locks until it ends: one next to the socket and one in the
+data directory. The holder of the socket's lock may remove an existing socket file, since no running daemon can own it.
 """
 
 import os
@@ -22,8 +22,8 @@ BACKLOG = 512
 def lock(path: Path, what: str, wait_s: float = 0.0, address: str = "") -> int:
     """Take an exclusive lock for the life of the process; raise `Conflict` when another daemon holds it for `wait_s`.
 
-    A daemon that stops closes its socket first and its database last: its successor waits for that. The file keeps the
-    `address` at which its holder listens, for whoever is refused.
+    A daemon that stops closes its socket first and its database last, and its successor waits for that. The holder
+    writes its `address` into the file, for the error message of other daemons.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -37,14 +37,14 @@ def lock(path: Path, what: str, wait_s: float = 0.0, address: str = "") -> int:
         at = f" and listens at {there}" if there else ""
         raise Conflict(f"Another daemon already serves {what}{at}; `memctl doctor` says which.") from None
     if address:
-        with suppress(OSError):  # of a full disk: it is of no other use
+        with suppress(OSError):  # on a full disk; the address is only informative
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, address.encode("utf-8", "surrogateescape"), 0)
     return descriptor
 
 
 def open_bound(path: Path) -> socket.socket:
-    """Return a new listening socket in a private folder, in place of the one that a former daemon left there."""
+    """Return a new listening socket in a private folder; replace a stale one."""
     if not path.is_absolute():
         raise Invalid(f"The socket {path} of [access] is no absolute path.")
     trust.make_private(path.parent)
@@ -66,7 +66,7 @@ def is_passed() -> bool:
 
 
 def take_passed_socket() -> socket.socket | None:
-    """Return the socket that systemd passed, None when there is none."""
+    """Return the socket that systemd passed, None if there is none."""
     if not is_passed():
         return None
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
@@ -84,7 +84,7 @@ def take_inherited_socket(descriptor: int) -> socket.socket:
 
 
 def listen(path: Path) -> socket.socket:
-    """Make the socket at `path`, mode 0600, its folder private; replace a stale one. The caller holds its lock."""
+    """Create the socket at `path`, mode 0600, in a private folder; replace a stale one. The caller holds its lock."""
     trust.make_private(path.parent)
     _remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -101,7 +101,7 @@ def listen(path: Path) -> socket.socket:
 
 
 class Listener(NamedTuple):
-    """A listening socket. A service manager removes its own; `inode` identifies the file of ours."""
+    """A listening socket. `inode` identifies the file of a socket created here; a service manager removes its own."""
 
     socket: socket.socket
     path: Path
@@ -124,10 +124,10 @@ def retire(listener: Listener, farewell: bytes) -> None:
             return
         if listener.inode == _read_inode(
             listener.path
-        ):  # else another daemon or service manager has its own there by now
+        ):  # otherwise the file is that of another daemon or service manager
             listener.path.unlink()
         listener.socket.setblocking(False)
-        with suppress(OSError):  # until nobody waits, which is an error too
+        with suppress(OSError):  # until the queue is empty, which raises an error, too
             while True:
                 waiting, _ = listener.socket.accept()
                 with waiting, suppress(OSError):
@@ -143,7 +143,7 @@ def _read_inode(path: Path) -> int:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the socket that a killed daemon left; whatever else is there is not ours to remove."""
+    """Remove the socket of a killed daemon, but no other kind of file."""
     try:
         status = path.lstat()
         if stat.S_ISSOCK(status.st_mode):

@@ -1,8 +1,7 @@
-"""Structured logs on stderr: one line per event, `key=value`, with systemd's priority prefix when it collects them.
+"""Structured logs on stderr: one line per event, `key=value`, with systemd's priority prefix if the journal reads them.
 
-An exception is in the same line, in short: what it is and its outermost and innermost calls. At level debug the
-whole traceback is added, still in that line. Warnings and errors may quote what a client sent, so credentials are taken
-out of them.
+An exception is in the same line, in short: type, message, and its outermost and innermost calls; at level debug
+with the whole traceback. Warnings and errors may quote input of a client, so credentials in them are redacted.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from memoryd.client.credentials import redact
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 FILE_NAME = "memoryd.log"  # in the data directory, where there is one
 MAX_BYTES = 5_000_000  # of one file
-FILES = 3  # the present one among them
+FILES = 3  # including the current one
 _ERROR_CHARS = 500
 _OUTER_CALLS, _INNER_CALLS = 2, 4
 _LOOK_EVERY_S = 60.0
@@ -33,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class _LogFile(RotatingFileHandler):
-    """The log as a file of bounded size. Stdout and stderr are the same file, also after a new one was begun."""
+    """A log file of bounded size. Stdout and stderr are redirected to the file, also after each rotation."""
 
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -42,7 +41,7 @@ class _LogFile(RotatingFileHandler):
         return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
 
     def rotate(self, source: str, dest: str) -> None:
-        """Rename a file; of one that something else filled beyond the limit its end is kept."""
+        """Rename a file; if other output has filled it beyond the limit, keep its end."""
         super().rotate(source, dest)
         with open(dest, "r+b") as file:
             if file.seek(0, os.SEEK_END) > 2 * self.maxBytes:
@@ -53,7 +52,7 @@ class _LogFile(RotatingFileHandler):
                 file.truncate()
 
     def look(self) -> None:
-        """Begin a new file if libraries have filled this one: they write past this handler."""
+        """Rotate the file if libraries, which bypass this handler, have filled it."""
         self.acquire()
         try:
             if self.stream and os.fstat(self.stream.fileno()).st_size >= self.maxBytes:
@@ -68,7 +67,7 @@ class _LineFormatter(logging.Formatter):
         self._under_systemd, self._traces = under_systemd, traces
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line; an exception is in escaped fields, so that a line stays one event."""
+        """Return one line; exceptions are escaped, so that each line is one event."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         part = record.name.removeprefix("memoryd.daemon.")
         message = record.getMessage()
@@ -86,7 +85,7 @@ class _LineFormatter(logging.Formatter):
 
 
 def _error(error: BaseException) -> str:
-    """Return an exception and what it was raised from."""
+    """Return an exception and its causes."""
     text = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
     return f"{text} (from {type(error.__cause__).__name__})" if error.__cause__ else text
 
@@ -104,13 +103,13 @@ def _format_calls(trace: TracebackType | None) -> str:
 
 def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    if not escaped.isprintable():  # control characters could end the line or steer a terminal
+    if not escaped.isprintable():  # control characters could end the line or control a terminal
         escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped)
     return f'"{escaped}"'
 
 
 def _is_journal() -> bool:
-    """Return whether stderr itself is the journal; the variable alone may be inherited from anywhere."""
+    """Return whether stderr is the journal; the variable alone may be inherited from another process."""
     try:
         status = os.fstat(sys.stderr.fileno())
     except (OSError, ValueError, AttributeError):
@@ -119,7 +118,7 @@ def _is_journal() -> bool:
 
 
 def set_up(level: str) -> None:
-    """Send the logs of the process to stderr, and what ends a thread to the logs."""
+    """Send the logs of the process to stderr, and uncaught exceptions of threads to the logs."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LineFormatter(_is_journal(), traces=level == "debug"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -127,7 +126,7 @@ def set_up(level: str) -> None:
 
 
 def keep_in_file(path: Path) -> None:
-    """Send the logs, and what is written to stdout and stderr, to a file that is exchanged when it is full."""
+    """Send the logs and the output on stdout and stderr to a file that is rotated when it is full."""
     root = logging.getLogger()
     [stderr] = root.handlers
     handler = _LogFile(path, maxBytes=MAX_BYTES, backupCount=FILES - 1)
@@ -136,7 +135,7 @@ def keep_in_file(path: Path) -> None:
 
 
 def keep_bounded(loop: asyncio.AbstractEventLoop) -> None:
-    """Look at the size of the log file from time to time, where there is one."""
+    """Check the size of the log file, if there is one; called from time to time."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _LogFile):
             handler.look()
@@ -144,7 +143,7 @@ def keep_bounded(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def forget_lines(file: Path, is_meant: Callable[[str], bool]) -> None:
-    """Take the lines of which that is true out of a log file and the former ones beside it."""
+    """Remove the matching lines from a log file and its rotated files."""
     with ExitStack() as stack:
         for handler in logging.getLogger().handlers:
             if isinstance(handler, _LogFile) and handler.lock:
@@ -153,7 +152,7 @@ def forget_lines(file: Path, is_meant: Callable[[str], bool]) -> None:
             lines = path.read_bytes().split(b"\n")
             kept = [line for line in lines if not is_meant(line.decode(errors="replace"))]
             if kept != lines:
-                with path.open("r+b") as opened:  # in place: it is open for appending
+                with path.open("r+b") as opened:  # in place, since the file is open for appending
                     opened.write(b"\n".join(kept))
                     opened.truncate()
 

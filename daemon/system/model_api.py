@@ -1,7 +1,7 @@
-"""A server that speaks an OpenAI-compatible API: one POST of JSON at a time, over HTTP or HTTPS.
+"""Client of an OpenAI-compatible API: each request is one POST of JSON over HTTP or HTTPS.
 
-What may be over soon (no connection, time-out, 408, 429, 5xx) is distinguished from what will not. A time limit holds
-for a request as a whole. The key is read again for each request. Threads: any, each on a connection of its own.
+Temporary failures (no connection, timeout, 408, 429, 5xx) are distinguished from permanent ones. The time limit is for
+the whole request. The key is read again for each request. Threads: any; each request uses its own connection.
 """
 
 import os
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _BLOCK = 64 * 1024
 _TOLD_BYTES, _TOLD_CHARS = 2000, 200
-_CONNECT_S = 10.0  # at most, whatever a request may take
+_CONNECT_S = 10.0  # at most, however long the request may take
 
 
 class RemoteFailed(Exception):
-    """The server did not answer; the message says why in one sentence."""
+    """The request failed; the message is one sentence."""
 
 
 class Passing(RemoteFailed):
-    """A failure that may be over soon. `after_s`: what the server asked to wait."""
+    """A temporary failure. `after_s`: how long the server asked to wait."""
 
     def __init__(self, message: str, after_s: float = 0.0) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class Passing(RemoteFailed):
 
 
 class RequestRefused(RemoteFailed):
-    """The server refuses this request."""
+    """The server rejects this request."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class RequestRefused(RemoteFailed):
 
 
 class Address(NamedTuple):
-    """Where the server is, where its key is found, and what it is called in messages."""
+    """Address of the server, where its key is, and its name in messages."""
 
     url: str
     key_env: str
@@ -64,7 +64,7 @@ class Remote:
         self._is_closed = False
 
     def close(self) -> None:
-        """End the requests under way, also those that are connecting; no more are made."""
+        """Abort running requests, including those that are connecting, and make no more."""
         with self._lock:
             self._is_closed = True
             connections = list(self._open)
@@ -74,8 +74,8 @@ class Remote:
                     connection.sock.shutdown(2)
 
     def post(self, path: str, body: bytes, timeout_s: float, max_bytes: int) -> bytes:
-        """Return the body of the answer to a request; raise `RemoteFailed`."""
-        import http.client  # here alone, as in `_connect`: a daemon that asks no server starts without it
+        """Send a request and return the body of the response; raise `RemoteFailed`."""
+        import http.client  # imported here, as in `_connect`, since most daemons use no server
 
         name, key, give_up_at = self.address.name, self._key(), self._ticks() + timeout_s
         headers = {"Content-Type": "application/json", "User-Agent": "memoryd"}
@@ -87,7 +87,7 @@ class Remote:
         try:
             with self._connect(timeout_s) as (connection, base):
                 connection.connect()
-                if self._is_closed:  # while it connected there was nothing to end
+                if self._is_closed:  # while it was connecting, there was nothing to close
                     raise RemoteFailed(f"{name} is not asked: the daemon is stopping.")
                 self._limit(connection, give_up_at)
                 connection.request("POST", base + path, body, headers)
@@ -111,7 +111,7 @@ class Remote:
         give_up_at: float,
         max_bytes: int,
     ) -> bytes:
-        """Return the body; a server that sends it drop by drop has no longer than one that sends it at once."""
+        """Return the body; the time limit also holds for a server that sends it slowly."""
         data = bytearray()
         while block := reply.read1(_BLOCK):
             data += block
@@ -129,7 +129,7 @@ class Remote:
 
     @contextmanager
     def _connect(self, timeout_s: float) -> Iterator[tuple["http.client.HTTPConnection", str]]:
-        """Give a connection to the server, through the proxy of the environment if there is one, and the base path."""
+        """Open a connection to the server, through the proxy of the environment if any; also yield the base path."""
         import http.client
         from urllib.request import getproxies, proxy_bypass
 
@@ -160,19 +160,19 @@ class Remote:
                 key, place = Path(file).expanduser().read_text().strip(), file
             except (OSError, UnicodeDecodeError) as error:
                 raise RemoteFailed(f"The key file {file} cannot be read: {error}.") from None
-        if not (key.isascii() and key.isprintable()):  # else `http.client` would quote it in its error
+        if not (key.isascii() and key.isprintable()):  # otherwise `http.client` would quote the key in its error
             raise RemoteFailed(f"The key in {place} is not one line of ASCII.")
         return key
 
 
 def _quote(data: bytes, key: str) -> str:
-    """Return the beginning of what a server says, without the key, which some repeat."""
+    """Return the beginning of a server's error message, without the key, which some servers repeat."""
     text = data[:_TOLD_BYTES].decode("utf-8", "replace")
     return redact(text.replace(key, "[key]") if key else text)[:_TOLD_CHARS].strip()
 
 
 class Breaker:
-    """Leaves a server alone that failed several times in a row: for `first_s`, then twice as long each time."""
+    """Circuit breaker: after several failures in a row, pause for `first_s`, then twice as long each time."""
 
     def __init__(self, failures: int, first_s: float, longest_s: float, ticks: Callable[[], float]) -> None:
         self._failures, self._first_s, self._longest_s, self._ticks = failures, first_s, longest_s, ticks
@@ -181,11 +181,11 @@ class Breaker:
         self.failed = 0  # in a row
 
     def open(self) -> bool:
-        """Return whether the server is left alone now."""
+        """Return whether there is a pause now."""
         return self._ticks() < self._again_at
 
     def note(self, worked: bool) -> None:
-        """Note how an attempt ended."""
+        """Record the result of an attempt."""
         with self._lock:
             self.failed = 0 if worked else self.failed + 1
             if worked:

@@ -1,4 +1,4 @@
-"""Tell the process that started the daemon its state: systemd by a datagram socket, a client by its pipe."""
+"""Report the daemon's state to the process that started it: systemd over a datagram socket, a client over a pipe."""
 
 import logging
 import os
@@ -18,12 +18,12 @@ def notify_systemd(state: str) -> None:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
             notify.sendto(state.encode(), address)
-    except OSError as error:  # nobody listens: no reason to stop serving
+    except OSError as error:  # nobody listens, which does not matter
         log.warning("%s could not be notified at %r: %s", state, address, error.strerror)
 
 
 def notify_starter(ready_fd: int | None, word: str) -> None:
-    """Write READY or the reason of a failure to the pipe of the client that started the daemon, and close it."""
+    """Write READY or an error to the pipe of the client that started the daemon, and close the pipe."""
     if ready_fd is None:
         return
     with suppress(OSError):  # the client no longer exists

@@ -1,7 +1,7 @@
-"""Whether files that the daemon holds open are still where others look for them.
+"""Check that files which the daemon holds open are still at their paths.
 
-Somebody may delete or move the folder of the data or the socket, or put another file in place of the database. What is
-written then is found by nobody, so the daemon must notice and end.
+If the folder of the data or the socket is deleted or moved, or the database file is replaced, all further writes would
+be lost, so the daemon must notice that and end.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class WatchedFile(NamedTuple):
-    """A file that is in use, and which one it is."""
+    """The path and the identity of a file in use."""
 
     path: Path
     identity: tuple[int, int]
@@ -27,12 +27,12 @@ class WatchedFile(NamedTuple):
 
 
 def hold(paths: Iterable[Path]) -> list[WatchedFile]:
-    """Return which files those are that are at some paths now; none for a path where there is nothing."""
+    """Return the identities of the files at some paths; paths without a file are omitted."""
     return [WatchedFile(path, _read_identity(path)) for path in paths if os.path.lexists(path)]
 
 
 def find_missing(held: Iterable[WatchedFile]) -> Path | None:
-    """Return the first path that leads to another file or to none."""
+    """Return the first path whose file is missing or another one."""
     return next((one.path for one in held if not one.is_there()), None)
 
 

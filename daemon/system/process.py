@@ -1,4 +1,4 @@
-"""What the operating system reports about this process and those that connect, and what it is asked for."""
+"""Information about this process and those that connect, and settings of this process."""
 
 import ctypes
 import os
@@ -17,7 +17,7 @@ _NAME_CHARS = 60
 
 
 class _Mallinfo2(ctypes.Structure):
-    """What glibc's mallinfo2(3) returns."""
+    """Result of glibc's mallinfo2(3)."""
 
     _fields_ = tuple(
         (name, ctypes.c_size_t)
@@ -25,12 +25,12 @@ class _Mallinfo2(ctypes.Structure):
     )
 
 
-# What the environment says about places, to this process later on and to its children.
+# Variables with paths that this process and its children use.
 _PLACES = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "MEMORYD_MODEL_DIR", "XDG_CACHE_HOME", "HF_HOME")
 
 
 def leave_working_directory() -> None:
-    """Go to the root, so that the folder in which somebody started this process can be unmounted or deleted.
+    """Change the working directory to the root, so that the current one can be unmounted or deleted.
 
     Relative paths of the environment are made absolute first.
     """
@@ -43,9 +43,9 @@ def leave_working_directory() -> None:
 
 
 def keep_temporary_files(folder: Path) -> Path:
-    """Have this process, its libraries and its children keep temporary files in the data directory; return the folder.
+    """Make this process, its libraries and its children put temporary files into the data directory; return the folder.
 
-    There a full disk of /tmp does not matter, and nobody else may look. SQLite reads its variable at the first
+    So a full /tmp does not matter, and other users cannot read them. SQLite reads its variable at the first
     connection.
     """
     place = folder / "tmp"
@@ -58,9 +58,9 @@ def keep_temporary_files(folder: Path) -> Path:
 
 
 def clear(place: Path) -> None:
-    """Delete what is in a folder of temporary files: a process that was killed has left it.
+    """Delete the files in a folder of temporary files, left by a process that was killed.
 
-    A link to another folder is its owner's choice, and what else is there is none of ours.
+    If the folder is a link to another one, its content is not touched.
     """
     for path in () if place.is_symlink() else place.iterdir():
         with suppress(OSError):
@@ -68,7 +68,7 @@ def clear(place: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is on disk."""
+    """Sync a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -77,22 +77,22 @@ def sync(path: Path) -> None:
 
 
 def rss_bytes() -> int:
-    """Return the resident memory in bytes, 0 where it cannot be read: descriptors may be used up."""
+    """Return the resident memory in bytes, 0 if it cannot be read, for example without free descriptors."""
     pages = linux.read_process("self", "statm").split()[1:2]
     return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
 
 
 def lower_priority(by: int = _NICE) -> None:
-    """Let the threads of interactive calls go before the calling one.
+    """Lower the priority of the calling thread, in favour of threads with interactive calls.
 
-    One that is nicer already, as in a daemon that a client of low priority started, stays so: only root may go back.
+    A thread with a lower priority, for example in a daemon that a low-priority client started, keeps it.
     """
     thread = threading.get_native_id()
     os.setpriority(os.PRIO_PROCESS, thread, max(by, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 def measure_free_bytes() -> int:
-    """Return how much of its memory the allocator has free, given back or not; 0 where the C library does not say."""
+    """Return how much free memory the allocator holds, returned or not; 0 if the C library does not report it."""
     if not hasattr(linux.libc(), "mallinfo2"):  # another C library, or glibc before 2.33
         return 0
     linux.libc().mallinfo2.restype = _Mallinfo2
@@ -100,13 +100,13 @@ def measure_free_bytes() -> int:
 
 
 def return_memory() -> None:
-    """Give freed memory back to the system; every arena is locked while it is looked through (some milliseconds)."""
+    """Return freed memory to the system; each arena is locked meanwhile for some milliseconds."""
     if hasattr(linux.libc(), "malloc_trim"):
         linux.libc().malloc_trim(0)
 
 
 def process_name(pid: int) -> str:
-    """Return what a process is called: its program, or the script of an interpreter; empty when it has ended."""
+    """Return the name of a process: its program, or the script of an interpreter; empty if it has ended."""
     words = linux.read_process(pid, "cmdline").rstrip(b"\0").split(b"\0")
     return name_in([os.fsdecode(word) for word in words])
 

@@ -1,7 +1,7 @@
-"""Keeping the daemon's threads at work: what fails is logged, counted and tried again after a pause.
+"""Supervise the daemon's threads: exceptions are logged and counted, and the thread continues after a pause.
 
-A thread's work is a function that does what there is to do and returns how long to wait for more. Where it raises,
-whatever it raises, the thread continues after a pause, which doubles with each failure in a row.
+A thread's work is a function that does all available work and returns how long to wait for more. If it raises anything,
+the thread calls it again after a pause, which doubles with each failure in a row.
 
 Threads: any.
 """
@@ -18,11 +18,11 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 log = logging.getLogger(__name__)
 
-SupervisedWork = Callable[[], float | None]  # returns the seconds to wait at most, None: until woken
+SupervisedWork = Callable[[], float | None]  # returns the maximum seconds to wait, None: until woken
 
 
 class Supervisor:
-    """How the threads are that were started here, or that say so themselves. `clock` gives UTC seconds."""
+    """The state of the threads that were started here, or that report it themselves. `clock` returns UTC seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
@@ -48,7 +48,7 @@ class Supervisor:
                 woken.clear()
                 try:
                     limit_s = work()
-                except BaseException as error:  # also the panic of a library, which is no `Exception`
+                except BaseException as error:  # includes panics of a library, which are not an `Exception`
                     stopping.wait(self.note_failure(name, error))
                     continue
                 self.note_work(name)
@@ -57,12 +57,12 @@ class Supervisor:
 
         thread = threading.Thread(target=keep_running, name=name, daemon=True)
         with self._lock:
-            self._states.setdefault(name, ThreadState(name=name))  # first: a thread that ends at once is forgotten
+            self._states.setdefault(name, ThreadState(name=name))  # before the start, as the thread may end at once
         thread.start()
         return thread
 
     def note_failure(self, name: str, error: BaseException) -> float:
-        """Count and log that a thread failed; return the seconds after which it is to go on."""
+        """Count and log a failure of a thread; return the seconds to pause."""
         said = " ".join(str(error).split())
         sentence = f"{type(error).__name__}: {said}" if said else type(error).__name__
         with self._lock:
@@ -77,7 +77,7 @@ class Supervisor:
         return pause_s
 
     def note_work(self, name: str) -> None:
-        """Note that a thread works."""
+        """Record that a thread works again."""
         if self._failures.get(name):
             with self._lock:
                 self._failures[name] = 0
@@ -85,12 +85,12 @@ class Supervisor:
             log.info("the thread %s works again", name)
 
     def forget(self, name: str) -> None:
-        """Let go of a thread that has ended for good."""
+        """Remove a thread that has ended."""
         with self._lock:
             self._states.pop(name, None)
             self._failures.pop(name, None)
 
     def list_states(self) -> list[ThreadState]:
-        """Return how each thread is."""
+        """Return the state of each thread."""
         with self._lock:
             return sorted(self._states.values(), key=lambda state: state.name)

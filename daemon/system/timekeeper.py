@@ -1,9 +1,9 @@
-"""The daemon's time: what the clock says, and the time by which things are deleted.
+"""The daemon's time: that of the clock, and the settled time, which decides about deletions.
 
-Everybody may set a clock, nobody the time since the boot. What is dated, and what is found, goes by the clock. What is
-deleted, moved and forgotten follows one rule: after the clock jumped by more than a day, or the machine was off for so
-long, time goes on from where it was until a day has passed by the time since the boot. A clock that is wrong at a boot,
-or for an hour, is set right by then and nothing was deleted by it; so a jump there and back leaves no trace.
+Dates of memories, and whether they are expired for searches, use the clock. Anything that is deleted or moved uses the
+settled time: after the clock has jumped by more than a day, or the machine was off for so long, the settled time
+continues from its former value until a day has passed by the time since the boot, which cannot be set. So a clock that
+is wrong for some hours after a boot causes no deletions.
 
 Threads: any.
 """
@@ -24,22 +24,22 @@ log = logging.getLogger(__name__)
 
 
 class ClockRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the clock said last, and the jump that does not count yet; kept in the database."""
+    """The last reading of the clock and the jump that does not count yet; stored in the database."""
 
     boot: str
     up_s: float
     now: float
-    ahead_s: float = 0.0  # by jumps; below 0 the clock is behind
+    ahead_s: float = 0.0  # sum of the jumps; negative if the clock is behind
     left_s: float = 0.0  # of the day after which it counts
 
 
 def start_state(read: ClockReading) -> ClockRecord:
-    """Return what is known of a clock that is right."""
+    """Return the state for a clock that is right."""
     return ClockRecord(boot=read.boot, up_s=read.up_s, now=read.now)
 
 
 def follow(known: ClockRecord, read: ClockReading) -> ClockRecord:
-    """Return what is known after another look at the clock."""
+    """Return the state after another reading of the clock."""
     is_same_boot = read.boot == known.boot
     passed_s = max(0.0, read.up_s - known.up_s) if is_same_boot else 0.0
     step_s = read.now - known.now - passed_s
@@ -47,7 +47,7 @@ def follow(known: ClockRecord, read: ClockReading) -> ClockRecord:
     ahead_s = known.ahead_s if left_s else 0.0
     if abs(step_s) > DAY_S:
         ahead_s += step_s
-        # A boot goes on with the day that was begun: a machine that runs for an hour a week forgets as well.
+        # The day continues over boots, so that time also settles on a machine that runs for an hour a week.
         left_s = left_s if left_s and not is_same_boot else DAY_S
     if abs(ahead_s) <= DAY_S:
         ahead_s = left_s = 0.0
@@ -55,7 +55,7 @@ def follow(known: ClockRecord, read: ClockReading) -> ClockRecord:
 
 
 class Timekeeper:
-    """The time of a daemon; called it returns the UTC seconds with which things are dated."""
+    """The time of a daemon; calling it returns the UTC seconds of the clock."""
 
     def __init__(self, clock: Clock, kept: str | None) -> None:
         self._clock, self._read, self._lock = clock, build_reader(clock), threading.Lock()
@@ -63,24 +63,24 @@ class Timekeeper:
         self._look()
 
     def __call__(self) -> float:
-        """Return now, for what is dated, and for what expires: it is found no more."""
+        """Return the time of the clock, for dates and for the expiry of memories."""
         return self._clock()
 
     def read_settled(self) -> float:
-        """Return the time by which things are deleted, moved and forgotten."""
+        """Return the settled time, for anything that is deleted or moved."""
         known = self._look()
         return known.now - max(0.0, known.ahead_s)
 
     def has_jumped(self) -> bool:
-        """Return whether the clock jumped, and the day after that has not passed."""
+        """Return whether the clock has jumped and the day after that has not passed."""
         return self._look().ahead_s != 0
 
     def update(self) -> str:
-        """Look at the clock and return what is known of it, for the setting `clock`."""
+        """Read the clock and return its state, for the setting `clock`."""
         return msgspec.json.encode(self._look()).decode()
 
     def read_state(self) -> ClockState:
-        """Return how the clock is."""
+        """Return the state of the clock."""
         known = self._look()
         if not known.ahead_s:
             return ClockState(state="steady", now=known.now)
@@ -98,6 +98,6 @@ class Timekeeper:
 
 
 def _decode(kept: str | None) -> ClockRecord | None:
-    with suppress(msgspec.MsgspecError):  # then the clock is taken for right
+    with suppress(msgspec.MsgspecError):  # in that case the clock is assumed to be right
         return None if kept is None else msgspec.json.decode(kept, type=ClockRecord)
     return None

@@ -82,8 +82,8 @@ class _Reading:
     """State while the events of a session are read.
 
     `calls` are unfinished calls of tools: name, arguments and offset in the file. `prompts` counts typed prompts.
-    `is_working`: tools were called after the agent's last text. `forms` has the values of forms that the user filled in, by
-    the id of the agent's call.
+    `is_working`: tools were called after the agent's last text. `forms` has the values of forms that the user filled
+    in, by the id of the agent's call.
     """
 
     def __init__(self, session: Session) -> None:
