@@ -75,7 +75,7 @@ class PostgresRoot(Root):
         if not self._has_vectors():
             said["vectors"] = f"of {self.facts.model}, which is not in use here: words alone find what is there"
         with suppress(MemorydError, TimeoutError):
-            said |= self.ask_for(statements.describe, WAIT_S).result(WAIT_S)
+            said |= self.ask_for(partial(statements.describe, root=self.name), WAIT_S).result(WAIT_S)
         return {name: value for name, value in said.items() if value}
 
     def _is_here(self) -> bool:

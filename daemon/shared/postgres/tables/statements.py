@@ -257,15 +257,17 @@ def _read_versions(connection: Any, root: str, where: str, *values: Any) -> list
     return [Version(*row) for row in connection.execute(sql, values).fetchall()]
 
 
-def describe(connection: Any) -> dict[str, str]:
-    """Return what a place says of how safe an acknowledged save is, and of who holds others up."""
+def describe(connection: Any, root: str) -> dict[str, str]:
+    """Return what a place says of how safe an acknowledged save is, and of who holds others up at this moment."""
+    # What others' sessions wait for is hidden from a member; which locks they have is not.
     sql = (
         "SELECT current_setting('synchronous_commit'), pg_is_in_recovery(),"
         " (SELECT string_agg(application_name || ' (' || sync_state || ')', ', ') FROM pg_stat_replication),"
-        " (SELECT string_agg(DISTINCT usename || ' (' || pid || ')', ', ') FROM pg_stat_activity WHERE pid IN"
-        " (SELECT unnest(pg_blocking_pids(w.pid)) FROM pg_stat_activity w WHERE w.wait_event_type = 'Lock'))"
+        " (SELECT string_agg(DISTINCT a.usename || ' (' || a.pid || ')', ', ') FROM pg_locks l"
+        " JOIN pg_stat_activity a USING (pid) WHERE l.relation = %s::regclass AND l.granted"
+        " AND l.mode <> 'AccessShareLock' AND a.pid <> pg_backend_pid())"
     )
-    commit, is_standby, standbys, holders = connection.execute(sql).fetchone()
+    commit, is_standby, standbys, holders = connection.execute(sql, [f"{name_of(root)}.memories"]).fetchone()
     said = {"synchronous_commit": commit, "standbys": standbys or "none", "holds a lock": holders or ""}
     return {**said, "read only": "this is a standby" if is_standby else ""}
 
