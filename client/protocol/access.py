@@ -114,9 +114,9 @@ class Confine(Call[Identity], kw_only=True, frozen=True):
     """Bind this connection for good to the token of a name, without its secret, for somebody on another machine.
 
     It then reaches the token's namespace with what is inside it and nothing around that: calls that name no reach have
-    `subtree`, `visible` and `all` are refused. Only these calls are taken: `search`, `get`, `list`, `namespaces`,
-    `history`, `add`, `put`, `update`, `delete`, `undo`. What it saves or changes has the token's name as `author` in
-    its metadata.
+    `subtree`, `visible` and `all` are refused. Searches and lists have what was saved, neither turns, nor what was made
+    of them, nor parts of files. Only these calls are taken: `search`, `get`, `list`, `namespaces`, `history`, `add`,
+    `put`, `update`, `delete`, `undo`. What it saves or changes has the token's name as `author` in its metadata.
     """
 
     name: str

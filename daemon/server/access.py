@@ -36,8 +36,11 @@ from memoryd.client.protocol import (
     Update,
     method_name,
 )
+from memoryd.daemon.store import turns
 from memoryd.daemon.store.caller import ANONYMOUS, USER, Caller
+from memoryd.daemon.store.queries import DRAWN
 from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.tokens import AccessTokens
 
 C = TypeVar("C", bound=Call[Any])
@@ -45,6 +48,12 @@ C = TypeVar("C", bound=Call[Any])
 AUTHOR = "author"  # in metadata: the token that saved or last changed a memory from another machine
 # Methods that other machines may call. Each must be limited by its namespace and reach.
 _CONFINED = (Search, Get, List, Namespaces, History, Add, Put, Update, Delete, Undo)
+# What others see of what is kept in the namespace: neither conversations, nor what was made of them, nor files.
+_SAVED = {
+    "$not": {
+        "$or": [{"memory.type": turns.TYPE}, {"memory.tier": DOCUMENTS}, {"memory.source": {"$in": [*DRAWN]}}],
+    }
+}
 _NOTES = (GetContext, GetUnasked, ResetSession)  # allowed for readers: these write only what a session was shown
 
 
@@ -117,6 +126,10 @@ def _confine(call: Any, caller: Caller) -> Any:
             f"From another machine a token reaches 'subtree' or 'exact' of a namespace, not {call.reach!r}."
         )
     call = msgspec.structs.replace(call, reach=call.reach or "subtree")
+    if isinstance(call, Search | List):
+        return msgspec.structs.replace(call, where={"$and": [call.where, _SAVED]} if call.where else _SAVED)
+    if isinstance(call, Get):
+        return msgspec.structs.replace(call, around=None)
     author = {AUTHOR: caller.name}
     if isinstance(call, Add):
         return msgspec.structs.replace(call, memory=_sign(call.memory, author))

@@ -43,6 +43,10 @@ _SERVER = compile_late(r"ssh://([\w][\w.-]*@)?[\w][\w.-]*(:\d{1,5})?/?", re.ASCI
 _GREETING_S, _PAUSE_S = 30.0, 1.0
 _PAGE, _BATCH = 1000, 100
 _KEEP = ("mine", "all", "none")
+_HELD = (
+    "All that is saved in {name}/… on this machine, preferences and what was saved before too, is read by everybody who"
+    " has a token for {name}. Conversations and files are not."
+)
 
 
 class Placing(NamedTuple):
@@ -119,14 +123,15 @@ def _create(args: Namespace) -> int | None:
     write_section(name, {"repositories": patterns})
     _restart(args, name)
     said = {"name": name, "repositories": patterns}
-    show(args, said, lambda: f"{name} lies on this machine, for {', '.join(patterns)}. {_join_text(name)}")
+    show(args, said, lambda: _created_text(name, patterns))
     return None
 
 
-def _join_text(name: str) -> str:
+def _created_text(name: str, patterns: list[str]) -> str:
     return (
-        f"`memctl shared join {name}` says which checkouts here lie in it; elsewhere add --server ssh://THIS-MACHINE."
-        f" `memctl token add PERSON --namespace {name}` lets somebody else in (docs/sharing.md)."
+        f"{name} lies on this machine, for {', '.join(patterns)}. {_HELD.format(name=name)} `memctl shared join {name}`"
+        " says which checkouts here lie in it; elsewhere add --server ssh://THIS-MACHINE. `memctl token add PERSON"
+        f" --namespace {name}` lets somebody else in (docs/sharing.md)."
     )
 
 
@@ -181,7 +186,9 @@ def _join(args: Namespace) -> None:
             )
         settings["repositories"] = _check_patterns(greeting.repositories)
         speaks = f"; {greeting.name} is {greeting.role} there"
-    elif not section:
+    elif section:
+        speaks = f".\n{_HELD.format(name=name).rstrip('.')}"
+    else:
         raise Usage(f"which machine has {name}? give --server ssh://HOST (or create it here: memctl shared create).")
     plan = _plan(name, settings["repositories"])
     about = f"{name}{' on ' + settings['server'] if settings.get('server') else ''} is for"
@@ -240,7 +247,7 @@ def _plan_text(plan: list[Placing]) -> str:
 
 def _joined_text(name: str, settings: dict[str, Any]) -> str:
     if not settings.get("server"):
-        return f"What is saved in {name}/… is shared by all who have a token for {name}."
+        return _HELD.format(name=name)
     auto = settings.get("auto", "decisions")
     goes = {"decisions": "Decisions, rules, lessons and conventions", "all": "All memories", "none": "No memories"}[
         auto

@@ -1,12 +1,15 @@
 """A connection that is bound to a token by its name, for somebody on another machine (`confine`)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from memoryd.client import Client, Forbidden, NotFound, Unauthenticated, protocol
 from memoryd.client.protocol import METHODS, Add, AddToken, Confine, List, NewMemory, Search, Update, method_name
 from memoryd.daemon.server.access import _CONFINED
+from memoryd.daemon.store.queries import DRAWN
+from waiting import wait_until
 from workbench import Daemon
 
 PLACES = ("", "acme", "acme/api", "acme/api/v2", "acme/web")
@@ -37,6 +40,26 @@ def test_it_reaches_its_namespace_and_what_is_inside_and_nothing_around_it(ada: 
     for call in refused:
         with pytest.raises(Forbidden):
             ada.call(call)
+
+
+def test_conversations_of_the_machine_and_its_files_are_not_seen(client: Client, ada: Client, folder: Path) -> None:
+    said = [{"role": "user", "content": f"Zebras are what we decided on in part {number}"} for number in range(3)]
+    with Client("acme/api", socket=client.socket_path, autostart=False) as project:
+        project.observe(said, session="s")
+        for source in DRAWN:
+            project.add(f"Zebras were drawn by {source}", source=source, dedup=False)
+        (folder / "notes").mkdir()
+        (folder / "notes" / "zebras.md").write_text("# Zebras\nZebras stand in a file.\n")
+        project.call(protocol.AddWorkspace(path=str(folder / "notes"), namespace="acme/api"))
+        wait_until(lambda: any("in a file" in hit.content for hit in project.search("zebras in a file", limit=20)))
+        for _ in ("while it is in L0", "when it has left it"):
+            theirs = {"Zebras live in acme/api", "Zebras live in acme/api/v2"}
+            assert {memory.content for memory in ada.list(limit=100)} == theirs
+            assert {memory.content for memory in ada.list(limit=100, where={"memory.type": "turn"})} == set()
+            assert {hit.content for hit in ada.search("what we decided on zebras", limit=100)} == theirs
+            [turn] = project.search("decided on in part 2", limit=1)
+            assert turn.type == "turn"
+            project.call(protocol.Consolidate())
 
 
 def test_what_lies_around_is_not_there_by_its_id(client: Client, ada: Client) -> None:

@@ -169,8 +169,9 @@ def test_the_commands_of_the_page_do_what_it_says(home: Machine, laptop: Machine
     [forced] = re.findall(r'command="memctl ([^"]+)"', page)
     web = home.checkout("web", "git@github.com:acme/web.git")
     assert home.meet(web) == "web"
-    for words in at_home:
-        home.confirm("acme", *words)
+    home.add("I like tabs", "web", "preference")
+    *_, said = [home.confirm("acme", *words) for words in at_home]
+    assert "preferences and what was saved before too" in said
     assert home.meet(web) == "acme/web"
     sshd.allow(f"{home.memctl} serve-stdio acme")
     for words in there:
@@ -182,8 +183,8 @@ def test_the_commands_of_the_page_do_what_it_says(home: Machine, laptop: Machine
     laptop.confirm("acme", "shared", "join", "acme", "--server", "ssh://home", "--token", "ada")
     laptop.add("Builds are on Fridays", "acme/web")
     with home.process.client() as client:
-        authors = {memory.content: memory.metadata["author"] for memory in client.call(List())}
-    assert authors == {"Releases are on Tuesdays": "acme", "Builds are on Fridays": "ada"}
+        authors = {memory.content: memory.metadata.get("author", "") for memory in client.call(List())}
+    assert authors == {"I like tabs": "", "Releases are on Tuesdays": "acme", "Builds are on Fridays": "ada"}
     laptop.confirm("mine", "shared", "leave", "acme")
     assert laptop.list_texts() == ["Builds are on Fridays"]
 
