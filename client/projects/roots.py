@@ -21,7 +21,8 @@ _MAX_BYTES = 400
 def read_roots() -> Roots:
     """Return the repositories of each root; none where the configuration cannot be read."""
     try:
-        data = paths.config_path().read_bytes()
+        with open(paths.config_file(), "rb") as file:
+            data = file.read()
         if b"shared" not in data:  # a hook reads this: parsing TOML would take it longer than all else
             return {}
         import tomllib

@@ -127,6 +127,12 @@ def config_path(path: str | os.PathLike[str] | None = None) -> "Path":
     return _locate(None, "", "XDG_CONFIG_HOME", ".config") / "config.toml"
 
 
+def config_file() -> str:
+    """Return `config_path` as text, without `pathlib`: every hook asks."""
+    file = os.environ.get("MEMORYD_CONFIG") or f"{base_folder('XDG_CONFIG_HOME', '.config')}/memoryd/config.toml"
+    return os.path.abspath(os.path.expanduser(file))
+
+
 def models_dir(path: str | os.PathLike[str] | None = None) -> "Path":
     """Return the folder of the embedding models, as `memoryd.models` has it."""
     chosen = path or os.environ.get("MEMORYD_MODEL_DIR")
