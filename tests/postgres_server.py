@@ -75,7 +75,9 @@ class PostgresServer:
         options = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(self.folder / "data"), *options]
         with (self.folder / "log").open("ab") as log:
-            self.child = subprocess.Popen([*self._wrap, *command], stdout=log, stderr=log)
+            # It ends with the process of the tests, however that ends.
+            ends = ["setpriv", "--pdeathsig", "QUIT"] if shutil.which("setpriv") else []
+            self.child = subprocess.Popen([*self._wrap, *ends, *command], stdout=log, stderr=log)
 
     def _answers(self) -> bool:
         assert self.child is not None
