@@ -1,6 +1,6 @@
 """The shelf of a root: in RAM, what a session's start may tell of it, so that no start waits for a line.
 
-It is fetched when the line opens, after a change, and every ten minutes while it is open; it is gone with the daemon,
+It is fetched when the line opens, after a change, and every twenty minutes while it is open; it goes with the daemon,
 or at once when the place refuses the line. What the person wrote there is on it; a start tells nothing else of a root.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from memoryd.client.errors import Forbidden, MemorydError, NotFound, Unauthenticated
 from memoryd.client.protocol import Memory
 
-EVERY_S, AFTER_S = 600.0, 5.0
+EVERY_S, AFTER_S = 1200.0, 5.0  # a line that nobody uses is closed before it is fetched again
 MOST, MOST_BYTES = 2000, 4_000_000
 PAGE = 1000
 _REFUSED = (Unauthenticated, Forbidden, NotFound)
