@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store.connection import open_reader
+from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS, open_reader
 from memoryd.daemon.store.store import FILE_NAME, Store
 
 T = TypeVar("T")
@@ -26,8 +26,10 @@ def log_size_bytes(store: Store) -> int:
 
 
 def checkpoint(store: Store) -> int:
-    """Fold the part of the log that no reader needs into the file without blocking; return the number of pages."""
-    return max(0, int(_fold(store, "PASSIVE")[2]))
+    """Fold the log into the file and empty it if nobody reads or writes just now; block nobody. Return the pages."""
+    pages = max(0, int(_fold(store, "PASSIVE")[2]))
+    _fold(store, "TRUNCATE", wait_ms=0)
+    return pages
 
 
 def clear_log(store: Store) -> None:
@@ -39,14 +41,15 @@ def clear_log(store: Store) -> None:
     _fold(store, "TRUNCATE")
 
 
-def _fold(store: Store, how: str) -> Any:
+def _fold(store: Store, how: str, wait_ms: int = BUSY_TIMEOUT_MS) -> Any:
     with closing(open_reader(store.path)) as connection:
+        connection.set_busy_timeout(wait_ms)
         try:
             connection.pragma("query_only", False)
             return connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
         except (apsw.FullError, apsw.IOError) as error:
             if store.reserve.release():  # the next write takes back what is left of it
-                return _fold(store, how)
+                return _fold(store, how, wait_ms)
             raise StorageFailed(f"The log could not be folded into the database: {error}.") from None
 
 
