@@ -1,4 +1,4 @@
-"""The way to the daemon: sockets, frames, replies, starting it.
+"""Connect to the daemon: sockets, frames, replies, autostart.
 
-Framing and replies (`frames`, `exchange`) are without I/O and shared by both clients.
+Framing and replies (`frames`, `exchange`) do no I/O and are shared by both clients.
 """

@@ -1,7 +1,7 @@
-"""Starting the daemon by systemd: finding and starting the units that `memctl service install` writes.
+"""Start the daemon through systemd: find and start the units that `memctl service install` writes.
 
-Autostart uses it where the socket unit is enabled for the client's socket, so that there is never a daemon of
-systemd beside one that a client started. Imported where no daemon answers, and by memctl.
+Autostart uses systemd if the socket unit is enabled for the client's socket, so that systemd and a client never both
+start a daemon. Imported by memctl, and by clients if no daemon answers.
 """
 
 import os
@@ -13,15 +13,15 @@ from memoryd.client.errors import Unavailable
 from memoryd.client.transport import paths
 
 SOCKET_UNIT, SERVICE_UNIT = "memoryd.socket", "memoryd.service"
-WANTED = Path("sockets.target.wants") / SOCKET_UNIT  # the link that enabling makes
-STARTED = Path("default.target.wants") / SERVICE_UNIT  # the same: it starts without a client
+WANTED = Path("sockets.target.wants") / SOCKET_UNIT  # the link that `systemctl enable` creates
+STARTED = Path("default.target.wants") / SERVICE_UNIT  # such a link too, with which the daemon starts at login
 LOGS = "journalctl --user -u memoryd"
-START_LIMIT_S = 320.0  # a little more than the unit's own limit
+START_LIMIT_S = 320.0  # a little more than the limit in the unit
 FAILED = f"The service memoryd does not start: `{LOGS}` shows why; after fixing it: `memctl service install`."
 
 
 def unit_folder() -> Path:
-    """Return where the user's units lie."""
+    """Return the folder of the user's units."""
     return Path(paths.base_folder("XDG_CONFIG_HOME", ".config")) / "systemd" / "user"
 
 
@@ -35,7 +35,7 @@ def is_enabled(socket_path: Path) -> bool:
 
 
 def read_socket_path(unit: str) -> str:
-    """Return the path in a socket unit, its specifiers replaced as the user manager does; empty when there is none."""
+    """Return the path in a socket unit, with specifiers replaced as systemd does; empty if there is none."""
     addresses = [line.partition("=")[2].strip() for line in unit.splitlines() if line.startswith("ListenStream=")]
     known = {
         "%%": "%",
@@ -51,7 +51,7 @@ def read_socket_path(unit: str) -> str:
 
 
 def run_systemctl(*words: str, limit_s: float = 30.0) -> "subprocess.CompletedProcess[str]":
-    """Run systemctl for the user manager; a time-out or a missing program is an outcome like any other failure."""
+    """Run systemctl for the user manager; a timeout or a missing program is returned as a failed process."""
     command = ["systemctl", "--user", "--no-pager", *words]
     try:
         return subprocess.run(
@@ -64,7 +64,7 @@ def run_systemctl(*words: str, limit_s: float = 30.0) -> "subprocess.CompletedPr
 
 
 def find_obstacle() -> str:
-    """Return why the user manager cannot be used, empty when it can."""
+    """Return why the user manager cannot be used, empty if it can."""
     if not shutil.which("systemctl"):
         return "systemd is not installed"
     if not os.environ.get("XDG_RUNTIME_DIR"):
@@ -77,7 +77,7 @@ def find_obstacle() -> str:
 
 
 def start() -> bool:
-    """Start the units; False where no user manager runs, `Unavailable` when the service does not come up."""
+    """Start the units; return False if no user manager runs, raise `Unavailable` if the service does not start."""
     if find_obstacle():
         return False
     if run_systemctl("start", SOCKET_UNIT, SERVICE_UNIT, limit_s=START_LIMIT_S).returncode:

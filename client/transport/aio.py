@@ -1,4 +1,4 @@
-"""The asyncio client: one stream, any number of calls under way, replies matched by id."""
+"""The asyncio client: one stream with any number of concurrent calls, whose replies are matched by id."""
 
 import asyncio
 import select
@@ -138,7 +138,7 @@ class AsyncClient(Endpoint):
 
 
 async def _connect_socket(address: str, timeout_s: float) -> socket.socket:
-    """Connect; OSError when no daemon listens, `TimedOut` when it takes no connection."""
+    """Connect; raise OSError if no daemon listens, `TimedOut` if it does not accept the connection."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.setblocking(False)
@@ -147,7 +147,7 @@ async def _connect_socket(address: str, timeout_s: float) -> socket.socket:
             try:
                 connection.connect(address)
                 break
-            except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
+            except BlockingIOError:  # a daemon listens, but its queue of connections is full
                 if time.monotonic() > give_up_at:
                     raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
                 await asyncio.sleep(exchange.CONNECT_PAUSE_S)
@@ -169,7 +169,7 @@ async def _greet(connection: socket.socket, greeting: bytes) -> "Ends":
 
 
 class _Waiting:
-    """A running call: its future, its progress callback, when it was last replied to."""
+    """A running call: its future, its progress callback, and the time of the latest reply."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -177,7 +177,7 @@ class _Waiting:
         self.heard_at = time.monotonic()
 
     def note_progress(self, event: Progress) -> None:
-        """Take a progress event; a callback that fails ends its own call and no other."""
+        """Process a progress event; if the callback raises, only its own call fails."""
         self.heard_at = time.monotonic()
         try:
             if self.on_progress:
@@ -189,7 +189,7 @@ class _Waiting:
         """End the call with an error, unless it has ended."""
         if not self.reply.done():
             self.reply.set_exception(error)
-            self.reply.exception()  # retrieved, since its caller may have stopped waiting: asyncio would log it
+            self.reply.exception()  # asyncio logs exceptions that are never retrieved, and the caller may be gone
 
 
 class _Stream:
@@ -201,15 +201,15 @@ class _Stream:
         self._receiving = asyncio.create_task(self._receive())
 
     def is_of_this_loop(self) -> bool:
-        """Return whether the stream was made in the running event loop: no other one may touch it."""
+        """Return whether the stream belongs to the running event loop; it cannot be used from another one."""
         return self._receiving.get_loop() is asyncio.get_running_loop()
 
     def is_closed(self) -> bool:
-        """Return whether the stream has ended, also when the event loop has not noticed yet."""
+        """Return whether the stream has ended, even if the event loop has not noticed yet."""
         return self._receiving.done() or self._reader.at_eof() or bool(self._ended.poll(0))
 
     async def end(self) -> None:
-        """Take what the daemon still said before it ended the stream: replies to other calls, its farewell."""
+        """Process what the daemon sent before it closed the stream: replies to other calls, and the reason."""
         await asyncio.wait([self._receiving])
 
     async def close(self) -> None:
@@ -230,7 +230,7 @@ class _Stream:
             del self._waiting[request_id]
 
     def _write(self, data: bytes) -> None:
-        """Send without asyncio where nothing waits: when its write fails, it drops what the daemon said at the end."""
+        """Send directly if asyncio's buffer is empty: a failed write of asyncio discards received data."""
         sent = 0
         if not self._writer.transport.get_write_buffer_size():
             try:
@@ -238,7 +238,7 @@ class _Stream:
             except BlockingIOError:
                 pass
             except OSError:
-                return  # the stream has ended: `_receive` finds out, after the last replies
+                return  # the stream has ended: `_receive` notices it after the last replies
         if sent < len(data):
             self._writer.write(data[sent:])
 
@@ -252,7 +252,7 @@ class _Stream:
                 raise TimedOut(exchange.SILENT[reads].format(timeout_s))
 
     async def _receive(self) -> None:
-        """Hand each reply to its call until the stream ends; the calls still waiting then get the reason."""
+        """Deliver each reply to its call until the stream ends; then fail the calls that still wait."""
         reason, heard = "the daemon closed the connection", False
         failure: Exception | None = None
         frames = FrameReader()
@@ -265,7 +265,7 @@ class _Stream:
                         continue
                     if reply.id:
                         self._deliver(reply)
-                    else:  # about the stream as a whole: the daemon says why it closes it
+                    else:  # without an id: the reason why the daemon closes the stream
                         failure = exchange.error_of(reply)
         except MemorydError as error:
             failure = error
@@ -280,7 +280,7 @@ class _Stream:
 
     def _deliver(self, reply: Reply) -> None:
         waiting = self._waiting.get(reply.id)
-        if waiting is None:  # its caller gave up
+        if waiting is None:  # the caller gave up
             return
         if (event := exchange.progress_of(reply)) is not None:
             waiting.note_progress(event)

@@ -1,4 +1,4 @@
-"""Splitting what is too much for one call, or one transaction, and joining the results of several calls."""
+"""Split items that are too many for one call, or one transaction, and join the results of several calls."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -10,18 +10,18 @@ from memoryd.client.protocol import AddedMany, Redacted
 
 T = TypeVar("T")
 
-BATCH_BYTES = 8 * 1024 * 1024  # of one call: well below the limit of a frame
+BATCH_BYTES = 8 * 1024 * 1024  # of one call; well below the limit of a frame
 
 
 def count_bytes(item: Any) -> int:
-    """Return how many bytes of a frame an item takes."""
+    """Return the size of an item in a frame."""
     return len(msgspec.msgpack.encode(item))
 
 
 def split_batches(
     items: Iterable[T], most: int | None = None, size_of: Callable[[T], int] = count_bytes, max_bytes: int | None = None
 ) -> Iterator[list[T]]:
-    """Yield items in lists of at most `most`, and so many bytes (those of a frame); one alone may be larger."""
+    """Yield items in lists, limited by number and by bytes in a frame; a single item may be larger."""
     batch: list[T] = []
     size = 0
     for item in items:
@@ -36,12 +36,12 @@ def split_batches(
 
 
 def split_evenly(items: Sequence[T], most: int) -> Iterator[list[T]]:
-    """Yield items in lists of `most`, the last one perhaps shorter."""
+    """Yield items in lists of `most`; the last one may be shorter."""
     return (list(items[start : start + most]) for start in range(0, len(items), most))
 
 
 def join_added(parts: Sequence[AddedMany]) -> AddedMany:
-    """Return the results of several `add_many` calls as one."""
+    """Join the results of several `add_many` calls."""
     return AddedMany(
         results=[result for part in parts for result in part.results],
         created=sum(part.created for part in parts),
@@ -52,7 +52,7 @@ def join_added(parts: Sequence[AddedMany]) -> AddedMany:
 
 
 def extend_error(error: MemorydError, parts: Sequence[AddedMany]) -> MemorydError:
-    """Return the error of a call of several, with what it and those before it have stored."""
+    """Add to the error of one of several calls what this call and those before it have stored."""
     if not parts:
         return error
     before = join_added(parts)
@@ -64,7 +64,7 @@ def extend_error(error: MemorydError, parts: Sequence[AddedMany]) -> MemorydErro
 
 
 def sum_kinds(parts: Iterable[Redacted]) -> Redacted:
-    """Return how many credentials of each kind were removed in all."""
+    """Return the total number of removed credentials by kind."""
     total: Redacted = {}
     for part in parts:
         for kind, number in part.items():

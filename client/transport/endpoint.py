@@ -1,4 +1,4 @@
-"""What both clients are before they connect: whom they speak for, where the daemon listens, how long they wait."""
+"""Base of both clients: namespace, token, socket and timeout, and the search for the daemon."""
 
 import itertools
 import os
@@ -16,11 +16,11 @@ from memoryd.client.transport.exchange import greeting
 if TYPE_CHECKING:
     from pathlib import Path
 
-_LONGEST_S = 1_000_000_000  # some thirty years; a socket cannot wait for much longer
+_LONGEST_S = 1_000_000_000  # some thirty years; sockets do not support much longer timeouts
 
 
 class Endpoint(Methods, ABC):
-    """A client without its streams; `Client` says what the arguments mean."""
+    """A client without its streams; `Client` documents the arguments."""
 
     def __init__(
         self,
@@ -41,17 +41,17 @@ class Endpoint(Methods, ABC):
 
     @abstractmethod
     def _prepare_streams(self) -> None:
-        """Make what holds the streams of a kind of client, without any in it."""
+        """Create the client's empty container of streams."""
 
     @property
     def socket_path(self) -> "Path":
-        """Where the daemon listens; where none does, the lock of the data folder may name another place."""
+        """Path of the usual socket; if no daemon listens there, the lock of the data folder may name another one."""
         return paths.socket_path(self._address)
 
     def _find_or_start(self, error: OSError) -> str:
-        """Return where the daemon listens when it does not do so at the usual socket; start one where none does.
+        """Find a daemon that listens at another socket, or start one; return its socket.
 
-        Raise `Unavailable` where this client is not to start one.
+        Raise `Unavailable` if there is none and autostart is off.
         """
         from memoryd.client.transport import other_socket, spawn
 
@@ -66,19 +66,19 @@ class Endpoint(Methods, ABC):
 
 
 def describe_silent(address: str, error: OSError) -> Unavailable:
-    """Return the error for a daemon that was found or started and still takes no connection."""
+    """Return the error for a daemon that was found or started but does not accept a connection."""
     return Unavailable(f"The daemon does not answer at {address}: {error}.")
 
 
 def _check_timeout(timeout_s: float) -> float:
-    """Return the limit of one call; raise `Invalid` for what is no length of time that can be waited for."""
+    """Return the time limit of a call; raise `Invalid` unless it is a positive number that sockets support."""
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= _LONGEST_S:
         raise Invalid(f"`timeout_s` must be a number of seconds above 0 and at most {_LONGEST_S:,}, not {timeout_s!r}.")
     return timeout_s
 
 
 def _choose_namespace(token: str | None) -> str:
-    """Return the namespace of a client that names none: the environment's, a token's own, else the project's."""
+    """Return the default namespace of a client: the environment's, the token's (empty), else the project's."""
     named = namespace_of_environment()
     if named is None:
         named = "" if token else current_namespace()

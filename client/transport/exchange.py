@@ -1,4 +1,4 @@
-"""One call as bytes and back, shared by both clients. No I/O here."""
+"""Encode calls and decode replies, for both clients. No I/O here."""
 
 import math
 from collections.abc import Callable
@@ -18,21 +18,21 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Call[Any])
 OnProgress = Callable[[Progress], None]
 
-CONNECT_PAUSE_S = 0.01  # between two tries, where more clients come than the daemon has taken so far
+CONNECT_PAUSE_S = 0.01  # between attempts while the daemon's queue of connections is full
 
-SILENT = {  # by whether the call only reads
+SILENT = {  # key: whether the call only reads
     True: "The daemon did not reply within {:g} s. The call only reads: repeat it.",
     False: "The daemon did not reply within {:g} s; a change may or may not have been made. Read, then repeat it.",
 }
 BROKEN = "The connection broke before the reply; the change may or may not have been made. Read, then repeat it."
-ENDING_S = 2.0  # how long a daemon that was killed may still take connections, which break before a word
+ENDING_S = 2.0  # how long a killed daemon may still accept connections, which then break without a reply
 
 
 class BrokenStream(Exception):
     """The stream to the daemon ended or failed before the reply.
 
-    `heard` says whether the daemon ever sent anything on it. It answers the greeting before it begins the first call,
-    so a call on a stream without any reply was not executed.
+    `heard` is whether the daemon ever sent anything on it. The daemon answers the greeting before it executes the first
+    call, so a call on a stream without any reply was not executed.
     """
 
     def __init__(self, reason: str, heard: bool) -> None:
@@ -40,7 +40,7 @@ class BrokenStream(Exception):
         self.heard = heard
 
 
-# Ids of no call: the greeting is sent before the first one, and nobody waits for its replies alone.
+# Ids that calls do not use: the greeting is sent together with the first call, and its replies are not awaited.
 TOKEN_ID = protocol.MAX_INTEGER
 HELLO_ID = protocol.MAX_INTEGER - 1
 
@@ -52,7 +52,7 @@ _progress_decoder = msgspec.msgpack.Decoder(Progress)
 
 @cache
 def _result_decoder(method: type[Call[Any]]) -> msgspec.msgpack.Decoder[Any]:
-    """Return the decoder of a method's results, made at its first use: a command needs one of them, not all."""
+    """Return the decoder of a method's results, created on first use: a command needs only one of them."""
     return msgspec.msgpack.Decoder(protocol.result_type(method))
 
 
@@ -62,7 +62,7 @@ def _event_decoder() -> "msgspec.msgpack.Decoder[protocol.Event]":
 
 
 def encode_call(call: Call[Any], request_id: int) -> bytes:
-    """Return the request frame of a call; raise `Invalid` for values that msgpack or UTF-8 cannot carry."""
+    """Return the request frame of a call; raise `Invalid` for values that msgpack or UTF-8 cannot represent."""
     try:
         payload = _encoder.encode(Request(PROTOCOL_VERSION, request_id, msgspec.Raw(_encoder.encode(call))))
     except UnicodeEncodeError:
@@ -81,7 +81,7 @@ def greeting(token: str) -> bytes:
 
 
 def is_greeting(reply: Reply) -> bool:
-    """Return whether a reply is one to the greeting; raise the error when the token was refused."""
+    """Return whether a reply answers the greeting; raise the error if the token was refused."""
     if reply.id not in (HELLO_ID, TOKEN_ID):
         return False
     if reply.kind == protocol.ERROR and reply.id == TOKEN_ID:
@@ -100,7 +100,7 @@ def progress_of(reply: Reply) -> Progress | None:
 
 
 def event_of(reply: Reply) -> "protocol.Event | None":
-    """Return the event that a reply to a subscription carries, None for the final reply."""
+    """Return the event in a reply to a subscription, None for the final reply."""
     return _decode(_event_decoder(), reply.body) if reply.kind == protocol.PROGRESS else None
 
 
@@ -113,21 +113,21 @@ def result_of(call: Call[R], reply: Reply) -> R:
 
 
 def error_of(reply: Reply) -> MemorydError:
-    """Return the error that an error reply carries."""
+    """Return the error in an error reply."""
     return error_for(_decode(_code_decoder, reply.body), reply.message, reply.data)
 
 
 def retry_after_s(error: MemorydError) -> float | None:
-    """Return when to send a refused call again, None if the refusal is final; a refused call has had no effect."""
+    """Return the delay before a refused call is repeated, None if it must not be; a refused call has no effect."""
     delay_ms = error.data.get("retry_after_ms", 50 if isinstance(error, Busy) else None)
     return delay_ms / 1000 if isinstance(delay_ms, int | float) else None
 
 
 class Breaks:
-    """The connections that broke under one call: says how often it is sent again.
+    """Decides whether a call is repeated after its connection broke.
 
-    A call that only reads is sent once more, whatever the daemon did with it; one that was not executed, for the daemon
-    had not said a word, for as long as a daemon may take to end.
+    A call that only reads is repeated once, since executing it twice is harmless. A call that was not executed, because
+    the daemon had sent nothing, is repeated for as long as a daemon may take to end.
     """
 
     def __init__(self, call: Call[Any]) -> None:
@@ -136,7 +136,7 @@ class Breaks:
         self._give_up_at = math.inf
 
     def next_pause_s(self, broken: BrokenStream, now: float) -> float:
-        """Return after how many seconds the call is sent again; raise `Unavailable` when it is not."""
+        """Return the delay before the call is repeated; raise `Unavailable` if it must not be."""
         if broken.heard and not self._reads:
             raise Unavailable(BROKEN) from None
         is_first = self._give_up_at == math.inf
@@ -156,7 +156,7 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T
 
 
 def set_namespace(call: S, namespace: str) -> S:
-    """Return the call with the client's namespace, unless it names one itself."""
+    """Set the namespace of the client in a call that has none."""
     if namespace and isinstance(call, protocol.Scoped) and not call.namespace:
         return msgspec.structs.replace(call, namespace=namespace)
     return call

@@ -10,26 +10,26 @@ _LENGTH = struct.Struct(">I")
 
 
 def frame(payload: bytes | bytearray) -> bytes:
-    """Return `payload` with its length in front; raise `BadFrame` when it is over the limit."""
+    """Return `payload` after its length; raise `BadFrame` if it is over the limit."""
     _check_size(len(payload))
     return _LENGTH.pack(len(payload)) + payload
 
 
 class FrameReader:
-    """Collects received bytes and yields whole frames; serves daemon and clients alike."""
+    """Collects received bytes and yields complete frames; used by the daemon and the clients."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     @property
     def size(self) -> int:
-        """How many bytes wait for the rest of their frame, or to be taken."""
+        """Number of bytes in the buffer: an incomplete frame, and frames that were not read yet."""
         return len(self._buffer)
 
     def feed(self, data: bytes = b"") -> Iterator[bytes]:
-        """Take received bytes; yield each complete payload. Raise `BadFrame` at a length over the limit.
+        """Add received bytes; yield each complete payload. Raise `BadFrame` for a length over the limit.
 
-        A caller that stops half-way gets the other payloads from the next `feed`.
+        A caller that stops early gets the remaining payloads from the next `feed`.
         """
         self._buffer += data
         return self._payloads()

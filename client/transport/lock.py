@@ -1,4 +1,4 @@
-"""An exclusive lock on a file or folder, which the system releases when its process ends."""
+"""An exclusive lock on a file or folder, which the system releases when the process ends."""
 
 import time
 
@@ -6,8 +6,8 @@ _PAUSE_S = 0.01
 
 
 def take(descriptor: int, limit_s: float) -> None:
-    """Take the lock of an open file; raise `BlockingIOError` when another process holds it for `limit_s`."""
-    import fcntl  # Windows has none
+    """Lock an open file; raise `BlockingIOError` if another process holds the lock for `limit_s`."""
+    import fcntl  # missing on Windows
 
     give_up_at = time.monotonic() + limit_s
     while True:

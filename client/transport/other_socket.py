@@ -1,9 +1,9 @@
-"""The daemon of this data folder, where it listens at another socket than this environment names.
+"""Find the daemon of this data folder if it listens at another socket than the usual one.
 
-Without XDG_RUNTIME_DIR (cron, `su -`, `docker exec`), or with that of an editor's own, the usual socket is another one
-than that of the shell which started the daemon. The lock in the data folder says at which that listens. It is read only
-where nobody answers at the usual one, and what it says is believed only if socket and process are this user's own and
-the daemon itself names this data folder: a lock outlives its daemon, and another one may listen there by now.
+Without XDG_RUNTIME_DIR (cron, `su -`, `docker exec`), or with one that an editor has set, the usual socket differs from
+that of the shell which started the daemon. The lock file in the data folder contains the daemon's socket. It is read
+only if no daemon answers at the usual socket. A lock file outlives its daemon, and another daemon may listen there by
+now, so the socket and the process must belong to this user and the daemon must report this data folder.
 """
 
 import os
@@ -16,7 +16,7 @@ from memoryd.client.linux import find_peer
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.frames import FrameReader, frame
 
-LIMIT_S = 10.0  # for its first reply
+LIMIT_S = 10.0  # for the daemon's first reply
 
 
 class _Status(msgspec.Struct):
@@ -24,7 +24,7 @@ class _Status(msgspec.Struct):
 
 
 class _Reply(msgspec.Struct, array_like=True):
-    """A result that names a data folder; any other reply is refused by its types."""
+    """A result with a data folder; decoding fails for any other reply."""
 
     kind: int
     id: int
@@ -32,9 +32,9 @@ class _Reply(msgspec.Struct, array_like=True):
 
 
 def find(address: str, limit_s: float = LIMIT_S) -> str:
-    """Return the socket of the daemon that serves this environment's data folder elsewhere; empty: there is none.
+    """Return the socket of the daemon that serves this environment's data folder at another address, empty for none.
 
-    Where MEMORYD_SOCKET or an option chose `address`, no other one is looked for.
+    If MEMORYD_SOCKET or an option chose `address`, no other socket is looked for.
     """
     if os.environ.get("MEMORYD_SOCKET") or address != paths.socket_address():
         return ""
@@ -44,7 +44,7 @@ def find(address: str, limit_s: float = LIMIT_S) -> str:
         if there == address or not os.path.isabs(there):
             return ""
         return there if os.path.realpath(_ask_folder(there, limit_s)) == os.path.realpath(folder) else ""
-    except (OSError, ValueError, MemorydError):  # nobody is there, or it is not to be trusted
+    except (OSError, ValueError, MemorydError):  # no daemon listens there, or it is not trusted
         return ""
 
 
@@ -58,7 +58,7 @@ def _read_lock(path: str) -> str:
 
 
 def _ask_folder(address: str, limit_s: float) -> str:
-    """Return the data folder that a daemon of this user names; OSError, `MemorydError`, ValueError for all else."""
+    """Ask a daemon of this user for its data folder; raise OSError, `MemorydError` or ValueError on failure."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(limit_s)
         connection.connect(address)

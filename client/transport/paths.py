@@ -1,6 +1,6 @@
-"""Where memoryd's files lie: the XDG base directories, each overridable by an environment variable.
+"""Paths of memoryd's files: in the XDG base directories, each of which an environment variable can override.
 
-`pathlib` is loaded on use: a client that only connects needs none of it, and it is a tenth of the cost of the import.
+`pathlib` is imported on use: a client that only connects does not need it, and it takes a tenth of the import time.
 """
 
 import os
@@ -13,15 +13,15 @@ from memoryd.client.errors import Invalid
 if TYPE_CHECKING:
     from pathlib import Path
 
-_RUNTIME_FOLDERS = "/run/user"  # made by systemd at login
+_RUNTIME_FOLDERS = "/run/user"  # created by systemd at login
 _DATA = ".local/share"
-MAX_SOCKET_PATH_BYTES = 107  # sun_path holds 108 bytes with its final NUL
+MAX_SOCKET_PATH_BYTES = 107  # sun_path has 108 bytes including a final NUL
 
 
 def socket_address(address: str | os.PathLike[str] | None = None) -> str:
-    """Return the socket's path: as given, `MEMORYD_SOCKET`, the runtime directory or a private temporary folder.
+    """Return the socket's path: as given, `MEMORYD_SOCKET`, in the runtime directory or a private temporary folder.
 
-    Raise `Unavailable` on a system that has no such sockets: whoever speaks to a daemon begins here.
+    Raise `Unavailable` on a system without Unix sockets; everything that connects to a daemon calls this first.
     """
     linux.check()
     path = _check_path(address) if address else os.environ.get("MEMORYD_SOCKET") or _default_socket()
@@ -50,21 +50,21 @@ def data_dir(path: str | os.PathLike[str] | None = None) -> "Path":
 
 
 def default_data_dir() -> "Path":
-    """Return the same where no variable of memoryd's names another: that of the default memory."""
+    """Return the default of `data_dir`, without regard to memoryd's environment variables."""
     return _locate(None, "", "XDG_DATA_HOME", _DATA)
 
 
 def data_folder() -> str:
-    """Return `data_dir` as text, without `pathlib`: every command of memctl and every hook asks."""
+    """Return `data_dir` as text, without importing `pathlib`: every command of memctl and every hook calls this."""
     folder = os.environ.get("MEMORYD_DATA_DIR") or f"{base_folder('XDG_DATA_HOME', _DATA)}/memoryd"
     return os.path.abspath(os.path.expanduser(folder))
 
 
 def base_folder(variable: str, usual: str) -> str:
-    """Return a base directory of XDG: the one that a variable names, else `usual` in the home folder.
+    """Return an XDG base directory: that of the environment variable, else `usual` in the home folder.
 
-    For their terminals, editors that are snaps or flatpaks set these variables to folders of their own. A memory there
-    would be another one than that of all other shells, so those are passed over.
+    Editors that are snaps or flatpaks set these variables to folders of their own in their terminals. Such values are
+    ignored, so that these terminals use the same memory as all other shells.
     """
     home = home_folder()
     named = os.path.abspath(os.path.expanduser(os.environ.get(variable) or f"{home}/{usual}"))
@@ -72,7 +72,7 @@ def base_folder(variable: str, usual: str) -> str:
 
 
 def home_folder() -> str:
-    """Return the user's home folder, which is not what HOME says where that is a snap's own."""
+    """Return the user's home folder, even if a snap has set HOME to a folder of its own."""
     home = os.path.expanduser("~")
     if "/snap/" not in home:
         return home
@@ -85,20 +85,20 @@ def home_folder() -> str:
 
 
 def removed_mark() -> str:
-    """Return the file by which a data folder that was kept says that memoryd was uninstalled: hooks do nothing."""
+    """Return the file that marks a kept data folder after memoryd was uninstalled, so that hooks do nothing."""
     return os.path.join(data_folder(), "hooks.removed")
 
 
 def list_overrides() -> list[str]:
-    """Return the variables that are set here and say which memory is used: what is started without them has another."""
+    """Return the variables set here that select the memory; programs started without them use another one."""
     return [name for name in ("MEMORYD_DATA_DIR", "MEMORYD_SOCKET") if os.environ.get(name)]
 
 
 def environment_token() -> str:
-    """Return the token in `MEMORYD_TOKEN`, empty where it is not set.
+    """Return the token in `MEMORYD_TOKEN`, empty if it is not set.
 
-    Raise `Invalid` where it is set and empty: the command that was to give it failed, and without a token a client has
-    all rights of its user.
+    Raise `Invalid` if it is set but empty: the command that should have printed the token failed, and without a token a
+    client has all rights of its user.
     """
     token = os.environ.get("MEMORYD_TOKEN")
     if token == "":
@@ -107,12 +107,12 @@ def environment_token() -> str:
 
 
 def owner_token() -> str:
-    """Return the owner's token that a daemon which wants tokens keeps beside its database; empty for none."""
+    """Return the owner's token, which a daemon that requires tokens stores beside its database; empty for none."""
     return read_token(os.path.join(data_folder(), "owner.token"))
 
 
 def read_token(path: str) -> str:
-    """Return the token in a file, empty when it cannot be read."""
+    """Return the token in a file, empty if it cannot be read."""
     try:
         with open(path, encoding="ascii") as file:
             return file.read(256).strip()
@@ -134,18 +134,18 @@ def config_file() -> str:
 
 
 def models_dir(path: str | os.PathLike[str] | None = None) -> "Path":
-    """Return the folder of the embedding models, as `memoryd.models` has it."""
+    """Return the folder of the embedding models, the same as in `memoryd.models`."""
     chosen = path or os.environ.get("MEMORYD_MODEL_DIR")
     return _normalise(chosen) if chosen else _locate(None, "", "XDG_CACHE_HOME", ".cache") / "models"
 
 
 def make_absolute(path: str | os.PathLike[str]) -> str:
-    """Return a path as this process means it: from its current directory, `~` as the home folder."""
+    """Return an absolute path, relative to the current directory, with `~` expanded."""
     return os.path.abspath(os.path.expanduser(_check_path(path)))
 
 
 def _check_path(path: str | os.PathLike[str]) -> str:
-    """Return a path as text; raise `Invalid` for what is none."""
+    """Return a path as text; raise `Invalid` if it is not a path."""
     text = path if isinstance(path, str) else os.fspath(path) if isinstance(path, os.PathLike) else None
     if not isinstance(text, str):
         raise Invalid(f"A path must be text, not {path!r}.")
@@ -153,7 +153,7 @@ def _check_path(path: str | os.PathLike[str]) -> str:
 
 
 def resolve_workspace(workspace: str) -> str:
-    """Return what a workspace is named by: a path (which begins with `/`, `~` or `.`) made absolute, or a namespace."""
+    """Return the name of a workspace: a namespace, or the absolute path if it begins with `/`, `~` or `.`."""
     is_namespace = isinstance(workspace, str) and not workspace.startswith(("/", "~", "."))
     return workspace if is_namespace else make_absolute(workspace)
 
@@ -165,7 +165,7 @@ def _default_socket() -> str:
 
 
 def _find_runtime_folder() -> str:
-    """Return the user's folder for sockets, which agents' hosts often do not name to what they start; empty: none."""
+    """Return the user's runtime folder, since hosts often do not pass XDG_RUNTIME_DIR on; empty for none."""
     folder = f"{_RUNTIME_FOLDERS}/{os.getuid()}"
     return folder if not os.environ.get("TMPDIR") and os.access(folder, os.W_OK) else ""
 
@@ -176,7 +176,7 @@ def _locate(path: str | os.PathLike[str] | None, variable: str, xdg: str, usual:
 
 
 def _normalise(path: str | os.PathLike[str]) -> "Path":
-    """Return an absolute path, also without the folders that it would go through and out of again."""
+    """Return an absolute path, resolved if it contains `..`."""
     from pathlib import Path
 
     made = Path(path).expanduser().absolute()

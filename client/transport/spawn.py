@@ -1,7 +1,7 @@
-"""Start the daemon when none answers: by systemd where it is installed as a service, else detached, and once.
+"""Start the daemon if none answers: through systemd if the service is installed, else as a detached process.
 
-However many clients race, the first takes a lock beside the socket and starts the daemon; the others wait for the lock,
-find the daemon answering and continue. The daemon reports through a pipe when it is ready or why it is not.
+If several clients race, the first one takes a lock beside the socket and starts the daemon; the others wait for the
+lock and then find the daemon. The daemon reports through a pipe that it is ready, or why it failed.
 """
 
 import os
@@ -21,17 +21,15 @@ from memoryd.client.transport import activation, other_socket, paths, trust
 from memoryd.client.transport.lock import take
 
 START_LIMIT_S = 30.0
-LOCK_LIMIT_S = START_LIMIT_S + 5.0  # whoever waits sees the end of the start, also of one that failed
-# What systemd sets for the process that it started and not for the daemon, which outlives it.
+LOCK_LIMIT_S = START_LIMIT_S + 5.0  # so that waiting clients see the result, even of a start that failed
+# Variables that systemd sets for the process that it started; they are wrong for the daemon, which outlives it.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
 
 
 def start(socket_path: Path, arguments: Sequence[str] = ()) -> str:
-    """Start a daemon at `socket_path` unless one answers by now; return where it listens once it is ready.
+    """Start a daemon at `socket_path` unless one answers by now; return its socket once it is ready.
 
-    Raise `Unavailable`.
-
-    Whoever does it uses memoryd, so hooks work again if it was uninstalled.
+    This also enables hooks again after memoryd was uninstalled. Raise `Unavailable`.
     """
     trust.make_private(socket_path.parent)
     with suppress(OSError):
@@ -44,25 +42,25 @@ def start(socket_path: Path, arguments: Sequence[str] = ()) -> str:
         try:
             _launch(socket_path, arguments)
         except Unavailable:
-            if there := locate(socket_path):  # somebody else's has come up meanwhile
+            if there := locate(socket_path):  # another process has started one
                 return there
             raise
     return str(socket_path)
 
 
 def locate(socket_path: Path) -> str:
-    """Return where a daemon listens: at `socket_path`, or where the lock of the data folder says; empty: none does."""
+    """Return the socket of the daemon: `socket_path`, or that in the lock of the data folder; empty for none."""
     return str(socket_path) if is_answering(socket_path) else other_socket.find(str(socket_path))
 
 
 def is_answering(socket_path: Path) -> bool:
-    """Return whether a daemon listens at `socket_path`; raise `Untrusted` when it is another user's."""
+    """Return whether a daemon listens at `socket_path`; raise `Untrusted` if it belongs to another user."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
             probe.connect(os.fspath(socket_path))
             trust.check_connection(probe, os.fspath(socket_path))
-        except BlockingIOError:  # it listens, and more clients come than it has taken so far
+        except BlockingIOError:  # it listens, but its queue of connections is full
             return True
         except OSError as error:
             trust.check_denied(error, os.fspath(socket_path))
@@ -71,7 +69,7 @@ def is_answering(socket_path: Path) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder with mode 0700; one that exists is left as it is."""
+    """Create a folder with mode 0700; an existing folder is not changed."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -112,8 +110,8 @@ def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
 
 
 def _run(arguments: Sequence[str], log_path: Path, report: int) -> None:
-    # The shell leaves at once, so the daemon is nobody's child and no client has to wait for its end. With -P the
-    # folder where the client happens to run adds nothing to what the daemon imports.
+    # The shell exits at once, so the daemon is reparented and the client need not reap it. With -P the daemon does not
+    # import modules from the client's current directory.
     daemon = [sys.executable, "-P", "-m", "memoryd.daemon", *arguments]
     with _open_log(log_path) as log:
         subprocess.run(

@@ -1,4 +1,4 @@
-"""The way to a daemon on another machine: `memctl serve-stdio` there, started by ssh, and what it says first."""
+"""Connect to a daemon on another machine: start `memctl serve-stdio` there through ssh, and read its greeting."""
 
 import shlex
 import subprocess
@@ -17,7 +17,7 @@ _TOLD_CHARS = 300
 
 
 def build_command(server: str, remote: str) -> list[str]:
-    """Return the command that runs another one on a server, such as ssh://user@host:2222."""
+    """Return the ssh command that runs `remote` on a server, such as ssh://user@host:2222."""
     address = urlsplit(server)
     host = f"{address.username}@{address.hostname}" if address.username else str(address.hostname)
     port = ["-p", str(address.port)] if address.port else []
@@ -25,12 +25,12 @@ def build_command(server: str, remote: str) -> list[str]:
 
 
 def build_line_command(server: str, memctl: str, token: str) -> list[str]:
-    """Return the command whose input and output speak frames with the daemon of a server, in the name of a token."""
+    """Return the command that exchanges frames with the daemon of a server on stdin and stdout, with a token."""
     return build_command(server, f"{memctl} serve-stdio {shlex.quote(token)}")
 
 
 def ask_greeting(name: str, command: list[str], limit_s: float) -> Greeting:
-    """Return what the place of the root `name` says first; raise what is wrong with it in one sentence."""
+    """Return the greeting of the server of the root `name`; raise an error with one sentence if there is none."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -48,7 +48,7 @@ def ask_greeting(name: str, command: list[str], limit_s: float) -> Greeting:
 
 
 def read_greeting(name: str, reply: Reply) -> Greeting:
-    """Return the first frame of a place; raise why it refuses the line, `BadFrame` for what is no greeting."""
+    """Return the greeting in a server's first frame; raise its refusal, or `BadFrame` if it is not a greeting."""
     if reply.id:
         raise BadFrame("The first frame is no greeting.")
     if reply.kind == ERROR:
@@ -70,7 +70,7 @@ def read_greeting(name: str, reply: Reply) -> Greeting:
 
 
 def say_no_memoryd(name: str) -> str:
-    """Return the sentence on a place that sends something else than frames."""
+    """Return the error message for a server whose output is not frames."""
     return (
         f"What answers at the place of {name} is no memoryd: it sends no frames of it. A shell there that prints"
         " something at its start does so, too."
@@ -78,7 +78,7 @@ def say_no_memoryd(name: str) -> str:
 
 
 def explain(name: str, said: bytes, otherwise: str) -> str:
-    """Return why there is no line, by the last line that ssh or the shell there said, and what helps."""
+    """Return the error message for a failed connection: the last line of ssh or the remote shell, and advice."""
     lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
     told = lines[-1] if lines else otherwise or "it ended the line"
     told = "".join(filter(str.isprintable, told))[:_TOLD_CHARS].rstrip(".")

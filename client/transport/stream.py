@@ -24,7 +24,7 @@ class Stream:
 
     def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
         self._greeting = greeting  # sent with the first call
-        self._reads = True  # what it waits for is the reply to a call that only reads
+        self._reads = True  # whether the pending call only reads
         self._heard = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._reader = FrameReader()
@@ -41,7 +41,7 @@ class Stream:
             try:
                 self._socket.connect(address)
                 return trust.check_connection(self._socket, address)
-            except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
+            except BlockingIOError:  # a daemon listens, but its queue of connections is full
                 if time.monotonic() > give_up_at:
                     raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
                 time.sleep(CONNECT_PAUSE_S)
@@ -67,7 +67,7 @@ class Stream:
             self._reader.feed(self._receive())
 
     def wait_at_most(self, seconds: float | None) -> None:
-        """Limit the time that each further reply may take; None: no limit."""
+        """Set the time limit for each further reply; None for no limit."""
         self._socket.settimeout(seconds)
 
     def send(self, data: bytes, timeout_s: float) -> None:
@@ -79,7 +79,7 @@ class Stream:
         except TimeoutError:
             raise TimedOut(f"The daemon did not take the call within {timeout_s:g} s; nothing was changed.") from None
         except (BrokenPipeError, ConnectionResetError):
-            pass  # the daemon may have said why before it closed: read on
+            pass  # the daemon may have sent the reason before it closed the stream: read it
         except OSError as error:
             raise BrokenStream(str(error), self._heard) from None
 
@@ -96,7 +96,7 @@ class Stream:
         return received
 
     def is_open(self) -> bool:
-        """Return whether an idle stream is still there, so that a restarted daemon costs no failed call."""
+        """Return whether an idle stream is still open, so that no call fails because the daemon was restarted."""
         self._socket.setblocking(False)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
@@ -104,10 +104,10 @@ class Stream:
             return True
         except OSError:
             return False
-        return False  # its end, or a reply that nobody waits for
+        return False  # end of the stream, or a reply that no call waits for
 
     def detach(self) -> socket.socket:
-        """Return the socket, between two calls: whoever has it speaks for itself from now on."""
+        """Return the socket, which the caller owns from now on; only between two calls."""
         self._socket.settimeout(None)
         return self._socket
 

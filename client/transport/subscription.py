@@ -1,4 +1,4 @@
-"""Following events: an iterator over a connection of its own. `Client.subscribe` makes it."""
+"""Follow events: an iterator with a connection of its own, created by `Client.subscribe`."""
 
 from typing import Self
 
@@ -11,9 +11,9 @@ GONE = "The daemon has ended; subscribe again when it answers."
 
 
 class Subscription:
-    """Events as they happen. `result` holds the counts once the daemon ended it by its limit.
+    """Events as they happen. `result` has the counts after the daemon has ended the subscription at its limit.
 
-    What happens after it was made is among its events. Any thread may close it; one that waits then stops.
+    It yields every event after its creation. Any thread may close it, which stops a thread that waits for an event.
     """
 
     def __init__(self, connection: Stream, data: bytes, timeout_s: float, idle_s: float | None) -> None:
@@ -21,7 +21,7 @@ class Subscription:
         self._connection, self._closed = connection, False
         try:
             connection.send(data, timeout_s)
-            self._read_event()  # `started`, or why not
+            self._read_event()  # `started`, or an error
             connection.wait_at_most(idle_s)
         except BrokenStream as broken:
             self.close()
@@ -55,7 +55,7 @@ class Subscription:
         return event
 
     def _read_event(self) -> Event | None:
-        """Return the next event, None when the daemon says that there are no more."""
+        """Return the next event, None after the last one."""
         reply = self._connection.read_reply()
         event = event_of(reply)
         if event is None:
@@ -69,7 +69,7 @@ class Subscription:
         self.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the subscription."""
         if not self._closed:
             self._closed = True
             self._connection.interrupt()

@@ -1,4 +1,4 @@
-"""Following events with asyncio, over a connection of its own. `AsyncClient.subscribe` makes it."""
+"""Follow events with asyncio: an iterator with a connection of its own, created by `AsyncClient.subscribe`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,7 +15,7 @@ Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class AsyncSubscription:
-    """Events as they happen. `result` holds the counts once the daemon ended it by its limit."""
+    """Events as they happen. `result` has the counts after the daemon has ended the subscription at its limit."""
 
     def __init__(
         self, opened: Callable[[], Awaitable[Ends]], data: bytes, timeout_s: float, idle_s: float | None
@@ -53,7 +53,7 @@ class AsyncSubscription:
         self._ends = await self._opened()
         try:
             self._ends[1].write(self._data)
-            await self._read_event(self._timeout_s)  # `started`, or why not
+            await self._read_event(self._timeout_s)  # `started`, or an error
         except TimeoutError:
             await self.close()
             raise TimedOut(f"The daemon did not reply within {self._timeout_s:g} s.") from None
@@ -62,7 +62,7 @@ class AsyncSubscription:
             raise
 
     async def _read_event(self, limit_s: float | None) -> Event | None:
-        """Return the next event, None when the daemon says that there are no more."""
+        """Return the next event, None after the last one."""
         async with asyncio.timeout(limit_s):
             reply = await self._read_reply()
         event = event_of(reply)
@@ -93,7 +93,7 @@ class AsyncSubscription:
         await self.close()
 
     async def close(self) -> None:
-        """End it."""
+        """End the subscription."""
         self._closed = True
         ends, self._ends = self._ends, None
         if ends:

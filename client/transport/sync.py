@@ -1,7 +1,7 @@
 """The blocking client.
 
-Safe across threads: each call takes a connection of its own from a pool. Safe across fork: a child process starts with
-an empty pool, so that two processes never read one stream.
+Thread-safe: each call takes a connection of its own from a pool. Fork-safe: a child process starts with an empty pool,
+so that two processes never read from one stream.
 """
 
 import os
@@ -131,7 +131,7 @@ class Client(Endpoint):
         try:
             reply = connection.exchange(data, self.timeout_s, on_progress, reads)
         except BaseException:
-            connection.close()  # a stray reply must never answer a later call
+            connection.close()  # a late reply must not be read by the next call
             raise
         pool.append(connection)
         if pool is not self._idle:  # closed meanwhile
@@ -160,7 +160,7 @@ class Client(Endpoint):
 
 
 def detach(client: Client) -> "socket.socket":
-    """Return the socket of a client's latest call, which is no longer the client's; raise `Unavailable` for none."""
+    """Take the socket of the latest call from a client and return it; raise `Unavailable` if there is none."""
     if (connection := _pop(client._idle)) is None:
         raise Unavailable("The daemon has closed the connection; repeat the call.")
     return connection.detach()
@@ -168,7 +168,7 @@ def detach(client: Client) -> "socket.socket":
 
 def _pop(pool: list[Stream]) -> Stream | None:
     try:
-        return pool.pop()  # a check before it would race with other threads
+        return pool.pop()  # checking first would race with other threads
     except IndexError:
         return None
 

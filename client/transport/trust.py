@@ -1,7 +1,7 @@
-"""Whose a socket and its folder are: those of another user are refused before anything is sent.
+"""Check who owns a socket and its folder: those of other users are refused before anything is sent.
 
-Without XDG_RUNTIME_DIR the socket is in the shared temporary folder, where anybody may be the first to make it. This
-user and root are trusted: root could read everything anyway, and a service manager of the system listens as root.
+Without XDG_RUNTIME_DIR the socket is in the shared temporary folder, where another user may create it first. This user
+and root are trusted: root can read everything anyway, and the system's service manager listens as root.
 """
 
 import os
@@ -22,30 +22,30 @@ _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def check_connection(connection: "socket.socket", address: str) -> None:
-    """Raise `Untrusted` unless the socket, its folder and the process that listens are this user's or root's."""
+    """Raise `Untrusted` unless the socket, its folder and the listening process belong to this user or root."""
     try:
         check_folder(os.path.dirname(address))
         check_socket(address, os.lstat(address))
-    except FileNotFoundError:  # a daemon that ends has removed it since; who listens is known all the same
+    except FileNotFoundError:  # removed by a daemon that is ending; the listening process is still checked
         pass
     _check_user(f"The process that listens at {address}", find_peer(connection).uid)
 
 
 def check_denied(error: OSError, address: str) -> None:
-    """Raise `Untrusted` when a socket could not be reached because its folder is another user's."""
+    """Raise `Untrusted` if a socket could not be reached because its folder belongs to another user."""
     if isinstance(error, PermissionError):
-        with suppress(OSError):  # a folder around it may be closed, too
+        with suppress(OSError):  # a parent folder may be closed too
             check_folder(os.path.dirname(address))
 
 
 def check_folder(folder: str) -> None:
-    """Raise `Untrusted` when another user owns a socket's folder or may exchange what is in it; OSError."""
+    """Raise `Untrusted` if another user owns a socket's folder or can replace files in it; may raise OSError."""
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no folder"
         raise Untrusted(f"{folder} is {what}, where the folder of the socket should be; remove it, or {_ADVICE}.")
     _check_user(f"The folder {folder}", status.st_uid)
-    if status.st_mode & _WRITABLE and not status.st_mode & stat.S_ISVTX:  # sticky: nobody can exchange others' files
+    if status.st_mode & _WRITABLE and not status.st_mode & stat.S_ISVTX:  # sticky: only owners can replace files
         from shlex import quote
 
         raise Untrusted(
@@ -54,9 +54,9 @@ def check_folder(folder: str) -> None:
 
 
 def make_private(folder: "Path") -> None:
-    """Make a socket's folder with mode 0700; raise `Unavailable`, or `Untrusted` for one that cannot be used.
+    """Create a socket's folder with mode 0700; raise `Unavailable`, or `Untrusted` if it must not be used.
 
-    Our own folder with wider rights is narrowed where its name says that it is memoryd's.
+    A folder of this user with wider permissions is restricted if its name shows that it is memoryd's.
     """
     try:
         if not folder.is_symlink():
@@ -68,23 +68,23 @@ def make_private(folder: "Path") -> None:
 
 
 def is_trusted(uid: int) -> bool:
-    """Return whether what belongs to a user may be used: our own, or root's."""
+    """Return whether files and processes of a user are trusted: this user's and root's are."""
     return uid in (os.getuid(), 0)
 
 
 def check_data_folder(folder: str) -> None:
-    """Raise `Untrusted` when a folder of data, or the link that leads to it, belongs to another user; OSError."""
+    """Raise `Untrusted` if a data folder, or the link to it, belongs to another user; may raise OSError."""
     for status in (os.lstat(folder), os.stat(folder)):
         check_owner(folder, status.st_uid)
 
 
 def check_owner(path: str, uid: int) -> None:
-    """Raise `Untrusted` for a file or folder of data that belongs to another user."""
+    """Raise `Untrusted` if a data file or folder belongs to another user."""
     _check_user(path, uid, "choose a folder of your own with MEMORYD_DATA_DIR")
 
 
 def check_socket(address: str, status: os.stat_result) -> None:
-    """Raise `Untrusted` when what is at a socket's path leads elsewhere or belongs to another user."""
+    """Raise `Untrusted` if a socket's path is a symbolic link or belongs to another user."""
     if stat.S_ISLNK(status.st_mode):
         raise Untrusted(f"{address} is a symbolic link, which is not followed; name the socket itself, or {_ADVICE}.")
     _check_user(f"The socket {address}", status.st_uid)
@@ -95,7 +95,7 @@ def _narrow(folder: "Path") -> None:
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        if _is_open(os.fstat(descriptor)):  # still: it may have been exchanged
+        if _is_open(os.fstat(descriptor)):  # checked again: it may have been replaced
             os.fchmod(descriptor, 0o700)
     finally:
         os.close(descriptor)

@@ -1,7 +1,6 @@
-"""mcp: the memory for agents that speak the Model Context Protocol, over standard input and output or over HTTP.
+"""mcp: the server for agents that speak the Model Context Protocol, over standard input and output or over HTTP.
 
-The protocol is the official SDK's, which is an extra and is imported when the command runs. `schemas` says what the
-tools take and return, `tools` what they do, `resources` what can be read, `prompts` what a host shows its user,
-`answers` fits answers into a budget of tokens, `session` is the way to the daemon, `server` brings them together,
-`http` serves them on a port.
+It uses the official SDK, an extra that is imported when the command runs. `schemas` defines arguments and results of
+the tools, `tools`, `resources` and `prompts` implement these, `answers` fits answers into a budget of tokens, `session`
+sends calls to the daemon, `server` connects everything to the SDK, and `http` serves it on a port.
 """

@@ -1,8 +1,8 @@
-"""Answers to an agent: memories as dated, sourced lines of inert text, within a budget of tokens.
+"""Format answers for an agent: memories as lines of inert text with date and source, within a budget of tokens.
 
-An answer has two forms, text and structured content, of which a host shows its agent one; each is within the budget.
-Tokens are estimated from characters, since the tokenizer of the agent's model is not known here: of English on the safe
-side; Chinese and Japanese may have half as many more.
+An answer has two forms, text and structured content. A host shows its agent one of them; each is within the budget.
+Tokens are estimated from characters, since the tokenizer of the agent's model is not known. The estimate is high for
+English; Chinese and Japanese may have half as many tokens again.
 """
 
 import re
@@ -21,26 +21,26 @@ from memoryd.client.protocol import Added, Hit, Memory
 from memoryd.client.times import iso
 
 ID_DIGITS = 8
-ROOT = "/"  # the namespace that encloses all
+ROOT = "/"  # the namespace that contains all others
 _SHARE = 3  # one memory takes at most a third of the budget
-_SHORTEST = 24  # tokens that a memory may have in any case
+_SHORTEST = 24  # tokens that a memory may have even if the budget is small
 _LETTERS = re.compile(r"[A-Za-z ]+")
-_LETTERS_PER_TOKEN = 3.5  # of English words and the spaces between them
-_OTHERS_PER_TOKEN = 1.5  # of digits, marks, and writing without spaces
+_LETTERS_PER_TOKEN = 3.5  # for English words and the spaces between them
+_OTHERS_PER_TOKEN = 1.5  # for digits, punctuation, and scripts without spaces
 _ELLIPSIS_TOKENS = 1
 _BEFORE = {"question": "Asked", "prompt": "Prompt"}
 T = TypeVar("T")
 
 
 class ToolResult(NamedTuple):
-    """What a tool returns: text, and the same as a value where the tool has a schema for it."""
+    """Result of a tool: text, and the same as structured content if the tool has a schema for it."""
 
     text: str
     structured: Struct | None = None
 
 
 def fit_answer(items: Sequence[T], budget: int, build: Callable[[Sequence[T]], ToolResult]) -> ToolResult:
-    """Return the answer with as many items as fit, the first ones first."""
+    """Return the answer with as many of the first items as fit."""
     sizes = range(1, len(items) + 1)
     return build(items[: bisect_right(sizes, budget, key=lambda size: _count_tokens(build(items[:size])))])
 
@@ -51,13 +51,13 @@ def _count_tokens(answer: ToolResult) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has."""
+    """Estimate the number of tokens in a text."""
     others = len(_LETTERS.sub("", text))
     return ceil((len(text) - others) / _LETTERS_PER_TOKEN + others / _OTHERS_PER_TOKEN)
 
 
 def shorten_text(text: str, limit: int) -> str:
-    """Return a text of at most `limit` tokens; of a longer one the beginning, up to a word's end."""
+    """Cut a text to at most `limit` tokens, at the end of a word."""
     if estimate_tokens(text) <= limit:
         return text
     longest = text[: ceil(limit * _LETTERS_PER_TOKEN)]
@@ -71,13 +71,13 @@ def shorten_text(text: str, limit: int) -> str:
 
 
 def show_memories(memories: Sequence[Memory], budget: int, own: str) -> list[FoundMemory]:
-    """Return memories as they are shown to one who asked at `own`, each with at most its share of the budget."""
+    """Prepare memories for a caller in the namespace `own`, each cut to its share of the budget."""
     limit = max(_SHORTEST, budget // _SHARE)
     return [_show_memory(memory, shorten_text(make_inert(_text(memory)), limit), own) for memory in memories]
 
 
 def _text(memory: Memory) -> str:
-    """Return the text of a memory, of a hit with what it replies to before it and its answers after it."""
+    """Return the text of a memory; for a hit, after the message that it replies to and before its answers."""
     if not isinstance(memory, Hit):
         return memory.content
     before = [f"{_BEFORE[one.kind]}: {one.content}" for one in memory.related if one.kind in _BEFORE and one.content]
@@ -100,13 +100,13 @@ def _show_memory(memory: Memory, text: str, own: str) -> FoundMemory:
 
 
 def tell_opposites(memory: Memory | Added) -> list[str]:
-    """Return what a memory disagrees with: short ids, each with what that one says."""
+    """Return the memories that contradict this one: the short id and the text of each."""
     told = zip(memory.contradicts, memory.contradicts_texts, strict=False)
     return [f"{id[:ID_DIGITS]}: {make_inert(text)}" for id, text in told]
 
 
 def tell_later(memory: Memory) -> str:
-    """Return what was said or saved later that seems to change a memory; empty: nothing."""
+    """Return a note about later statements that seem to change a memory, empty if there are none."""
     return say_later(memory.later) if memory.later else ""
 
 
@@ -116,7 +116,7 @@ def day(when: float) -> str:
 
 
 def memory_line(memory: FoundMemory) -> str:
-    """Return a memory as a line: date, short id, kind, namespace where it is another one, source, confidence, text."""
+    """Format a memory as a line: date, short id, kind, namespace (if not the own one), source, confidence, text."""
     place = "shared by all" if memory.namespace == ROOT else memory.namespace
     about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source, memory.confidence]))
     note = "; ".join(filter(None, [memory.later, *(f"disagrees with {other}" for other in memory.disagrees_with)]))
@@ -124,6 +124,6 @@ def memory_line(memory: FoundMemory) -> str:
 
 
 def frame_lines(lines: Sequence[str]) -> str:
-    """Return lines between the marks that say what they are."""
+    """Enclose lines in the marks that identify them as memories."""
     opening, closing = FRAME
     return f"{opening}{chr(10).join(lines)}\n{closing}"

@@ -1,4 +1,4 @@
-"""The command `mcp`: for one agent on standard input and output, or for several on a port."""
+"""The command `mcp`: serve one agent on standard input and output, or several on a port."""
 
 import gc
 from argparse import ArgumentParser, Namespace
@@ -27,7 +27,7 @@ def _serve(args: Namespace) -> int:
         return complain(f"The Model Context Protocol is an extra; {advise('mcp')}", 1)
     if not args.http and (args.port or args.allow_host):
         raise Usage("--port and --allow-host are for --http (see `memctl mcp --help`).")
-    gc.disable()  # the SDK's import makes thousands of classes and no garbage: looking for it takes a tenth of the time
+    gc.disable()  # importing the SDK creates thousands of classes and no garbage; collecting takes a tenth of the time
     from memoryd.client.programs.mcp import server
     from memoryd.client.programs.mcp.tools import CONNECTOR_TOOLS, TOOLS
 

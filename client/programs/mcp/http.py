@@ -1,9 +1,9 @@
-"""MCP over HTTP: one server on 127.0.0.1 for containers and for hosts that take an address.
+"""MCP over HTTP: one server on 127.0.0.1 for containers and for hosts that are configured with a URL.
 
-It has no sessions, as the specification has none since 2026-07-28: each request is a POST that is answered with JSON.
-Clients of earlier revisions work too; they may begin without a session id. Every request has the token, which is kept
-in the data folder, so that an agent's configuration stays right; a server that is started with `MEMORYD_TOKEN` wants
-that one, so that whoever is bound to a namespace cannot use a server that is not.
+It has no sessions, like the specification since 2026-07-28: each request is a POST that is answered with JSON. Clients
+of earlier revisions work too, since they may start without a session id. Every request must have the token, which is
+stored in the data folder, so that the agents' configuration stays valid. A server started with `MEMORYD_TOKEN` requires
+that token instead, so that an agent bound to a namespace cannot use an unbound server.
 """
 
 import argparse
@@ -42,18 +42,18 @@ from memoryd.client.programs.memctl.output import say, say_json
 from memoryd.client.transport import paths
 
 PATH = "/mcp"
-HTTPS = 443  # which clients leave out of the header Host
+HTTPS = 443  # clients omit this port in the header Host
 TOKEN_FILE = "mcp.token"
-IDLE_S = 60  # longer than clients keep a connection that they do not use: it is not closed while they send
+IDLE_S = 60  # longer than clients keep idle connections, so that none is closed while a client sends
 
 
 def check_method(asked: LoopbackRequest) -> HttpRefusal | None:
-    """Let through POST: there are no streams to follow and no sessions to end."""
+    """Refuse every method but POST: there are no streams to open and no sessions to end."""
     return None if asked.method == "POST" else HttpRefusal(405, "Requests are sent by POST.", {"allow": "POST"})
 
 
 def check_host(asked: LoopbackRequest) -> HttpRefusal | None:
-    """Refuse a name that another site made to lead here, and say how the user lets one in."""
+    """Refuse unknown host names (DNS rebinding), with the option that allows one."""
     refusal = guard.check_host(asked)
     if refusal is None:
         return None
@@ -64,7 +64,7 @@ GUARDS: tuple[RequestCheck, ...] = (check_host, check_origin, check_token, check
 
 
 async def ask_session(session: ProjectSession) -> HttpRefusal | None:
-    """Refuse what comes with a token that the daemon has refused and still does not know."""
+    """Refuse requests while the daemon refuses the token of this server."""
     refused = await session.find_refusal()
     return HttpRefusal(401, refused, {"www-authenticate": "Bearer"}) if refused else None
 
@@ -87,7 +87,7 @@ async def _serve(
     hosts = own_hosts(port) | {name.removesuffix(f":{HTTPS}") for name in args.allow_host}
     session = ProjectSession(args)
     try:
-        with suppress(Unavailable):  # the daemon may come later
+        with suppress(Unavailable):  # the daemon may be started later
             await session.settle()
         manager = make_manager(make_server(session, tools))
         announce = partial(_print_address, args, f"http://{ADDRESS}:{port}{PATH}", token, file, session.namespace)
@@ -99,12 +99,12 @@ async def _serve(
 
 
 def make_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
-    """Return what answers requests by a server, without sessions; `run` is entered first."""
+    """Return a stateless manager, which passes requests to the server; enter `run` before use."""
     return StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
 
 def make_app(manager: StreamableHTTPSessionManager) -> ASGIApp:
-    """Return the application, which is at one path."""
+    """Return the ASGI application, which answers at `PATH` only."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"].rstrip("/") == PATH:
@@ -116,7 +116,7 @@ def make_app(manager: StreamableHTTPSessionManager) -> ASGIApp:
 
 
 def find_token() -> tuple[str, str]:
-    """Return the token that requests must have, and the file that keeps it, which is made at the first time."""
+    """Return the token that requests must have, and its file, which is created on first use."""
     if bound := paths.environment_token():
         return bound, ""
     folder = paths.data_folder()
@@ -131,7 +131,7 @@ def find_token() -> tuple[str, str]:
 
 
 def _write_once(file: str, token: str) -> None:
-    """Write a file that only the user can read, unless another process just did."""
+    """Create a file that only the user can read, unless another process has just created it."""
     part = f"{file}.{os.getpid()}"
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with open(descriptor, "w", encoding="ascii") as written:
@@ -145,7 +145,7 @@ def _write_once(file: str, token: str) -> None:
 
 
 def _print_address(args: argparse.Namespace, url: str, token: str, file: str, namespace: str) -> None:
-    watched = bool(sys.stdout and sys.stdout.isatty())  # what is printed elsewhere is kept: a log has no token
+    watched = bool(sys.stdout and sys.stdout.isatty())  # else it may be a log, which must not contain the token
     header = f"Bearer {token if watched or args.json else '…'}"
     entry = {"type": "http", "url": url, "headers": {"Authorization": header}}
     config = {"mcpServers": {"memory": entry}}

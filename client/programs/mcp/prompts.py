@@ -1,4 +1,4 @@
-"""Prompts that a host shows its user, for example as commands: recall and remember. A row each in `PROMPTS`.
+"""Prompts that a host offers its user, for example as commands: recall and remember, one row each in `PROMPTS`.
 
 Reading a prompt changes nothing: `remember` asks the agent to save.
 """
@@ -14,7 +14,7 @@ _SUMMARY = resources.uri("summary")
 
 
 class PromptEntry(NamedTuple):
-    """A prompt as a host shows it, its one argument, which may be left out, and what writes it."""
+    """A prompt as a host shows it, its one optional argument, and the function that writes it."""
 
     title: str
     description: str

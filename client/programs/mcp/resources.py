@@ -1,4 +1,4 @@
-"""What a host can attach without a tool call: a summary of the project, one memory."""
+"""Resources, which a host can attach without a tool call: a summary of the project, one memory."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
@@ -14,16 +14,16 @@ from memoryd.client.programs.mcp.tools import TOOLS
 SCHEME = "memory"
 BUDGET = 1500  # tokens
 _CONSIDERED = 60
-_TIERS = ("L1", "L2")  # not the files of workspaces: a host reads these itself
+_TIERS = ("L1", "L2")  # without the files of workspaces, which a host reads itself
 
 
 class Shelf(NamedTuple):
-    """A kind of resource: what a host shows of it, and what reads it from the part of the address after its name."""
+    """A kind of resource: its description for hosts, and the function that reads it, given the end of the address."""
 
     title: str
     description: str
     read: Callable[[ProjectSession, str], Awaitable[str]]
-    part: str = ""  # what a template's address ends in; empty: one resource
+    part: str = ""  # the variable at the end of a template's address; empty for a single resource
 
 
 async def _read_summary(session: ProjectSession, _: str) -> str:
@@ -62,7 +62,7 @@ def uri(name: str) -> str:
 
 
 async def read(session: ProjectSession, address: str) -> str:
-    """Return the text at an address; raise `Invalid` when there is none such."""
+    """Return the text at an address; raise `Invalid` if the address is unknown."""
     parts = urlsplit(address)
     rest = unquote(parts.path.removeprefix("/"))
     shelf = SHELVES.get(f"{parts.netloc}/" if rest else parts.netloc)

@@ -1,4 +1,4 @@
-"""What the tools take and return, and the JSON schemas of it: plain ones, since hosts differ in what they know."""
+"""Arguments and results of the tools, and their JSON schemas, which are simple, since hosts differ in their support."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,7 +24,7 @@ S = TypeVar("S", bound=Struct)
 
 
 class Arguments(Struct, forbid_unknown_fields=True):
-    """What a tool takes."""
+    """Base of the arguments of a tool."""
 
 
 class Save(Arguments, kw_only=True):
@@ -110,10 +110,10 @@ class OneId(Arguments, kw_only=True):
 
 
 class Saved(Struct, kw_only=True):
-    """Outcome of memory_save; `merged` means that it was known already.
+    """Outcome of memory_save; `merged` means that the same memory was stored already.
 
-    `nearest` is the saved memory that is nearest to it, which it may replace. `redacted` counts the credentials that
-    were taken out before it was stored, by kind.
+    `nearest` is the most similar saved memory, which this one may replace. `redacted` counts the credentials that were
+    removed before storing, by kind.
     """
 
     id: str
@@ -125,10 +125,10 @@ class Saved(Struct, kw_only=True):
 
 
 class FoundMemory(Struct, kw_only=True, omit_defaults=True):
-    """A memory, its text on one line and shortened where it is long; `date` is the day it came in.
+    """A memory with its text on one line, shortened if it is long; `date` is the day on which it was stored.
 
-    `namespace` is left out where it is the one asked for, and `/` for what all projects share. `confidence` of what was
-    found: likely, maybe or a guess. `later` was said or saved later and seems to change it.
+    `namespace` is omitted if it is the requested one, and `/` for memories that all projects share. `confidence` of a
+    search result: likely, maybe or a guess. `later`: a later statement that seems to change it.
     """
 
     id: str
@@ -143,14 +143,14 @@ class FoundMemory(Struct, kw_only=True, omit_defaults=True):
 
 
 class FoundMany(Struct, kw_only=True):
-    """Outcome of memory_search, best first. `omitted` were found and did not fit into the budget."""
+    """Outcome of memory_search, best first. `omitted` counts results that did not fit into the budget."""
 
     memories: list[FoundMemory]
     omitted: int = 0
 
 
 class Whole(Struct, kw_only=True, omit_defaults=True):
-    """A memory with its whole text, unless `cut_from` says how many characters it has."""
+    """A memory with its whole text, or a cut one if `cut_from`, the number of characters of the whole, is set."""
 
     id: str
     date: str
@@ -167,14 +167,14 @@ class Whole(Struct, kw_only=True, omit_defaults=True):
 
 
 class GotMany(Struct, kw_only=True):
-    """Outcome of memory_get. `problems` says of which ids nothing is shown, and why."""
+    """Outcome of memory_get. `problems` has one sentence for each id that is not shown."""
 
     memories: list[Whole]
     problems: list[str] = []
 
 
 class Updated(Struct, kw_only=True):
-    """Outcome of memory_update; `operations` are what `memctl undo` takes back."""
+    """Outcome of memory_update; `operations` are for `memctl undo`."""
 
     id: str
     operations: list[str]
@@ -182,7 +182,7 @@ class Updated(Struct, kw_only=True):
 
 
 class ForgottenMany(Struct, kw_only=True):
-    """Outcome of memory_forget: the memories that went, or would; `operation` is what `memctl undo` takes back."""
+    """Outcome of memory_forget: the memories that were, or would be, deleted; `operation` is for `memctl undo`."""
 
     dry_run: bool
     memories: list[FoundMemory]
@@ -224,7 +224,7 @@ def schema(shape: type[Struct]) -> dict[str, Any]:
 
 
 def _simplify(part: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what only names our classes, and give choices a type: some hosts want one."""
+    """Remove titles and descriptions, which come from our classes, and give enums a type, which some hosts require."""
     kept = {name: value for name, value in part.items() if name not in ("title", "description")}
     for field in kept.get("properties", {}).values():
         if "enum" in field:
@@ -233,9 +233,9 @@ def _simplify(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_arguments(shape: type[S], arguments: Mapping[str, Any] | None) -> S:
-    """Return the arguments of a tool; raise `Invalid`.
+    """Parse the arguments of a tool; raise `Invalid`.
 
-    Null counts as left out, digits in quotes as a number, JSON in quotes as what it says, one id as a list of it.
+    Models make mistakes, so null counts as omitted, a number or JSON in quotes is decoded, and one id becomes a list.
     """
     present = {name: value for name, value in (arguments or {}).items() if value is not None}
     kinds = {"array": list, "object": dict}

@@ -1,11 +1,10 @@
-"""The MCP server: the tables of tools, resources and prompts, served by the official SDK; here over standard input and
-output, in `http` on a port.
+"""The MCP server: the tables of tools, resources and prompts, served by the official SDK.
 
-It answers what needs no memory, such as the list of tools, without the daemon. What fails in a tool is returned to the
-agent in one sentence as the tool's error; the server continues.
+This module serves standard input and output, `http` a port. Requests that need no memories, such as the list of tools,
+are answered without the daemon. A failure in a tool is returned to the agent as the tool's error, in one sentence.
 
-The SDK ends calls under way when its input ends. A client that writes its requests and closes, like a shell's pipe,
-would then get no reply; so the server hears of the end when everything that was asked is answered or cancelled.
+The SDK cancels running calls when its input ends, so a client that writes its requests and closes, like a shell's pipe,
+would get no reply. Therefore the end of the input is passed on only when all requests are answered or cancelled.
 """
 
 import argparse
@@ -43,7 +42,7 @@ from memoryd.client.protocol import Identity
 Incoming = SessionMessage | Exception
 
 INTERRUPTED = 130
-_KIND = "text/markdown"  # of what resources hold
+_KIND = "text/markdown"  # of all resources
 INSTRUCTIONS = """\
 What you and other agents learned in earlier sessions about {where}. Call memory_context when a task begins and
 memory_search before you ask the user for something they may have said. {saving}
@@ -57,7 +56,7 @@ When something saved does not hold any more, save what holds now with supersedes
 
 def serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> int:
     """Serve one client until its input ends."""
-    # A thread waits for the next line and cannot be interrupted; what was acknowledged is with the daemon.
+    # A thread waits for the next line and cannot be interrupted; the daemon has everything that was acknowledged.
     signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
     asyncio.run(_serve(args, tools))
     return 0
@@ -65,7 +64,7 @@ def serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> int:
 
 async def _serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> None:
     session = ProjectSession(args)
-    with suppress(MemorydError):  # the tools say so
+    with suppress(MemorydError):  # the tools report it
         await session.settle()
     server = make_server(session, tools)
     try:
@@ -78,7 +77,7 @@ async def _serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> None:
 
 
 def _raise_first(group: BaseExceptionGroup[OSError]) -> NoReturn:
-    """Raise the one error that memctl reports; most likely nobody reads the output any more."""
+    """Raise the first error of a group, for memctl to report; most likely the output was closed."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -86,7 +85,7 @@ def _raise_first(group: BaseExceptionGroup[OSError]) -> NoReturn:
 
 
 def make_server(session: ProjectSession, served: Mapping[str, Tool]) -> Server[Any]:
-    """Return the server of these tools, and of all resources and prompts."""
+    """Return a server with these tools, and with all resources and prompts."""
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
         only_reads = session.bound is not None and session.bound.role == "reader"
@@ -129,7 +128,7 @@ def make_server(session: ProjectSession, served: Mapping[str, Tool]) -> Server[A
 
 
 def _write_instructions(session: ProjectSession) -> str:
-    """Return what an agent is told at first: what it sees, and with a token where it saves."""
+    """Return the instructions for an agent: which memories it sees, and with a token, where it saves new ones."""
     bound, saving = session.bound, SAVING
     if bound:
         own, shared = make_inert(bound.namespace), _list_shared(bound)
@@ -147,7 +146,7 @@ def _write_instructions(session: ProjectSession) -> str:
 
 
 def _list_shared(bound: Identity) -> str:
-    """Return the places that a token shares with others, as far as a tool may name them: the root may not be."""
+    """Return the namespaces that a token shares with others, without the root, which tools may not name."""
     parts = bound.namespace.split("/")
     return " or ".join(make_inert("/".join(parts[:length])) for length in range(len(parts) - 1, 0, -1))
 
@@ -259,7 +258,7 @@ async def _write_prompt(session: ProjectSession, name: str, arguments: Mapping[s
 
 
 def _make_error(error: MemorydError, data: Any = None) -> MCPError:
-    """Return the protocol's error for one of ours: what was asked for is refused, or the memory does not answer."""
+    """Convert an error of memoryd to one of the protocol: invalid parameters, or an internal error."""
     is_wrong = isinstance(error, Invalid | NotFound | AmbiguousId | Forbidden | Unauthenticated)
     return MCPError(types.INVALID_PARAMS if is_wrong else types.INTERNAL_ERROR, error.message, data)
 
@@ -268,7 +267,7 @@ def _make_error(error: MemorydError, data: Any = None) -> MCPError:
 
 
 class _Open:
-    """The requests that have no reply yet."""
+    """Requests without a reply so far."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
@@ -279,14 +278,14 @@ class _Open:
         if isinstance(message, types.JSONRPCRequest):
             self._ids.add(str(message.id))
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._settle((message.params or {}).get("requestId"))  # the server says no more about it
+            self._settle((message.params or {}).get("requestId"))  # the server sends no reply to it
 
     def note_sent(self, message: Any) -> None:
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             self._settle(message.id)
 
     async def wait_until_finished(self) -> None:
-        """Wait until nothing is open; nothing comes in any more."""
+        """Wait until every request has its reply; called when the input has ended."""
         self._ended = True
         if self._ids:
             await self._none.wait()
@@ -298,7 +297,7 @@ class _Open:
 
 
 class _Outgoing:
-    """The SDK's stream to standard output; it reports each reply."""
+    """The SDK's stream to standard output, which also records each reply."""
 
     def __init__(self, inner: Any, asked: _Open) -> None:
         self._inner, self._asked = inner, asked
@@ -318,7 +317,7 @@ class _Outgoing:
 
 
 def _read_again(error: Exception) -> SessionMessage | None:
-    """Return the message of a line that the SDK did not read, where that is for a surrogate without its other half."""
+    """Return the message of a line that the SDK rejected for a lone surrogate; None for other invalid lines."""
     line = str(error.errors()[0]["input"]) if isinstance(error, ValidationError) else ""
     if (whole := replace_lone_surrogates(line)) == line:
         return None
@@ -329,7 +328,7 @@ def _read_again(error: Exception) -> SessionMessage | None:
 
 @asynccontextmanager
 async def open_streams() -> AsyncIterator[tuple[MemoryObjectReceiveStream[Incoming], _Outgoing]]:
-    """Yield what the server reads and writes; only its messages reach standard output meanwhile."""
+    """Yield the server's input and output streams; meanwhile, other output does not reach standard output."""
     asked = _Open()
     give, take = anyio.create_memory_object_stream[Incoming]()
 

@@ -1,4 +1,4 @@
-"""One conversation with an agent: where its memories are, and the way to the daemon, which starts on the first call."""
+"""The session of an agent: its namespace, and its connection to the daemon, which the first call starts."""
 
 import argparse
 import os
@@ -19,23 +19,24 @@ R = TypeVar("R")
 
 
 class ProjectSession:
-    """Places calls in the namespace of the project; `id` is that of the conversation, one for each process.
+    """Sends calls from the namespace of the project; `id` is that of the session, one for each process.
 
-    What searches and contexts return is noted under it, so that the agent's repeating it is not taken for news.
+    The daemon records under it which memories the session received, so that it does not learn them again when the agent
+    repeats them.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.namespace = _own_namespace(args)
         self.id = f"mcp-{secrets.token_hex(8)}"
-        self.bound: Identity | None = None  # what a token is bound to, once the daemon said so
+        self.bound: Identity | None = None  # the identity of a token that is bound to a namespace
         self._unasked = paths.environment_token()
-        self._is_refused = False  # whether the daemon did not know that token at the last call
+        self._is_refused = False  # whether the daemon refused that token at the last call
         self._client = AsyncClient(
             "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=not args.no_autostart
         )
 
     async def call(self, call: Call[R], project: str = "") -> R:
-        """Send a call from a project's namespace, by default the own one; `/` is the root, what all projects share."""
+        """Send a call from a project's namespace, by default the session's; `/` is the root, which is shared by all."""
         await self.settle()
         if isinstance(call, Scoped):
             call = msgspec.structs.replace(call, namespace=self.place(project))
@@ -50,7 +51,7 @@ class ProjectSession:
             return await self._client.call(call)
 
     async def settle(self) -> None:
-        """Ask once what a token is bound to: memories go there when no namespace is named."""
+        """Ask the daemon once for the namespace of the token, which is used unless another one was chosen."""
         if self._unasked:
             try:
                 known = await self._client.call(Authenticate(token=self._unasked))
@@ -63,19 +64,19 @@ class ProjectSession:
             self._unasked = ""
 
     async def find_refusal(self) -> str:
-        """Return why no call would be answered, empty where one may be: a token that was refused is asked for again."""
+        """Return why calls are refused, empty if they are not; a token that was refused is tried again."""
         if self._is_refused:
             self._unasked = paths.environment_token()
             try:
                 await self.settle()
             except Unauthenticated as error:
                 return error.message
-            except MemorydError:  # the call itself says so
+            except MemorydError:  # the call itself reports it
                 pass
         return ""
 
     def place(self, project: str) -> str:
-        """Return the namespace of a project as a tool names it."""
+        """Return the namespace for the argument `project` of a tool."""
         return project.strip("/") if project else self.namespace
 
     async def close(self) -> None:
@@ -89,9 +90,9 @@ def _own_token_refused() -> Unauthenticated:
 
 
 def _own_namespace(args: argparse.Namespace) -> str:
-    """Return where memories go: as the option or the environment says, else the project that the host works in.
+    """Return the namespace of the option or the environment, else that of the project that the host works in.
 
-    A token says it, too: the daemon places its bearer.
+    With a token it is empty: the daemon knows the token's namespace.
     """
     given = named_namespace(args)
     if given is not None:

@@ -1,4 +1,4 @@
-"""The tools: one row each in `TOOLS`, with its function. Few, since every description costs each agent tokens."""
+"""The tools: one row each in `TOOLS`, with its function. They are few, since descriptions cost every agent tokens."""
 
 import asyncio
 import time
@@ -34,15 +34,15 @@ SOURCE = "mcp"
 FORGET_BUDGET, FORGET_LIMIT = 1500, 10
 _DAY_S = 86400.0
 _DATE_CHARS = 10
-_HEAD_TOKENS = 60  # what memory_get says of a memory beside its text
+_HEAD_TOKENS = 60  # of the fields of a memory besides its text, in memory_get
 URL = "memory://memory/"
 _TITLE_CHARS = 120
 _TITLES_TOKENS = 1500
-_PARTS = (1, 2, 4, 8)  # of what a text may have are tried
+_PARTS = (1, 2, 4, 8)  # divisors of a text's limit, tried in order
 
 
 class Tool(NamedTuple):
-    """A tool as an agent sees it, and what runs it; `returns` is None where text says it all."""
+    """A tool as an agent sees it, and the function that runs it; `returns` is None if the result is text only."""
 
     title: str
     description: str
@@ -118,7 +118,7 @@ def _answer_search(part: Sequence[schemas.FoundMemory], total: int, degraded: Se
 
 
 def _parse_period(arguments: schemas.SearchArguments) -> dict[str, float]:
-    """Return the filters for a period; a bare date as its end means the whole day."""
+    """Return the filters for a period; if its end is a date without a time, that day is included."""
     period = {"after": moment(arguments.since)} if arguments.since else {}
     if arguments.until:
         is_day = len(arguments.until) == _DATE_CHARS and arguments.until[0].isdigit()
@@ -134,7 +134,7 @@ async def _get(session: ProjectSession, arguments: schemas.GetMany) -> ToolResul
         raise NotFound(" ".join(problems))
     texts = [make_lines_inert(memory.content) for memory in memories]
     size = max(_HEAD_TOKENS, arguments.max_tokens // len(memories) - _HEAD_TOKENS)
-    for part in _PARTS:  # marks and escapes around a text take tokens, too: how many is known afterwards
+    for part in _PARTS:  # escapes and marks take tokens too; how many is known only afterwards
         kept = [shorten_text(text, size // part) for text in texts]
         whole = [_show_whole(*parts) for parts in zip(memories, texts, kept, strict=True)]
         answer = fit_answer(whole, arguments.max_tokens, lambda some: _answer_get(some, len(memories), problems))
@@ -241,7 +241,7 @@ def _answer_forget(part: Sequence[schemas.FoundMemory], total: int, dry: bool, o
 
 
 async def _get_context(session: ProjectSession, arguments: schemas.ContextArguments) -> ToolResult:
-    # Always fresh: an agent that asks wants all of it, and its host does not say when it has lost what it was given.
+    # Always fresh: an agent that asks wants everything, and hosts do not report when a context is lost.
     call = calls.context(arguments.task, max_tokens=arguments.max_tokens, session=session.id, fresh=True)
     made = await session.call(call, arguments.project)
     return ToolResult(made.text or "Nothing relevant is remembered.")
@@ -326,7 +326,7 @@ TOOLS: Mapping[str, Tool] = {
     ),
 }
 
-# `search` and `fetch` in the shapes that ChatGPT's connectors call for; JSON is their text, too.
+# `search` and `fetch` in the format that ChatGPT's connectors require; their text is JSON too.
 CONNECTOR_TOOLS: Mapping[str, Tool] = {
     "search": Tool("Search", "Search the memories.", schemas.OneQuery, schemas.Pages, _search_pages),
     "fetch": Tool("Fetch", "Read one memory in full by its id.", schemas.OneId, schemas.FetchedDocument, _fetch),
