@@ -1,1 +1,1 @@
-"""Adapters for frameworks that agents are built with. Each needs its framework; nothing else imports one."""
+"""Adapters for agent frameworks. Each imports its framework; no other module does."""

@@ -1,8 +1,7 @@
-"""Claude's client-side memory tool over a workspace: the files that Claude keeps are indexed, watched and searched.
+"""Claude's client-side memory tool on a workspace: the files that Claude writes are indexed, watched and searchable.
 
-The file commands are those of Anthropic's own package; this makes the folder a workspace and has each file indexed as
-soon as a command has changed it. The files are the truth: a command succeeds also while the daemon is away, and the
-index follows when it is back.
+The file commands are those of Anthropic's package. This module makes the folder a workspace and indexes each file as
+soon as a command has changed it. Commands also succeed while no daemon runs; the index is updated when it is back.
 """
 
 import os
@@ -15,7 +14,7 @@ from memoryd.client.transport.paths import make_absolute
 from memoryd.client.transport.sync import Client
 
 with named_extra("anthropic"):
-    # The package exports only the abstract classes; a slow test notices should these ones move.
+    # The package exports only the abstract classes; a slow test fails if these are moved.
     from anthropic.lib.tools._beta_builtin_memory_tool import (
         BetaAsyncLocalFilesystemMemoryTool,
         BetaLocalFilesystemMemoryTool,
@@ -28,8 +27,7 @@ _GLOBS = ("memories/**/*",)
 class WorkspaceMemoryTool(BetaLocalFilesystemMemoryTool):
     """The memory tool on files in `folder`/memories; give it to `client.beta.messages.tool_runner(tools=[…])`.
 
-    A relative `folder` is one of the current directory, `~` the home folder. `namespace` is where what is indexed of
-    the files is found; left out, the folder's name.
+    `folder` may be relative or start with `~`. `namespace` is that of the indexed files, by default the folder's name.
     """
 
     def __init__(

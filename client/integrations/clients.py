@@ -1,4 +1,4 @@
-"""The client of an adapter: a blocking one, which adapters for code that awaits call on threads."""
+"""The client of an adapter: a blocking one, which adapters for asyncio call in threads."""
 
 import logging
 import re
@@ -12,40 +12,40 @@ from memoryd.client.protocol import KeyedEntry, Put
 from memoryd.client.transport.sync import Client
 
 log = logging.getLogger(__name__)
-_NUMBER = re.compile(r"(?:Entry|Memory) \d+: ")  # of an entry in the call, which who put an item does not see
+_NUMBER = re.compile(r"(?:Entry|Memory) \d+: ")  # entries in errors; users of adapters have none
 
 
 def choose_client(given: Client | None) -> Client:
-    """Return the client that was given, else one at the root, whatever folder the program runs in."""
+    """Return the given client, else one at the root, so that the current folder does not matter."""
     check_client(given)
     return given or Client(namespace_of_environment() or "")
 
 
 def check_client(given: Client | None) -> None:
-    """Raise `TypeError` for what is no blocking client, such as an `AsyncClient`, which belongs to one event loop."""
+    """Raise `TypeError` unless it is a blocking client; an `AsyncClient` belongs to one event loop."""
     if given is not None and not isinstance(given, Client):
         raise TypeError(f"Give a memoryd.client.Client, not {type(given).__name__}: it is called on threads.")
 
 
 def check_count(name: str, number: object) -> None:
-    """Raise `ValueError` for a number of items that is none, or below 0; None is no limit."""
+    """Raise `ValueError` unless it is a number of at least 0, or None for no limit."""
     if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
         raise ValueError(f"The {name} must be a whole number, 0 or more, not {number!r}.")
 
 
 def put_entries(client: Client, entries: Sequence[KeyedEntry], allow_secrets: bool) -> None:
-    """Put entries, all or none; raise `ValueError` for what is refused, and warn of credentials that were taken out."""
+    """Put entries, all or none; raise `ValueError` if one is refused, and warn of credentials that were removed."""
     try:
         done = client.call(Put(entries=list(entries), allow_secrets=allow_secrets))
     except (Invalid, BadFrame) as error:
         raise ValueError(_name_item(error, entries)) from None
     if done.redacted:
-        kinds = ", ".join(sorted(done.redacted))  # without their numbers: a text is in the content and the metadata
+        kinds = ", ".join(sorted(done.redacted))  # without counts, since a text is in the content and in the metadata
         log.warning("taken out of what was stored: %s; `allow_secrets=True` keeps credentials", kinds)
 
 
 def _name_item(error: Invalid | BadFrame, entries: Sequence[KeyedEntry]) -> str:
-    """Return what was refused in the words of who put items: an item has a value, which is a memory's metadata."""
+    """Return a refusal in terms of the framework: its items have a value, which is the metadata of a memory."""
     index = error.data.get("index")
     if not isinstance(index, int) or index >= len(entries):
         return error.message
@@ -55,6 +55,6 @@ def _name_item(error: Invalid | BadFrame, entries: Sequence[KeyedEntry]) -> str:
 
 
 def describe_item(key: str, place: str) -> str:
-    """Return an item in words: its key and its place below the client's, without what looks like a credential."""
+    """Describe an item by its key and its namespace below the client's, without credentials."""
     where = f" of {redact(place)}" if place else ""
     return f"item {redact(restore(key))[:40]!r}{where}"

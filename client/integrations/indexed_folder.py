@@ -1,7 +1,7 @@
-"""A folder that the daemon indexes as its files change: at once while it answers, else when it is back.
+"""A folder that the daemon indexes when its files change: at once, or when the daemon is back.
 
-The files are the truth, so a change of one never fails for a daemon that is away: it looks at all files of a workspace
-when it starts, and a folder that is no workspace yet becomes one by a thread that tries again.
+A change of a file never fails because no daemon runs: the daemon scans all files of its workspaces at its start, and a
+folder that is not a workspace yet is added by a thread that tries again.
 """
 
 import logging
@@ -21,14 +21,14 @@ from memoryd.client.errors import (
 from memoryd.client.transport.sync import Client
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-MOST_AHEAD = 200  # texts without a vector, of whatever namespace, that a change waits for: they are embedded in order
+MOST_AHEAD = 200  # the longest embedding backlog, of all namespaces, that a change waits for
 _PASSING = (Busy, StorageFailed, StorageFull, TimedOut, Unavailable)
 
 log = logging.getLogger(__name__)
 
 
 class FollowedFolder:
-    """A folder with the patterns of its files that are indexed, in a namespace or the one of its name."""
+    """A folder with the patterns of files to index, and their namespace, by default named like the folder."""
 
     def __init__(
         self, client: Client, folder: str | os.PathLike[str], namespace: str | None, globs: Sequence[str]
@@ -39,7 +39,7 @@ class FollowedFolder:
         self._has_begun = self._is_workspace = False
 
     def begin(self) -> None:
-        """Make the folder a workspace, once; raise why it cannot be one, but not that the daemon is away."""
+        """Make the folder a workspace, once; raise the daemon's refusal, but no error if no daemon answers."""
         with self._beginning:
             if self._has_begun:
                 return
@@ -52,11 +52,11 @@ class FollowedFolder:
             self._has_begun = True
 
     def index(self) -> None:
-        """Have the index brought up to date with what was changed, vectors included, whoever read the files first.
+        """Update the index after a change, including vectors, even if the daemon's watcher was first.
 
-        Without a model, or where very many texts wait for their vectors, words alone find it for now.
+        Without a model, or with a long embedding backlog, only searches by words find the change for now.
         """
-        if not self._is_workspace:  # all is indexed once it is one
+        if not self._is_workspace:  # adding the workspace indexes everything
             return
         try:
             waits = self._client.status().pending_embeddings <= MOST_AHEAD

@@ -1,11 +1,11 @@
-"""A store for LangGraph: `MemorydStore` keeps items as memories with keys, shared by every process of the machine.
+"""A store for LangGraph: `MemorydStore` stores items as memories with keys, shared by every process of the machine.
 
-An item's value is the metadata of a memory, the texts that are searched (all of its texts, or those of `fields`) its
-content. Each further text of an item is a memory beside it, so that each is found by its own meaning; a search returns
-the item once. The daemon embeds with its own model: no `embed` or `dims` is given. What expired leaves at once.
+The value of an item is the metadata of a memory; the first of its searched texts (all texts, or those of `fields`) is
+the content. Each further text is a memory of its own, so that it is found by its own meaning; a search returns the item
+once. The daemon embeds with its own model, so `embed` and `dims` are not accepted. Expired items disappear at once.
 
-The key of such a further memory is the item's, a line break and a number. The key of an item never has a line break, as
-`values` replaces control characters, so none is that of another item's part.
+The key of a further text is that of the item, a line break and a number. `values` replaces control characters, so the
+key of an item has no line break and never equals that of another item's text.
 """
 
 import asyncio
@@ -62,28 +62,27 @@ with named_extra("langgraph"):
     )
     from langgraph.store.base.batch import AsyncBatchedBaseStore
 
-SOURCE, PART = "langgraph", "langgraph part"  # of items, and of their further texts
-_MOST = 1000  # of one reply
-_MOST_TEXTS = 100  # of one item
-_MOST_BYTES = MAX_FRAME_BYTES - 64 * 1024  # of the entries of one call
+SOURCE, PART = "langgraph", "langgraph part"  # of items and of their further texts
+_MOST = 1000  # memories in a reply
+_MOST_TEXTS = 100  # of an item
+_MOST_BYTES = MAX_FRAME_BYTES - 64 * 1024  # of the entries in a call
 _MOST_MINUTES = 1_000_000_000  # of a time to live
 _Mode = Literal["hybrid", "lexical", "dense"]
 
 
 class Index(TypedDict, total=False):
-    """Which parts of values are searched: paths as LangGraph writes them; left out: all texts."""
+    """Which parts of values are searched: paths in LangGraph's syntax, by default all texts."""
 
     fields: list[str]
 
 
 class MemorydStore(BaseStore):
-    """A LangGraph store in memoryd. `client` says where its namespaces begin: at its own, else at the root. Without a
-    client the root is meant, whatever folder the program runs in.
+    """A LangGraph store in memoryd. Its namespaces are below that of `client`, by default the root.
 
-    `mode` is how searches with a query rank: by words and meaning, or by one of them; `dense` scores are cosines. With
-    `with_unindexed` items that no text finds follow the others without a score, as those of `InMemoryStore` do.
-    What looks like a credential (a password, the key of a service) is taken out of values before they are stored, so
-    that they come back changed; with `allow_secrets` they are stored as they are.
+    `mode` is the ranking of searches with a query: by words and meaning, or by one of them; scores of `dense` are
+    cosines. With `with_unindexed`, items without a searched text follow the others without a score, as in
+    `InMemoryStore`. Credentials (passwords, API keys) are removed from values before they are stored; with
+    `allow_secrets` values are stored unchanged.
     """
 
     supports_ttl = True
@@ -112,10 +111,9 @@ class MemorydStore(BaseStore):
         self._allow_secrets = allow_secrets
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations as LangGraph's own stores do: those that read see what was before the batch.
+        """Execute operations like LangGraph's own stores: reads see the state before the batch.
 
-        What is put and deleted is one transaction, all or nothing, up to 1,000 texts and 15 MiB; a larger batch is
-        several, one after the other.
+        Puts and deletes are one transaction of up to 1,000 texts and 15 MiB; a larger batch is several transactions.
         """
         listed = list(ops)
         for op in listed:
@@ -131,18 +129,18 @@ class MemorydStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations as `batch` does, on a thread."""
+        """Execute operations like `batch`, in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def sweep_ttl(self) -> int:
-        """Delete items that have expired, which nothing finds any more, as the daemon does in time; return how many."""
+        """Delete expired items, which are hidden already and which the daemon deletes later; return how many."""
         where = {"memory.expires_at": {"$lte": datetime.now(UTC).timestamp()}}
         gone = Delete(source=[SOURCE], where=where, all_states=True, reach="subtree")
         self._client.call(Delete(source=[PART], where=where, all_states=True, reach="subtree"))
         return self._client.call(gone).count
 
     def _read(self, ops: Sequence[Op], puts: bool) -> list[Result]:
-        """Return what the operations that read find; where that fails, say that what the batch `puts` was not begun."""
+        """Return the results of the reads; if they fail, the error says that the `puts` of the batch were not made."""
         try:
             return [None if isinstance(op, PutOp) else self._execute(op) for op in ops]
         except MemorydError as error:
@@ -162,7 +160,7 @@ class MemorydStore(BaseStore):
         raise ValueError(f"Unknown operation {type(op).__name__}.")
 
     def _find_place(self, labels: Sequence[str]) -> str:
-        """Return the namespace of labels, below that of the client."""
+        """Return the namespace of labels below that of the client."""
         return "/".join(filter(None, [self._client.namespace, join_labels(labels)]))
 
     def _split_labels(self, namespace: str) -> tuple[str, ...]:
@@ -179,7 +177,7 @@ class MemorydStore(BaseStore):
         return Item(**self._build_fields(memory)) if memory.source == SOURCE else None
 
     def _build_entries(self, op: PutOp) -> list[KeyedEntry]:
-        """Return what puts an item and its parts in place of former ones, or deletes them."""
+        """Return the entries that replace or delete an item and its further texts."""
         key, below, texts = build_key(op.key), join_labels(op.namespace), self._list_texts(op)
         clears = build_part_key(key, "")
         if op.value is None:
@@ -202,7 +200,7 @@ class MemorydStore(BaseStore):
         ]
 
     def _list_texts(self, op: PutOp) -> list[str]:
-        """Return the texts by which an item is found; none for one that is found by its key alone."""
+        """Return the searched texts of an item; none if it is found by its key only."""
         if op.value is None or op.index is False:
             return []
         found: list[str] = []
@@ -249,7 +247,7 @@ class MemorydStore(BaseStore):
             for hit in hits:
                 found.setdefault((hit.namespace, find_item_key(hit)), hit)
             offset += len(hits)
-            if not hits:  # of large values fewer come at once than asked for
+            if not hits:  # a page of large values may be shorter than the limit
                 break
         page = list(found.values())[op.offset : wanted]
         items = [SearchItem(**self._build_fields(hit), score=self._score(hit)) for hit in page]
@@ -260,7 +258,7 @@ class MemorydStore(BaseStore):
         return items
 
     def _score(self, hit: Hit) -> float:
-        """Return the score, where the meaning alone counts the cosine: that of things unlike each other is negative."""
+        """Return the score of a hit; for `dense` the cosine, which may be negative."""
         return hit.similarity if self._mode == "dense" and hit.similarity is not None else hit.score
 
     def _renew(self, op: SearchOp, items: Sequence[Item]) -> None:
@@ -268,7 +266,7 @@ class MemorydStore(BaseStore):
             self._get(GetOp(item.namespace, item.key, refresh_ttl=True))
 
     def _is_renewing(self, op: GetOp | SearchOp) -> bool:
-        """Return whether a read renews the time to live: the store is configured so and the read has no objection."""
+        """Return whether a read renews the time to live: if the store is configured so and the read agrees."""
         return op.refresh_ttl and bool(self.ttl_config and self.ttl_config.get("refresh_on_read"))
 
     def _build_fields(self, memory: Memory) -> dict[str, Any]:
@@ -299,12 +297,12 @@ class MemorydStore(BaseStore):
 
 
 class AsyncMemorydStore(AsyncBatchedBaseStore):
-    """The same for code that awaits: operations of one moment are one batch. It belongs to the loop that made it."""
+    """The same for asyncio: concurrent operations are one batch. It belongs to the event loop that created it."""
 
     supports_ttl = True
 
     def __init__(self, client: Client | None = None, **options: Any) -> None:
-        self._task = None  # which its end asks for, also where it does not come to be
+        self._task = None  # read by `__del__`, even if `__init__` fails
         self.store = MemorydStore(client, **options)
         try:
             super().__init__()
@@ -321,29 +319,29 @@ class AsyncMemorydStore(AsyncBatchedBaseStore):
         super()._ensure_task()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations as `MemorydStore.batch` does, from another thread than that of the loop."""
+        """Execute operations like `MemorydStore.batch`, from another thread than that of the event loop."""
         if threading.get_ident() == self._thread:
             raise asyncio.InvalidStateError("Within the loop use the methods that are awaited, such as `aput`.")
         return self.store.batch(ops)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations as `MemorydStore.batch` does, on a thread."""
+        """Execute operations like `MemorydStore.batch`, in a thread."""
         return await self.store.abatch(ops)
 
     async def sweep_ttl(self) -> int:
-        """Delete items that have expired; return how many."""
+        """Delete expired items; return how many."""
         return await asyncio.to_thread(self.store.sweep_ttl)
 
 
 def _check_paths(name: str, paths: Any) -> list[str]:
-    """Return paths of texts within values; raise `ValueError` for one text, whose letters would be taken for paths."""
+    """Check paths in values; raise `ValueError` for a single text, whose characters would be used as paths."""
     if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
         raise ValueError(f"{name} must be a list of texts, such as ['text'], not {paths!r}.")
     return list(paths)
 
 
 def _check_ttl_config(ttl: Any) -> TTLConfig | None:
-    """Return the configuration of times to live; raise `ValueError` for one that would fail later."""
+    """Check the configuration of times to live; raise `ValueError` for one that would fail later."""
     if ttl is None:
         return None
     known = TTLConfig.__annotations__
@@ -365,7 +363,7 @@ def _check_minutes(name: str, minutes: Any) -> None:
 
 
 def _check_op(op: Op) -> None:
-    """Raise `ValueError` for an argument of a kind that cannot be meant, such as a text for a tuple of labels."""
+    """Raise `ValueError` for an argument of a wrong type, such as a text for a tuple of labels."""
     match op:
         case PutOp() | GetOp():
             _check_labels(op.namespace)
@@ -394,7 +392,7 @@ def _check_kind(name: str, value: Any, kind: type, words: str) -> None:
 
 
 def _join_entries(items: Iterable[list[KeyedEntry]]) -> Iterator[list[KeyedEntry]]:
-    """Yield the entries of items in lists that one call takes; those of one item stay together."""
+    """Yield the entries of items in lists that fit into one call; the entries of an item stay together."""
     joined, size = list[KeyedEntry](), 0
     for entries in items:
         added = count_bytes(entries)

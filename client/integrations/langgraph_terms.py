@@ -1,4 +1,4 @@
-"""LangGraph's labels, keys, values and filters as memoryd has them: namespaces, keys, texts, conditions."""
+"""Convert LangGraph's labels, keys, values and filters to memoryd's namespaces, keys, texts and conditions."""
 
 import math
 import re
@@ -12,23 +12,23 @@ from memoryd.client.protocol import Memory
 if TYPE_CHECKING:
     from langgraph.store.base import NamespacePath
 
-_MOST_KEY_BYTES = 500  # the daemon takes 512: with the number of a part
+_MOST_KEY_BYTES = 500  # the daemon allows 512, for which a text's number is added
 _ESCAPED = re.compile(r"[%/\x00-\x1f\x7f\ud800-\udfff]")
 _KEY = re.compile(r"[\w .:@+\-]{1,512}")
 
 
 def join_labels(labels: Sequence[str]) -> str:
-    """Return labels as a namespace: `("users", "a/b")` is `users/a%2Fb`."""
+    """Convert labels to a namespace: `("users", "a/b")` becomes `users/a%2Fb`."""
     return "/".join(map(_escape, labels))
 
 
 def split_labels(namespace: str) -> tuple[str, ...]:
-    """Return the labels of a namespace that `join_labels` made."""
+    """Convert a namespace from `join_labels` back to labels."""
     return tuple(unquote(label, errors="surrogatepass") for label in namespace.split("/")) if namespace else ()
 
 
 def _escape(label: str) -> str:
-    """Return a label as a part of a namespace: neither blank nor with a slash or a control character."""
+    """Convert a label to a part of a namespace, which is not blank and has no slashes or control characters."""
     return _quote(label) if not label.strip() else _ESCAPED.sub(lambda found: _quote(found[0]), label)
 
 
@@ -45,17 +45,17 @@ def build_key(key: str) -> str:
 
 
 def build_part_key(key: str, number: str) -> str:
-    """Return the key of a further text of an item; without a number what those of all of them begin with."""
+    """Return the key of a further text of an item; without a number, the prefix of all these keys."""
     return f"{key}\n{number}"
 
 
 def find_item_key(memory: Memory) -> str:
-    """Return the key of the item that a memory is, or is a further text of."""
+    """Return the item's key for the key of a memory, which is the item or a further text of it."""
     return restore((memory.key or "").partition("\n")[0])
 
 
 def list_leaves(value: Any) -> Iterator[str]:
-    """Yield the texts and numbers of a value, in order."""
+    """Yield the texts and numbers in a value, in order."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -66,13 +66,13 @@ def list_leaves(value: Any) -> Iterator[str]:
 
 
 def is_match(labels: Sequence[str], kind: str, path: "NamespacePath") -> bool:
-    """Return whether labels begin, or end, as a path does; `*` in it is any label."""
+    """Return whether labels start, or end, with a path; `*` in the path matches any label."""
     part = labels[: len(path)] if kind == "prefix" else labels[-len(path) :]
     return len(part) == len(path) and all(want in ("*", label) for want, label in zip(path, part, strict=True))
 
 
 def build_where(filter: Mapping[str, Any] | None, path: str = "metadata") -> dict[str, Any]:
-    """Return LangGraph's filter as one of memoryd: an object that has no operator compares the keys that it names."""
+    """Convert LangGraph's filter to memoryd's; an object without operators is compared key by key."""
     parts: dict[str, Any] = {}
     for key, wanted in (filter or {}).items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
@@ -86,7 +86,7 @@ def build_where(filter: Mapping[str, Any] | None, path: str = "metadata") -> dic
 
 
 def _convert_operators(wanted: Any) -> Any:
-    """Return what a value is compared with as the daemon takes it: nothing equals NaN, large integers are floats."""
+    """Convert operators for the daemon: NaN equals nothing, large integers become floats."""
     operators = dict(wanted) if isinstance(wanted, Mapping) and wanted else {"$eq": wanted}
     for name, value in operators.items():
         if isinstance(value, float) and math.isnan(value):

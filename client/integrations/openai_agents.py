@@ -1,7 +1,7 @@
-"""A session for the OpenAI Agents SDK: a conversation's items, kept by memoryd and seen by every process.
+"""A session for the OpenAI Agents SDK: memoryd stores the items of a conversation, for all processes.
 
-Each item is a memory with a key: the item is its metadata, what was said in it its content, so that it is also found by
-searches and hooks. Items without text (calls of tools) are found by their session alone.
+Each item is a memory with a key: the item is the metadata, its text the content, so that searches and hooks find it
+too. Items without text (tool calls) are returned by their session only.
 """
 
 import asyncio
@@ -21,16 +21,15 @@ with named_extra("openai-agents"):
     from agents.memory.session import SessionABC
 
 SOURCE = "openai-agents"
-_MOST = 1000  # of one reply
-_MOST_ID_BYTES = 400  # a key holds it
+_MOST = 1000  # memories in a reply
+_MOST_ID_BYTES = 400  # it is part of a key
 
 
 class MemorydSession(SessionABC):
-    """A session of the OpenAI Agents SDK in memoryd. The namespace of `client` is where its items are
-    kept, without a client the root: a conversation continues from whatever folder.
+    """A session of the OpenAI Agents SDK in memoryd. Its items are in the namespace of `client`, by default the root.
 
-    What looks like a credential (a password, the key of a service) is taken out of items before they are stored, so
-    that they come back changed; with `allow_secrets` they are stored as they are.
+    Credentials (passwords, API keys) are removed from items before they are stored; with `allow_secrets` items are
+    stored unchanged.
     """
 
     def __init__(self, session_id: str, client: Client | None = None, *, allow_secrets: bool = False) -> None:
@@ -48,15 +47,15 @@ class MemorydSession(SessionABC):
         return [_read_item(memory) for memory in await asyncio.to_thread(self._read, limit)]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items to the end of the conversation, all or none; raise `ValueError` for what cannot be stored."""
+        """Append items to the conversation, all or none; raise `ValueError` if one cannot be stored."""
         await asyncio.to_thread(self._add, items)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove and return the latest item, None where there is none. No other caller gets the same."""
+        """Remove and return the latest item, None if there is none. Concurrent callers never get the same item."""
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
-        """Delete all items; `memctl undo` brings them back."""
+        """Delete all items; `memctl undo` restores them."""
         await asyncio.to_thread(self._client.call, Delete(source=[SOURCE], where=self._where, reach="exact"))
 
     @property
@@ -72,7 +71,7 @@ class MemorydSession(SessionABC):
                 reach="exact",
                 limit=_MOST if limit is None else min(_MOST, limit - len(memories)),
                 offset=len(memories),
-                ascending=limit is None,  # what is added meanwhile comes after the last page
+                ascending=limit is None,  # so that items added meanwhile are on the last page
             )
             page = self._client.call(call)
             memories += page.memories
@@ -94,7 +93,7 @@ class MemorydSession(SessionABC):
             source=SOURCE,
             metadata={"session": escape(self.session_id), "item": encode(dict(item))},
         )
-        # A session that holds a credential is refused for its key; in the metadata it would become another one.
+        # A session id with a credential is refused in the key; in the metadata it would be changed silently.
         key = f"{uuid.uuid4().hex} {escape_name(self.session_id)}"
         return KeyedEntry(key=key, memory=memory, searchable=bool(text.strip()))
 
@@ -102,7 +101,7 @@ class MemorydSession(SessionABC):
         while memories := self._read(1):
             try:
                 self._client.call(Delete(ids=[memories[0].id]))
-            except NotFound:  # another caller has it
+            except NotFound:  # another caller has taken it
                 continue
             return _read_item(memories[0])
         return None
@@ -113,7 +112,7 @@ def _read_item(memory: Memory) -> TResponseInputItem:
 
 
 def _list_texts(item: Any) -> Iterator[str]:
-    """Yield what was said in an item: its content as text, or the texts of its parts."""
+    """Yield the texts of an item: its content if that is text, or those of its parts."""
     content = item.get("content")
     if isinstance(content, str) and content.strip():
         yield content

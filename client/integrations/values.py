@@ -1,7 +1,7 @@
-"""Values of frameworks as the daemon takes them, which has no text with NUL or half an emoji, and back, equal.
+"""Escape values of frameworks for the daemon, which refuses NUL and lone surrogates, and restore them exactly.
 
-Within a text each such character is a mark and four hex digits; so is the mark itself, a character of Unicode
-without a meaning. What is searched has a space or a replacement character there, and at most 1 MiB.
+In a text each such character is replaced by a mark and four hex digits, as is the mark itself, a Unicode noncharacter.
+Searched texts have a space or a replacement character instead, and at most 1 MiB.
 """
 
 import re
@@ -17,22 +17,22 @@ _ESCAPED = re.compile(r"\ufdd0([0-9a-f]{4})")
 
 
 def escape(text: str, foreign: re.Pattern[str] = _FOREIGN) -> str:
-    """Return a text with only characters that the daemon takes; `restore` returns the very same text."""
+    """Escape characters that the daemon refuses; `restore` returns the original text."""
     return foreign.sub(lambda match: f"{_MARK}{ord(match[0]):04x}", text)
 
 
 def escape_name(text: str) -> str:
-    """Return a text as a name, which has no control characters either; `restore` returns the very same text."""
+    """Escape a text as a name, which has no control characters either; `restore` returns the original text."""
     return escape(text, _CONTROL)
 
 
 def restore(text: str) -> str:
-    """Return a text as it was before `escape` or `escape_name`."""
+    """Reverse `escape` or `escape_name`."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if _MARK in text else text
 
 
 def encode(value: Any) -> Any:
-    """Return a value of JSON with each text and key escaped; raise `ValueError` for one that comes back as another."""
+    """Escape each text and key of a JSON value; raise `ValueError` for a value that could not be restored exactly."""
     try:
         return _replace(value, escape)
     except RecursionError:
@@ -40,7 +40,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return a value as it was before `encode`."""
+    """Reverse `encode`."""
     return _replace(value, restore)
 
 
@@ -65,6 +65,6 @@ def _check_key(key: Any) -> str:
 
 
 def build_content(text: str) -> str:
-    """Return the beginning of a text as the content of a memory."""
+    """Return the beginning of a text, cleaned, as the content of a memory."""
     clean = text.replace("\0", " ").encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
     return clean[:MAX_CONTENT_BYTES].decode(errors="ignore")

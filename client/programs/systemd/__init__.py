@@ -1,1 +1,1 @@
-"""memoryd as a service of systemd's user manager: the unit files, how they are installed, watched and removed."""
+"""memoryd as a service of systemd's user manager: write, install, inspect and remove the unit files."""

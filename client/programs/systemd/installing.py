@@ -1,9 +1,9 @@
-"""Install and remove the service, and say how it is: what systemd says of the units, and what a person should know.
+"""Install and remove the service, and report its state: that of the units, and notes for the user.
 
-Only files with our mark are ever changed, and no running client is refused.
+Only files with our mark are changed, and running clients are never refused.
 
-A daemon that clients started continues until systemd holds its socket: systemd puts its own socket in the place, then
-the old daemon is asked to finish over a connection that was opened before; new clients wait in the queue.
+A daemon that clients started continues until systemd has taken over its socket: systemd replaces the socket by its own,
+then the old daemon is asked to stop over a connection that was opened before; new clients wait in the queue.
 """
 
 import os
@@ -21,12 +21,12 @@ from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_s
 from memoryd.client.transport.sync import Client
 
 INSTEAD = "clients start the daemon themselves when they need it"
-UNLIMITED = 2**60  # more than any memory: systemd's figure for no limit
+UNLIMITED = 2**60  # larger than any memory; systemd reports such a number for no limit
 _ASKED = "ActiveState SubState Result MainPID NRestarts ExecMainStartTimestamp MemoryCurrent MemoryMax WatchdogUSec"
 
 
 class Installed(msgspec.Struct):
-    """What an installation came to; `version` and `pid` of the daemon that answers through it."""
+    """Result of an installation; `version` and `pid` are those of the daemon that answers through it."""
 
     files: list[str]
     changed: list[str]
@@ -38,14 +38,14 @@ class Installed(msgspec.Struct):
 
 
 class Removed(msgspec.Struct):
-    """What was removed, and what was left because memctl did not write it."""
+    """The files that were removed, and those that were kept because memctl did not write them."""
 
     removed: list[str]
     left: list[str]
 
 
 def install(place: Installation, client: Client) -> Installed:
-    """Write, enable and start the units; the same again changes nothing."""
+    """Write, enable and start the units; repeating it changes nothing."""
     if reason := activation.find_obstacle():
         raise MemorydError(f"{reason[0].upper()}{reason[1:]}, so there is no service; {INSTEAD}.")
     own = _is_active(SOCKET_UNIT)
@@ -73,7 +73,7 @@ def install(place: Installation, client: Client) -> Installed:
 
 
 def find_units() -> tuple[dict[str, Path], dict[str, Path]]:
-    """Return the unit files that are there, by their names: those that memctl wrote, and those that it did not."""
+    """Return the existing unit files by name: those that memctl wrote, and all others."""
     there = {name: activation.unit_folder() / name for name in (SOCKET_UNIT, SERVICE_UNIT)}
     there = {name: path for name, path in there.items() if path.is_file()}
     ours = {name: path for name, path in there.items() if is_ours(_read_text(path) or "")}
@@ -89,7 +89,7 @@ def uninstall() -> Removed:
     for name, path in ours.items():
         link = activation.unit_folder() / {SOCKET_UNIT: activation.WANTED, SERVICE_UNIT: activation.STARTED}[name]
         link.unlink(missing_ok=True)
-        with suppress(OSError):  # others are wanted there too
+        with suppress(OSError):  # links of other units are in it
             link.parent.rmdir()
         path.unlink(missing_ok=True)
     if ours:
@@ -101,14 +101,14 @@ def uninstall() -> Removed:
 
 
 def _remove_empty() -> None:
-    """Remove the folders of units, which an installation makes, where nothing else is in them."""
+    """Remove the folders of units, which an installation creates, if they are empty."""
     for folder in (activation.unit_folder(), activation.unit_folder().parent):
         with suppress(OSError):
             folder.rmdir()
 
 
 def is_lingering() -> bool:
-    """Return whether the user manager continues when the user has logged out everywhere."""
+    """Return whether the user manager keeps running after the user's last logout."""
     import pwd
 
     try:
@@ -118,7 +118,7 @@ def is_lingering() -> bool:
 
 
 def _write(texts: dict[str, str]) -> list[str]:
-    """Write the files whose text is another; refuse to touch one that somebody else wrote."""
+    """Write the files whose content differs; refuse to replace a file that memctl did not write."""
     folder = activation.unit_folder()
     former = {name: _read_text(folder / name) for name in texts}
     for name, text in former.items():
@@ -141,7 +141,7 @@ def _read_text(path: Path) -> str | None:
 
 
 def _check_found(changed: list[str]) -> None:
-    """Look whether the user manager reads the folder: it may have been started with another XDG_CONFIG_HOME."""
+    """Check that the user manager reads the folder: it may have been started with another XDG_CONFIG_HOME."""
     if _is_known(SOCKET_UNIT):
         return
     for name in changed:
@@ -154,15 +154,15 @@ def _check_found(changed: list[str]) -> None:
 
 
 def _is_known(unit: str) -> bool:
-    """Return whether the user manager takes a unit from our folder."""
+    """Return whether the user manager loads a unit from our folder."""
     seen = run_systemctl("show", "--property=FragmentPath", "--value", unit).stdout.strip()
     return bool(seen) and os.path.exists(seen) and os.path.samefile(seen, activation.unit_folder() / unit)
 
 
 def _start(client: Client, changed: list[str] | None, former: bool) -> None:
-    """Bring the service up as it is written now. `changed`: units that were, of a socket that is active already.
+    """Start the service with the units as they are now; restart units in `changed` if the socket is active already.
 
-    With `former` a daemon that no unit knows serves the socket, and `client` has a connection to it.
+    If `former` is set, a daemon that systemd did not start serves the socket, and `client` is connected to it.
     """
     run_systemctl("reset-failed", SOCKET_UNIT, SERVICE_UNIT)
     if changed and SOCKET_UNIT in changed:
@@ -172,7 +172,7 @@ def _start(client: Client, changed: list[str] | None, former: bool) -> None:
         client.close()
     _run_systemctl("start", SOCKET_UNIT)
     if former:
-        with suppress(MemorydError):  # it has ended by itself
+        with suppress(MemorydError):  # it has ended already
             client.call(Shutdown())
         client.close()
     if run_systemctl("start", SERVICE_UNIT, limit_s=activation.START_LIMIT_S).returncode:
@@ -197,11 +197,11 @@ def _run_systemctl(*words: str, limit_s: float = 30.0) -> None:
         raise MemorydError(f"systemctl --user {' '.join(words)}: {reason.rstrip('.')}.")
 
 
-# How it is -----------------------------------------------------------------------------------------------------------
+# State ---------------------------------------------------------------------------------------------------------------
 
 
 class ServiceState(msgspec.Struct):
-    """The state of the units; figures are 0 and texts empty where systemd does not report them."""
+    """The state of the units; numbers are 0 and texts empty if systemd does not report them."""
 
     installed: bool
     ours: bool = False
@@ -225,7 +225,7 @@ class ServiceState(msgspec.Struct):
 
 
 def read_state() -> ServiceState:
-    """Return how the service is; `manager` says why systemd cannot be asked."""
+    """Return the state of the service; `manager` is the reason why the user manager cannot be used, if any."""
     file = activation.unit_folder() / SERVICE_UNIT
     found = ServiceState(installed=file.is_file(), manager=activation.find_obstacle())
     if found.installed:
@@ -264,7 +264,7 @@ def _parse_number(text: str) -> int:
 
 
 def _make_notes(found: ServiceState) -> list[str]:
-    """Return what a person should know or do, each one sentence."""
+    """Return notes and advice for the user, one sentence each."""
     notes = []
     if found.manager:
         notes.append(f"{found.manager[0].upper()}{found.manager[1:]}: {INSTEAD}.")

@@ -1,7 +1,7 @@
-"""The unit files as they are installed: the templates of the package with the paths of this installation in place.
+"""Write the unit files: the templates of the package with the paths of this installation.
 
-A template has each directive to replace exactly once. Paths are absolute and escaped as systemd.unit(5) says: `%` is
-doubled, words of a command line and of `Environment` are quoted, and `:` before the command keeps `$` as it is.
+A template has each directive to replace exactly once. Paths are absolute and escaped as described in systemd.unit(5):
+`%` is doubled, words of a command line and of `Environment` are quoted, and `:` before the command disables `$`.
 """
 
 import os
@@ -20,7 +20,7 @@ _SIZE = re.compile(r"[0-9]+[KMGT]?|(100|[1-9]?[0-9])%|infinity")
 
 
 class Installation(NamedTuple):
-    """Of what installation, for which socket, data and settings the units are."""
+    """The paths in the units: of the installation, the socket, the data and the settings."""
 
     python: Path
     socket: Path
@@ -31,9 +31,9 @@ class Installation(NamedTuple):
 
 
 def current_place(socket: Path, data_dir: str | None, config: str | None, memory_max: str) -> Installation:
-    """Return the place of this installation; what is not given is as a daemon started here would have it.
+    """Return the paths of this installation; by default those that a daemon started here would use.
 
-    The service does not see a shell's variables, so what they say about places is written into the units.
+    The service does not have the variables of a shell, so paths that they set are written into the units.
     """
     if memory_max and not _SIZE.fullmatch(memory_max):
         raise Invalid(f"{memory_max!r} is no memory limit; write one like 2G, 500M, 25% or infinity.")
@@ -49,7 +49,7 @@ def current_place(socket: Path, data_dir: str | None, config: str | None, memory
 
 
 def format_units(place: Installation) -> dict[str, str]:
-    """Return the text of each unit file by its name."""
+    """Return the content of each unit file by name."""
     socket = _escape_socket(place.socket)
     if set("\"'\\") & set(str(place.python)):
         raise Invalid(f"systemd runs no program whose path has quotes or backslashes: {place.python}.")
@@ -71,13 +71,13 @@ def is_ours(text: str) -> bool:
 
 
 def command_of(unit: str) -> str:
-    """Return the interpreter that a service unit of ours starts."""
+    """Return the interpreter in a service unit that memctl wrote."""
     found = re.search(r'^ExecStart=:"((?:[^"\\]|\\.)*)"', unit, re.MULTILINE)
     return re.sub(r"\\(.)", r"\1", found.group(1)).replace("%%", "%") if found else ""
 
 
 def _replace(name: str, lines: dict[str, str]) -> str:
-    """Return a template with the lines of some directives replaced; an empty line leaves it as it is."""
+    """Replace the lines of directives in a template; an empty line keeps the line of the template."""
     text = (Path(memoryd.__file__).parent / "systemd" / name).read_text("utf-8")
     for directive, line in lines.items():
         if line:
@@ -87,7 +87,7 @@ def _replace(name: str, lines: dict[str, str]) -> str:
 
 
 def _escape_socket(socket: Path) -> str:
-    """Return the socket's path with its specifiers escaped, below `%t` where that is its place."""
+    """Return the socket's path with specifiers escaped, relative to `%t` if it is in the runtime directory."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and socket.is_relative_to(runtime):
         return f"%t/{_escape(socket.relative_to(runtime))}"
