@@ -1,8 +1,8 @@
-"""A memory provider for Hermes Agent: what hooks do for other agents, at the events that Hermes has for providers.
+"""A memory provider for Hermes Agent, which does at Hermes's provider events what hooks do for other agents.
 
-Hermes finds it by the entry point `memoryd` of `hermes_agent.memory_providers`; Hermes 0.19 and older have no entry
-points and need a file (docs/agents.md). Its own memory (MEMORY.md, USER.md and the tool for them) stays as it is.
-As with hooks, what the daemon does not take now is spooled, and sent by the next event that finds it.
+Hermes finds it through the entry point `memoryd` of `hermes_agent.memory_providers`; Hermes 0.19 and older have no
+entry points and need a file (docs/agents.md). Hermes's own memory (MEMORY.md, USER.md and their tool) is not changed.
+As with hooks, calls that cannot be sent are spooled, and sent at the next event for which the daemon answers.
 """
 
 import os
@@ -18,11 +18,11 @@ from memoryd.client.programs.hooks import answering, hook, hosts, spool
 from memoryd.client.programs.hooks.answering import EventContext
 from memoryd.client.programs.hooks.wire import CallRefused, DaemonLink, Silent
 
-_LIKE = "claude-code"  # whose fields events are given in
+_LIKE = "claude-code"  # the host whose fields are used for events
 
 
 class MemorydProvider(MemoryProvider):
-    """Memories of the project beside a session's first prompt and where they matter; turns are observed."""
+    """Adds memories of the project to a session's first prompt and to prompts that match some; records turns."""
 
     def __init__(self) -> None:
         self._session, self._source, self._is_user = "", "startup", True
@@ -33,16 +33,16 @@ class MemorydProvider(MemoryProvider):
         return "memoryd"
 
     def is_available(self) -> bool:
-        """Return that nothing else is needed: a daemon that is away is started at a session's start."""
+        """Return True: a daemon that does not run is started with a session."""
         return True
 
     def initialize(self, session_id: str, **options: Any) -> None:
-        """Begin a session; the prompts of scheduled runs and of agents below another are nobody's words."""
+        """Start a session; prompts of scheduled runs and of subagents are not recorded, as no user wrote them."""
         self._session, self._source = session_id, "startup"
         self._is_user = options.get("agent_context", "primary") == "primary"
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
-        """Return what the session is to know now."""
+        """Return the memories for a prompt, after those for the start of a session."""
         parts = [self._ask(self._event(hosts.START, source=self._source))] if self._source else []
         self._source = ""
         return "\n".join(filter(None, [*parts, self._ask(self._event(hosts.PROMPT, prompt=query))]))
@@ -50,25 +50,25 @@ class MemorydProvider(MemoryProvider):
     def sync_turn(
         self, user_content: str, assistant_content: str, *, session_id: str = "", messages: Any = None
     ) -> None:
-        """Take note of a prompt and its answer."""
+        """Record a prompt and its answer."""
         if self._is_user:
             prompt = self._event(hosts.PROMPT, prompt=user_content)
             self._note(prompt, self._event(hosts.STOP, last_assistant_message=assistant_content))
 
     def on_pre_compress(self, messages: Sequence[Any]) -> str:
-        """Have the session be given again what is taken from it; add nothing to its summary."""
+        """Send the session's memories again with the next prompt; add nothing to Hermes's summary."""
         self._note(self._event(hosts.COMPACT))
         self._source = "compact"
         return ""
 
     def on_session_switch(self, new_session_id: str, *, reset: bool = False, **options: Any) -> None:
-        """Go on in another session."""
+        """Switch to another session."""
         self._session = new_session_id
         if reset:
             self._source = "startup"
 
     def on_session_end(self, messages: Sequence[Any]) -> None:
-        """Have the session be summed up."""
+        """Report the end of the session, so that it is summarised."""
         self._note(self._event(hosts.END))
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
@@ -101,5 +101,5 @@ class MemorydProvider(MemoryProvider):
 
 
 def register(context: Any) -> None:
-    """Hand the provider to Hermes: `context.register_memory_provider`."""
+    """Register the provider with Hermes."""
     context.register_memory_provider(MemorydProvider())

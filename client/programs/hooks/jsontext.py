@@ -1,15 +1,14 @@
-"""Changes of a JSON text that leave the rest of it as it is, to the byte: members and elements put in and taken out.
+"""Add and remove members and elements in a JSON text, without changing any other byte of it.
 
-The text is never written again from its values, since that would lose how its owner laid it out. Where something is,
-the decoder of the standard library says; what is put in is indented as the text is. Raises `NotJson` for any other
-text.
+The text is never re-encoded, since that would lose its formatting. The standard library's decoder finds the positions
+of values; added values are indented like the text. Raises `NotJson` for a text that is not JSON.
 """
 
 import json
 import re
 from typing import Any, NamedTuple
 
-Path = tuple[str | int, ...]  # keys of objects, places in arrays
+Path = tuple[str | int, ...]  # keys of objects, indexes in arrays
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _INDENT = re.compile(r"\n([ \t]+)\S")
@@ -17,11 +16,11 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class NotJson(Exception):
-    """The text is no JSON, or not of the expected shape; the message says what is wrong, without a full stop."""
+    """The text is not JSON or lacks the expected structure; the message gives the reason, without a full stop."""
 
 
 class JsonItem(NamedTuple):
-    """A member of an object or an element of an array: from where to where it is written, and where its value is."""
+    """A member of an object or an element of an array: its start and end in the text, and the start of its value."""
 
     key: str
     start: int
@@ -31,20 +30,20 @@ class JsonItem(NamedTuple):
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text."""
+    """Decode a text."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         rest = text[error.pos :].lstrip(" \t\r\n,")
         line = text.count("\n", 0, len(text) - len(rest)) + 1
-        is_comment = rest.startswith(("//", "/*"))  # which JSON has not, and some agents allow
+        is_comment = rest.startswith(("//", "/*"))  # not valid in JSON, but some agents allow comments
         raise NotJson(f"a comment in line {line}" if is_comment else str(error)) from None
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from None
 
 
 def add_member(text: str, path: Path, key: str, value: Any) -> str:
-    """Return the text with `key: value` in the object at a path, whose missing objects are made."""
+    """Return the text with `key: value` added to the object at a path; missing objects are created."""
     found = _find(text, path)
     if found is None:
         return add_member(text, path[:-1], str(path[-1]), {key: value})
@@ -54,7 +53,7 @@ def add_member(text: str, path: Path, key: str, value: Any) -> str:
 
 
 def add_element(text: str, path: Path, value: Any) -> str:
-    """Return the text with a value at the end of the array at a path, which is made where there is none."""
+    """Return the text with a value appended to the array at a path; a missing array is created."""
     found = _find(text, path)
     if found is None:
         return add_member(text, path[:-1], str(path[-1]), [value])
@@ -77,13 +76,13 @@ def remove(text: str, path: Path) -> str:
 
 
 def value_at(text: str, path: Path) -> Any:
-    """Return the value at a path, None where there is none."""
+    """Return the value at a path, None if there is none."""
     found = _find(text, path)
     return None if found is None else found.value
 
 
 def _cut(text: str, opened_at: int, items: list[JsonItem], at: int) -> tuple[int, int]:
-    """Return the range of an item, with one comma and its line."""
+    """Return the range to delete for an item, including one comma and the line break."""
     if len(items) == 1:
         return opened_at + 1, _skip(text, items[0].end)
     if at:
@@ -91,12 +90,14 @@ def _cut(text: str, opened_at: int, items: list[JsonItem], at: int) -> tuple[int
     return items[0].start, items[1].start
 
 
-# Where things are ----------------------------------------------------------------------------------------------------
+# Positions -----------------------------------------------------------------------------------------------------------
 
 
 def _find(text: str, path: Path) -> JsonItem | None:
-    """Return what is at a path; of equal keys the last one, as parsers take it. Raise `NotJson` where a key has no
-    object to be in."""
+    """Return the item at a path, None if there is none; of duplicate keys the last one, as in parsers.
+
+    Raise `NotJson` if a value on the path is not an object or array.
+    """
     start = _skip(text, 0)
     value, end = _decode(text, start)
     found = JsonItem("", start, start, end, value)
@@ -116,7 +117,7 @@ def _name(path: Path) -> str:
 
 
 def _parse_items(text: str, opened_at: int) -> list[JsonItem]:
-    """Return the members or elements of the object or array that opens there."""
+    """Return the members or elements of the object or array that begins at `opened_at`."""
     is_object = text[opened_at] == "{"
     found: list[JsonItem] = []
     at = _skip(text, opened_at + 1)
@@ -138,13 +139,13 @@ def _skip(text: str, at: int) -> int:
     return blank.end() if blank else at
 
 
-# Laying out ----------------------------------------------------------------------------------------------------------
+# Formatting ----------------------------------------------------------------------------------------------------------
 
 
 def _put(text: str, opened_at: int, label: str, value: Any) -> str:
-    """Return the text with `label value` at the end of the object or array that opens there."""
+    """Return the text with `label value` appended to the object or array that begins at `opened_at`."""
     items = _parse_items(text, opened_at)
-    if items and "\n" not in text[opened_at : items[-1].start]:  # all of it on one line, and so it stays
+    if items and "\n" not in text[opened_at : items[-1].start]:  # it is on one line and stays so
         at = items[-1].end
         return f"{text[:at]}, {label}{json.dumps(value, ensure_ascii=False)}{text[at:]}"
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -161,6 +162,6 @@ def _put(text: str, opened_at: int, label: str, value: Any) -> str:
 
 
 def _find_margin(text: str, at: int) -> str:
-    """Return the blanks with which the line begins that a place is on."""
+    """Return the indentation of the line that contains a position."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]

@@ -1,7 +1,6 @@
-"""A block of lines of our own in a TOML file: put at its end between two marks, and taken out by them.
+"""Add and remove a block of lines between two marks at the end of a TOML file.
 
-The rest of the file stays as it is, to the byte. What comes out is parsed, and must say what the file said and what the
-block says.
+No other byte of the file changes. The result is parsed, and must have the values of the file and of the block.
 """
 
 import tomllib
@@ -12,11 +11,11 @@ END = "# <<< memoryd <<<"
 
 
 class NotToml(Exception):
-    """The text is no TOML, or the block does not fit into it; the message says why, without a full stop."""
+    """The text is not TOML, or the block does not fit into it; the message gives the reason, without a full stop."""
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Return what a text says."""
+    """Decode a text."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -24,18 +23,18 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def add_block(text: str, block: str) -> str:
-    """Return the text with the block as its only one of ours; raise `NotToml` where that changes what the rest says."""
+    """Return the text with the block instead of any earlier one; raise `NotToml` if that changes other values."""
     before = remove_block(text)
     parse(before)
     gap = "\n" if before else ""
     made = f"{before}{gap}{BEGIN}\n{block}{END}\n"
-    if repr(parse(made)) != repr(_merge(parse(before), parse(block))):  # as text, since nan is not equal to itself
+    if repr(parse(made)) != repr(_merge(parse(before), parse(block))):  # compared by repr, since nan != nan
         raise NotToml("it has something of the same name")
     return made
 
 
 def remove_block(text: str) -> str:
-    """Return the text without our block and the line end that was put before it."""
+    """Return the text without our block and the line break that was added before it."""
     found = _find_block(text)
     if found is None:
         return text
@@ -45,7 +44,7 @@ def remove_block(text: str) -> str:
 
 
 def _find_block(text: str) -> tuple[int, int] | None:
-    """Return where our block begins, with the line end before it, and ends; None where one of its marks is missing."""
+    """Return the range of our block, including the line break before it; None if one of its marks is missing."""
     begin, at = None, 0
     for line in text.split("\n"):
         said = line.rstrip()
@@ -59,7 +58,7 @@ def _find_block(text: str) -> tuple[int, int] | None:
 
 
 def _merge(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """Return what a table says and what a part is to add to it; `NotToml` where the part finds no table to be in."""
+    """Return a table merged with `part`; raise `NotToml` if a key of both is not a table."""
     merged = dict(whole)
     for key, value in part.items():
         there = merged.get(key, {})

@@ -1,8 +1,8 @@
-"""The table of agents whose past sessions can be taken in.
+"""The table of agents whose past sessions can be imported.
 
-To add one: a module with `read(path, home)`, which yields the sessions of a file, and a row here; a test wants a
-sample. A reader of lines or of a database takes `start` too, the `settled` of a session that was read before; one of a
-database takes `only`, the name of the one session that is wanted.
+To add one, write a module with `read(path, home)`, which yields the sessions of a file, and a row here; a test requires
+a sample. Readers of lines and of databases also accept `start`, the `settled` of an earlier reading; those of databases
+also accept `only`, the name of a single session.
 """
 
 import os
@@ -22,12 +22,12 @@ LINES, DOCUMENT, DATABASE = "lines", "document", "database"
 
 
 class PastAgent(NamedTuple):
-    """An agent: its module here and where its sessions are.
+    """An agent: its module here and the location of its sessions.
 
-    `files` are patterns below `folder` of the user's home, or below the folder that the variable of
-    `home` names, with what follows its name. `kind` is what a file is: lines that are only added, so that an offset in
-    it is in bytes; a document that is written anew; a database of many sessions. Offsets in the latter two are times in
-    milliseconds.
+    `files` are patterns below `folder` in the user's home. If the environment variable at the beginning of `home` is
+    set, they are below the folder in it instead, followed by the rest of `home`. `kind` is the kind of a file: lines
+    that are only appended, with offsets in bytes; or a document that is rewritten, or a database of many sessions, both
+    with times in milliseconds as offsets.
     """
 
     title: str
@@ -36,16 +36,16 @@ class PastAgent(NamedTuple):
     files: tuple[str, ...]
     home: str = ""
     kind: str = LINES
-    file_variable: str = ""  # names a file, from `home` on
+    file_variable: str = ""  # an environment variable with a further file, relative to `home`
 
     def find_home(self) -> Path:
-        """Return the folder in which this agent keeps what is its own."""
+        """Return the agent's own folder."""
         variable, _, below = self.home.partition("/")
         given = os.environ.get(variable, "") if variable else ""
         return Path(given, below) if given else Path.home() / self.folder
 
     def list_files(self) -> list[Path]:
-        """Return the files that may hold sessions, in order; nothing through symbolic links."""
+        """Return the files that may contain sessions, sorted, without symbolic links."""
         home = self.find_home()
         found = {path for pattern in self.files for path in home.glob(pattern)}
         if given := os.environ.get(self.file_variable, "") if self.file_variable else "":
@@ -53,7 +53,7 @@ class PastAgent(NamedTuple):
         return sorted(filter(_is_plain, found))
 
     def list_closed(self) -> list[Path]:
-        """Return the folders of sessions that may not be read."""
+        """Return the folders of sessions that the user has no permission to read."""
         above = {pattern.rpartition("/")[0] for pattern in self.files if "/" in pattern}
         names = {
             "/".join(parts[:end]) for parts in (path.split("/") for path in above) for end in range(len(parts) + 1)
@@ -63,7 +63,7 @@ class PastAgent(NamedTuple):
         return sorted(folder for folder in found if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK))
 
     def read(self, path: Path, start: int = 0, only: str = "") -> Iterator[Session]:
-        """Yield the sessions of a file, or what was said from an offset on; of a database the one with a name."""
+        """Yield the sessions of a file, or their part from an offset on; of a database, optionally only one session."""
         read: ReadSessions = self._find_module().read
         wanted = {name: given for name, given in {"start": start, "only": only}.items() if given}
         changed_at = path.stat().st_mtime
@@ -78,7 +78,7 @@ class PastAgent(NamedTuple):
 def _is_plain(path: Path) -> bool:
     try:
         return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:  # it is gone, or its folder is closed
+    except OSError:  # it no longer exists, or its folder is not readable
         return False
 
 
@@ -102,7 +102,7 @@ AGENTS: dict[str, PastAgent] = {
         "OpenCode",
         "opencode",
         ".local/share/opencode",
-        ("opencode.db", "opencode-*.db"),  # a file for each channel (`packages/opencode/src/storage/db.ts`)
+        ("opencode.db", "opencode-*.db"),  # one file per channel (`packages/opencode/src/storage/db.ts`)
         "XDG_DATA_HOME/opencode",
         DATABASE,
         file_variable="OPENCODE_DB",

@@ -319,9 +319,9 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_ends(head: bytes, tail: bytes) -> dict[str, Any]:
-    """Return what both ends of a long JSON object say: the beginning as far as it goes, plain fields at the end.
+    """Decode both ends of a long JSON object: its beginning, and the scalar fields at its end.
 
-    A text that goes on beyond the beginning is cut; what stands in the middle is not there.
+    A text that extends beyond the beginning is cut; fields in the middle are missing.
     """
     text = head.decode(errors="ignore")
     found: dict[str, Any] = {}
@@ -336,9 +336,9 @@ def read_ends(head: bytes, tail: bytes) -> dict[str, Any]:
 
 
 def _list_cuts(text: str) -> Iterator[str]:
-    """Yield completions of the beginning of a JSON object: all of it, else up to one of its last commas."""
+    """Yield possible completions of a cut JSON object: all of it, then up to each of its last commas."""
     closing: list[str] = []
-    commas: list[tuple[int, str]] = []  # where a value ended, and what closes the rest there
+    commas: list[tuple[int, str]] = []  # the end of a value, and the brackets to close there
     in_text = escaped = False
     for at, character in enumerate(text):
         if in_text:

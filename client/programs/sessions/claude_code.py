@@ -1,4 +1,4 @@
-"""Claude Code: `projects/*/*.jsonl`, a line for each part of a message. Subagents have lines or files of their own.
+"""Claude Code: `projects/*/*.jsonl`, one line for each part of a message. Subagents have separate lines or files.
 
 The elements, sentences and fields listed here are those in version 2.1.332 of the package `@anthropic-ai/claude-code`;
 those of older versions (2.0 to 2.1.218) were found in their transcripts. The elements are not documented; of the fields
@@ -236,12 +236,12 @@ class _Reading:
                     self.only_queued[judged.text] = self.session.says(QUEUED, judged.text, at, key).id
 
     def _take_from_queue(self, text: str) -> tuple[str, float | None, int]:
-        """Take the first that waits, or the one with a text, out of the queue."""
+        """Remove the first prompt from the queue, or the one with this text."""
         at = next((number for number, one in enumerate(self.queue) if one[0] == text), 0) if text else 0
         return self.queue.pop(at) if self.queue else (text, None, self.session.offset)
 
     def _take_result(self, entry: dict[str, Any], block: dict[str, Any]) -> None:
-        """Take in what the person said by the result of a tool: a reply, a reason, that a plan is accepted."""
+        """Add the person's words in the result of a tool: a reply, the reason for a refusal, an accepted plan."""
         session = self.session
         session.left_out[TOOLS] += 1
         result = entry.get("toolUseResult")
@@ -261,7 +261,7 @@ class _Reading:
             session.agent_plans(plan, at, self._make_key(entry), folder)
 
     def _make_key(self, entry: dict[str, Any]) -> str:
-        """Return what something is called that was said in an entry: its id, for the first of it; else its place."""
+        """Return the key of an utterance: the entry's id (or its offset), with a number from the second one on."""
         key = get_text(entry, "uuid") or f"{self.session.offset}"
         self.keys[key] += 1
         return key if self.keys[key] == 1 else f"{key}\0{self.keys[key]}"
@@ -288,7 +288,7 @@ class _Reading:
                 self.is_working = any(block.get("type") == "tool_use" for block in blocks)
             session.agent_says(text, parse_time(entry.get("timestamp")), self._make_key(entry), folder)
 
-    # What is not known -----------------------------------------------------------------------------------------------
+    # Unknown kinds ---------------------------------------------------------------------------------------------------
 
     def _count_unknown(self, blocks: list[dict[str, Any]]) -> None:
         for block in blocks:
@@ -302,13 +302,13 @@ class _Reading:
 
 
 def _find_program(entry: dict[str, Any]) -> str:
-    """Return of which program an entry is by its fields, empty where it may be a person's prompt."""
+    """Return the kind of a program's entry, by its fields; empty if it may be a person's prompt."""
     origin = _find_origin(entry)
     if entry.get("isCompactSummary"):
         return COMPACTION
     if entry.get("wakeupSource") or entry.get("scheduledTaskId"):
         return NOTICE
-    if origin not in _PERSONS and origin != "auto-continuation":  # of which what the person remarked is heard
+    if origin not in _PERSONS and origin != "auto-continuation":  # that one may have the person's remarks on a plan
         return _ORIGINS.get(origin, PEER)
     if entry.get("isMeta") or entry.get("isVisibleInTranscriptOnly") or entry.get("isVirtual"):
         text = get_text(get_object(entry, "message"), "content").lstrip()
@@ -323,16 +323,16 @@ def _find_origin(entry: dict[str, Any]) -> str:
 
 
 def _find_reason(text: str) -> str:
-    """Return the reason with which the person refused a tool, empty where there is none."""
+    """Return the person's reason for refusing a tool, empty if there is none."""
     found = _REASON.search(text) if text.startswith(_REFUSED) else None
     reason = found[1].partition(_REASON_NOTE)[0].strip() if found else ""
     return "" if reason.startswith(_CLARIFY) else reason
 
 
 def _list_replies(result: Any) -> list[tuple[str, str]]:
-    """Return the questions that the person replied to, each with the reply and the note beside it.
+    """Return the questions that the person answered, each with the reply and the note on it.
 
-    A question that nobody answered in time (`afkTimeoutMs`) is answered by the program.
+    If there was no answer in time (`afkTimeoutMs`), the program answers the questions itself.
     """
     answers = get_object(result, "answers")
     if not list_objects(result, "questions") or result.get("afkTimeoutMs"):
@@ -348,7 +348,7 @@ def _list_replies(result: Any) -> list[tuple[str, str]]:
 
 
 def _find_automated(session: Session, entry_points: set[str]) -> str:
-    """Return by which two signs it is seen that a program ran a session, empty where a person may have typed in it."""
+    """Return two signs that a program ran a session, empty if a person may have typed in it."""
     prompts = [said for said in session.utterances if said.role == "user"]
     entry_point = next(iter(entry_points), "") if len(entry_points) == 1 else ""
     if not prompts and session.left_out[PEER]:

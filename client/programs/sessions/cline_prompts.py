@@ -1,4 +1,4 @@
-"""What a prompt of Cline is, by its text alone; `cline` says which sources that follows."""
+"""Classify a prompt of Cline by its text; `cline` names the sources of the rules."""
 
 import re
 
@@ -7,13 +7,13 @@ from memoryd.client.programs.sessions.prompts import ARGUMENT, COMMAND, CONTEXT,
 
 _TYPED = compile_late(r"<user_input\b[^<>]*>(.*?)(?:</user_input>|\Z)", re.DOTALL)
 _COMMAND = compile_late(r"<user_command\b[^<>]*>(.*?)(?:</user_command>|\Z)", re.DOTALL)
-_TEAM = "spawn a team of agents for the following task:"  # before what is said with /team
+_TEAM = "spawn a team of agents for the following task:"  # precedes the arguments of /team
 _BESIDE = compile_late(r"<(mode_notice|file_content)\b[^<>]*>.*?(?:</\1>\s*|\Z)", re.DOTALL)
 _OF_PROGRAM = ("[TASK RESUMPTION]", "The user approved switching to act mode. Continue with the approved plan now.")
 
 
 def judge(text: str) -> Judged:
-    """Return what a text is that Cline presents as a prompt."""
+    """Classify a text that Cline presents as a prompt."""
     if command := _COMMAND.search(text):
         given = command[1].strip()
         given = given[len(_TEAM) :].strip() if given.lower().startswith(_TEAM) else given

@@ -109,7 +109,7 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
 
 
 def _find_end(path: Path, home: Path, stem: str, is_in_parts: bool) -> int | None:
-    """Return where in a file that ends which the further files of its session have left, None where it is the last."""
+    """Return the offset from which the session's later files have retracted a file, None if it is the latest."""
     further = _FURTHER.match(stem)
     session, file = (further[1], further[2]) if further else (stem[-_ID_CHARS:], stem[-_ID_CHARS:])
     files = {_find_name(found): found for found in _list_files(home, session)} if is_in_parts else {}
@@ -121,19 +121,19 @@ def _find_end(path: Path, home: Path, stem: str, is_in_parts: bool) -> int | Non
         base = get_object(get_object(line, "payload"), "history_base")
         last, end = get_text(base, "thread_id"), base.get("end_byte_offset")
         if not last or not isinstance(end, int):
-            return None  # it does not say where it goes on
+            return None  # the header does not say where it continues
         if last == file:
             return end
     return 0 if ends else None
 
 
 def _find_name(path: Path) -> str:
-    """Return what a rollout is called by those that go on from it."""
+    """Return the id by which other rollouts refer to this one."""
     return path.name.removesuffix(".zst").removesuffix(".jsonl")[-_ID_CHARS:]
 
 
 def _list_files(home: Path, session: str) -> list[Path]:
-    """Return the further files of a session, and its first one."""
+    """Return all files of a session that has more than one, else none."""
     days = home / "sessions"
     for _ in ("year", "month", "day"):
         days = max((below for below in _list_folder(days)), default=days)
@@ -150,7 +150,7 @@ def _list_folder(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=1)
 def _list_further(home: Path, changed_at: int) -> dict[str, tuple[Path, ...]]:
-    """Return the files of each session that has more than one; a new one changes the folder of its day."""
+    """Return the files of each session with more than one; a new file changes `changed_at`, of its day's folder."""
     names = "rollout-*.jsonl*"
     paths = [path for below in ("sessions/*/*/*", "archived_sessions") for path in home.glob(f"{below}/{names}")]
     found: dict[str, list[Path]] = {}

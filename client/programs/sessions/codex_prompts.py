@@ -1,4 +1,4 @@
-"""What a prompt of Codex is, by its text alone; `codex` says which sources that follows."""
+"""Classify a prompt of Codex by its text; `codex` names the sources of the rules."""
 
 from memoryd.client.patterns import compile_late
 from memoryd.client.programs.sessions.prompts import (
@@ -13,8 +13,8 @@ from memoryd.client.programs.sessions.prompts import (
     clean_prompt,
 )
 
-# What Codex puts among the messages of the user: the markers of each fragment in `codex-rs/core/src/context`, and
-# `<user_action>` (`review_exit_*.xml`).
+# Fragments that Codex adds to the messages of the user: their tags in `codex-rs/core/src/context`, and `<user_action>`
+# (`review_exit_*.xml`).
 _FRAGMENTS = {
     "environment_context": CONTEXT,
     "user_instructions": CONTEXT,
@@ -32,12 +32,12 @@ _FRAGMENTS = {
     "hook_prompt": FEEDBACK,
     "user_shell_command": COMMAND,
 }
-_EXTERNAL = "external_"  # begins the name of what a front end adds
+_EXTERNAL = "external_"  # prefix of the tags that front ends add
 _OPENED = compile_late(r"<([A-Za-z_]\w*)[\s>]")
 _INSTRUCTIONS = "# AGENTS.md instructions", "</INSTRUCTIONS>"
-# Before what was typed beside an editor (`USER_MESSAGE_BEGIN`).
+# Precedes the typed text in a prompt from an editor (`USER_MESSAGE_BEGIN`).
 _REQUEST = "## My request for Codex:"
-# How a plan is handed over to a fresh context (`PLAN_IMPLEMENTATION_CLEAR_CONTEXT_PREFIX`), since 0.16x as a file.
+# Beginning of a plan for a fresh context (`PLAN_IMPLEMENTATION_CLEAR_CONTEXT_PREFIX`), since 0.16x in a file.
 _HANDED_OVER = compile_late(
     r"A previous agent produced the plan below to accomplish the user's task\."
     r"|Read the approved plan at \S.*approved-plan\.md and implement it\.\s*\Z"
@@ -45,7 +45,7 @@ _HANDED_OVER = compile_late(
 
 
 def find_fragment(text: str) -> str:
-    """Return of which kind a text is that is one of Codex's fragments as a whole, else an empty text."""
+    """Return the kind of a text that consists of one of Codex's fragments, empty for any other text."""
     text = text.strip()
     if text.startswith(_INSTRUCTIONS[0]) and text.endswith(_INSTRUCTIONS[1]):
         return CONTEXT
@@ -56,7 +56,7 @@ def find_fragment(text: str) -> str:
 
 
 def judge(text: str) -> Judged:
-    """Return what a text is that Codex presents as a prompt."""
+    """Classify a text that Codex presents as a prompt."""
     if kind := find_fragment(text):
         return Judged(kind)
     if _HANDED_OVER.match(text):

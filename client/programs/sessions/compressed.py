@@ -1,4 +1,4 @@
-"""Files that a host compresses with Zstandard, read as they are: the module of Python 3.14, or its backport."""
+"""Read files that a host has compressed with Zstandard, using the module of Python 3.14 or its backport."""
 
 import io
 from contextlib import suppress
@@ -10,12 +10,12 @@ from memoryd.client.extras import advise
 
 
 def unpack(file: BinaryIO) -> BinaryIO:
-    """Return what is in a compressed file; one that is damaged or cut ends there."""
+    """Return the uncompressed content as a file, which ends early if the compressed one is damaged or cut."""
     return cast("BinaryIO", io.BufferedReader(_Unpacked(find_zstd().ZstdFile(file), file)))
 
 
 def find_zstd() -> Any:
-    """Return the module that unpacks; raise Invalid where there is none."""
+    """Return the Zstandard module; raise `Invalid` if there is none."""
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
             return import_module(name)

@@ -1,4 +1,4 @@
-"""What a prompt of Copilot CLI is, by its text alone; `copilot` says which sources that follows."""
+"""Classify a prompt of Copilot CLI by its text; `copilot` names the sources of the rules."""
 
 import re
 
@@ -13,7 +13,7 @@ from memoryd.client.programs.sessions.prompts import (
     clean_prompt,
 )
 
-# What Copilot itself puts around a message for the model (`transformedContent`).
+# Elements that Copilot adds to a message for the model (`transformedContent`).
 _BESIDE = compile_late(
     r"<(current_datetime|system_reminder|tools_changed_notice|tagged_files)>.*?(?:</\1>\s*|\Z)", re.DOTALL
 )
@@ -22,7 +22,7 @@ _COMMAND = compile_late(r"/[\w:-]+(?:\s+(.*))?\Z", re.DOTALL)
 
 
 def judge(text: str) -> Judged:
-    """Return what a text is that Copilot CLI presents as a prompt."""
+    """Classify a text that Copilot CLI presents as a prompt."""
     rest = _BESIDE.sub("", text) if "<" in text else text
     if not rest.strip() or rest.lstrip().startswith(_NOTICE):
         return Judged(NOTICE)

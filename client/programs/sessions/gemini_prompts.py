@@ -1,4 +1,4 @@
-"""What a prompt of Gemini CLI is, by its text alone; `gemini` says which sources that follows."""
+"""Classify a prompt of Gemini CLI by its text; `gemini` names the sources of the rules."""
 
 import re
 
@@ -15,13 +15,13 @@ from memoryd.client.programs.sessions.prompts import (
     clean_prompt,
 )
 
-# Contents of files that a prompt names with @ (`packages/core/src/utils/constants.ts`), and what hooks add.
+# Contents of files that a prompt refers to with @ (`packages/core/src/utils/constants.ts`), and the output of hooks.
 _BESIDE = compile_late(
     r"\n?--- Content from referenced files ---.*?(?:\n--- End of content ---|\Z)"
     r"|<hook_context>.*?(?:</hook_context>|\Z)",
     re.DOTALL,
 )
-# What was typed while the agent worked, as it is told (`packages/core/src/utils/fastAckHelper.ts`).
+# A prompt that was typed while the agent worked, as the agent gets it (`packages/core/src/utils/fastAckHelper.ts`).
 _STEERED = compile_late(r"User (?:steering update|hints):\n<user_input>\n(.*?)\n</user_input>", re.DOTALL)
 _BACKGROUND = "Background execution update:\n"
 _SETUP = ("<session_context>", "This is the Gemini CLI. We are setting up the context for our chat.")
@@ -30,7 +30,7 @@ _COMMAND = compile_late(r"/[\w:-]+(?:\s+(.*))?\Z", re.DOTALL)
 
 
 def judge(text: str) -> Judged:
-    """Return what a text is that Gemini CLI presents as a prompt."""
+    """Classify a text that Gemini CLI presents as a prompt."""
     if steered := _STEERED.match(text):
         said = steered[1].replace("\\n", "\n").replace("\\]", "]").replace("<\\/", "</")
         return Judged(QUEUED, said.strip())

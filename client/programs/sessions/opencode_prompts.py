@@ -1,12 +1,12 @@
-"""What a prompt of OpenCode is, by its text alone; `opencode` says which sources that follows."""
+"""Classify a prompt of OpenCode by its text; `opencode` names the sources of the rules."""
 
 import re
 
 from memoryd.client.patterns import compile_late
 from memoryd.client.programs.sessions.prompts import ARGUMENT, COMMAND, CONTEXT, TYPED, Judged, clean_prompt
 
-# Templates of the commands that come with OpenCode (`packages/opencode/src/command/template`): how they begin, and
-# what stands before that which was typed after the command.
+# Templates of OpenCode's built-in commands (`packages/opencode/src/command/template`): how they begin, and the text
+# before the command's arguments.
 _TEMPLATES = (
     ("Create or update `AGENTS.md` for this repository.", "User-provided focus or constraints (honor these):"),
     ("Please analyze this codebase and create an AGENTS.md file containing:", ""),
@@ -16,7 +16,7 @@ _REMINDER = compile_late(r"<system-reminder>.*?(?:</system-reminder>\s*|\Z)", re
 
 
 def judge(text: str) -> Judged:
-    """Return what a text is that OpenCode presents as a prompt."""
+    """Classify a text that OpenCode presents as a prompt."""
     for begins, before in _TEMPLATES:
         if text.lstrip().startswith(begins):
             given = text.partition(before)[2].lstrip().partition("\n")[0].strip() if before else ""

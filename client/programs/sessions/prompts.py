@@ -1,6 +1,6 @@
-"""What a prompt is as a hook gets it, or as a file of a session has it: what of it the person said, and of which kind.
+"""Shared by the modules that classify prompts, of hooks or of session files, and extract the person's words.
 
-A hook imports nothing else of this folder, but a module of its host beside it.
+Of this folder, a hook imports only this module and that of its host.
 """
 
 import re
@@ -10,16 +10,16 @@ from msgspec import Struct
 from memoryd.client.patterns import compile_late
 
 TYPED, QUEUED, REPLY, REASON, ARGUMENT = "typed", "queued", "reply", "reason", "argument"
-# What a program says to the agent, by kind; counted, never kept.
+# Kinds of a program's messages to the agent, which are counted, never stored.
 NOTICE, PEER, CONTEXT = "notices of background work", "messages of other agents", "context that an editor added"
 COMMAND, FEEDBACK, COMPACTION = "commands to the host and their output", "what hooks said", "summaries of compactions"
 HANDED_PLAN, SYNTHETIC = "plans that were handed over", "lines that the host wrote for the agent"
 
 
 class Judged(Struct, frozen=True):
-    """What one text is that a host presents as a prompt: its kind, and what of it the person said.
+    """The class of a text that a host presents as a prompt: its kind, and the person's words in it.
 
-    `kind` is one of the person's, or one of a program's; then `text` is empty.
+    If `kind` is one of a program's messages, `text` is empty.
     """
 
     kind: str
@@ -27,18 +27,18 @@ class Judged(Struct, frozen=True):
 
     @property
     def is_person(self) -> bool:
-        """Return whether the person said something with it."""
+        """Whether the text has words of the person."""
         return bool(self.text)
 
 
 _COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
-# What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
-# What is opened and not closed is theirs: taken to its end, so that the text is read once.
+# Output of hooks that hosts add to a prompt; as words of the user it would be learnt again. An element that is not
+# closed belongs to the user: it is matched to the end of the text, so that the text is scanned only once.
 _INJECTED = [compile_late(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
 
 
 def clean_prompt(prompt: str) -> str:
-    """Return what of a prompt the user said, empty for a command to the host."""
+    """Return the user's words in a prompt, empty for a command to the host."""
     for injected in _INJECTED:
         prompt = injected.sub(lambda found: "" if found[1] is None else found[0], prompt)
     prompt = prompt.strip()
