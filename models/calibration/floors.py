@@ -1,31 +1,31 @@
-"""What a model's cosines mean: the floors that the daemon asks of them, and their place on one scale for all models."""
+"""Floors of a model: the cosines that the daemon requires, and the conversion to cosines of the default model."""
 
 from msgspec import Struct
 
-# The cosines of the default model, which the daemon's scores and confidences were measured with.
+# Cosines of the default model, with which the daemon's scores and confidences were measured.
 FAR, NEAR = 0.35, 0.88
 
 
 class Floors(Struct, frozen=True):
-    """Cosines above which two texts count as …"""
+    """Cosines from which two texts count as …"""
 
     duplicate: float
-    """… saying the same thing (a guard against look-alikes follows)."""
+    """… duplicates (a check against look-alikes follows)."""
     relevant: float
-    """… a question and something worth showing for it."""
+    """… a question and a text relevant to it."""
     related: float
-    """… worth showing for each other."""
+    """… related to each other."""
     join: float
-    """… belonging to one topic."""
+    """… parts of one topic."""
     merge: float
     """… centres of the same topic."""
     far: float = FAR
-    """Here the cosine of a question says as much of a memory as `FAR` of the default model …"""
+    """The cosine of a question and a memory that is equivalent to `FAR` of the default model …"""
     near: float = NEAR
-    """… and here as much as its `NEAR`."""
+    """… and the one that is equivalent to its `NEAR`."""
 
     def rescale(self, cosine: float) -> float:
-        """Return the cosine that says of a memory in the default model what this one says in this model."""
+        """Return the equivalent cosine of the default model."""
         if cosine <= self.near:
             slope = (NEAR - FAR) / (self.near - self.far)
             return cosine * slope + (FAR - self.far * slope)
@@ -34,10 +34,10 @@ class Floors(Struct, frozen=True):
 
 
 class Calibration(Struct, frozen=True):
-    """What the bundled set tells of a model."""
+    """Result of running the bundled set through a model."""
 
     floors: Floors
     answered: dict[str, float]
-    """By language the share of the set's questions whose answer is nearest, 0 to 1."""
+    """Share of the set's questions whose answer is nearest, 0 to 1, by language."""
     edition: str
-    """Of the set and of the rules that it was made with."""
+    """Edition of the set and of the constants."""

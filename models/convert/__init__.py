@@ -1,5 +1,5 @@
-"""Turn the checkpoint of a sentence encoder into the ONNX file that the daemon runs.
+"""Convert the checkpoint of a sentence encoder to the ONNX file that the daemon runs.
 
-Needs numpy and the `onnx` package, never PyTorch. Nothing here is imported by a running daemon: `onnx` costs about
-50 MB of memory, so `memoryd.models.install` imports this package only while it installs a model.
+Needs numpy and the `onnx` package, not PyTorch. A running daemon never imports it, since `onnx` takes about 50 MB of
+memory: `memoryd.models.install` imports this package only to install a model.
 """

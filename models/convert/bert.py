@@ -1,4 +1,4 @@
-"""BERT, RoBERTa, XLM-RoBERTa and CamemBERT: absolute positions, each part normalised after it was added."""
+"""BERT, RoBERTa, XLM-RoBERTa and CamemBERT: absolute positions, normalisation after each residual addition."""
 
 from typing import Any, NamedTuple, Self
 
@@ -25,7 +25,7 @@ USUAL_PADDING = 1
 
 
 class Bert(NamedTuple):
-    """What the graph needs of a checkpoint's config.json."""
+    """The values of a checkpoint's config.json that the graph needs."""
 
     layers: int
     heads: int
@@ -36,7 +36,7 @@ class Bert(NamedTuple):
 
     @classmethod
     def read(cls, config: dict[str, Any]) -> Self:
-        """Read a config.json; raise ModelBroken for what the graph cannot express."""
+        """Read a config.json; raise ModelBroken if the encoder is not supported."""
         if config.get("position_embedding_type", "absolute") != "absolute":
             raise ModelBroken("config.json asks for relative positions; only absolute ones can be converted.")
         padding = config.get("pad_token_id")
@@ -52,16 +52,16 @@ class Bert(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The name of the table of words."""
+        """The name of the table of word embeddings."""
         return "embeddings.word_embeddings.weight"
 
     @property
     def stack(self) -> str:
-        """How the names of the layers' tensors begin."""
+        """The prefix of the names of the layers' tensors."""
         return "encoder.layer."
 
     def count_positions(self, tensors: Tensors) -> int:
-        """Return how many tokens a text may have."""
+        """Return the token limit of a text."""
         return len(tensors["embeddings.position_embeddings.weight"]) - self.first_position
 
     def add_tokens(self, graph: Graph, tensors: Tensors, linear: Linear, small_table: bool) -> str:
@@ -74,7 +74,7 @@ class Bert(NamedTuple):
         return plain.add("")
 
     def _add_positions(self, graph: Graph, tensors: Tensors) -> str:
-        """Take the first rows of the position table, with the embedding of segment 0 (all there is) added in."""
+        """Return the first rows of the position table, plus the embedding of segment 0 (the only one in use)."""
         table = read_floats(tensors, "embeddings.position_embeddings.weight")[self.first_position :]
         if "embeddings.token_type_embeddings.weight" in tensors:
             table = table + read_floats(tensors, "embeddings.token_type_embeddings.weight")[0]
@@ -87,7 +87,7 @@ class Bert(NamedTuple):
         return Normed(graph, name, total, weight, bias, self.epsilon)
 
     def _add_layer(self, graph: Graph, tensors: Tensors, layer: str, before: Normed, linear: Linear) -> Normed:
-        """Add a layer after the normalisation of the one before; return its own last normalisation."""
+        """Add a layer after the last normalisation of the one before; return its own last normalisation."""
         back = _read_dense(tensors, linear, f"{layer}.attention.output.dense")
         mixed = self._add_attention(graph, tensors, layer, before, linear, back)
         total = add_sum(graph, [before.add(".plain", back.bias), *mixed], layer)

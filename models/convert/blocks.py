@@ -1,4 +1,4 @@
-"""What the graphs of all encoders are made of: word embeddings, layer normalisations, matrices, pooling."""
+"""Parts of the graphs of all encoders: word embeddings, layer normalisations, matrices, pooling."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ ACTIVATIONS = {"gelu": "BiasGelu", "gelu_new": "FastGelu", "gelu_pytorch_tanh": 
 
 
 def choose_activation(name: object) -> str:
-    """Return the operator of the activation that a config.json names; raise ModelBroken for an unknown one."""
+    """Return the operator for an activation in config.json; raise ModelBroken for an unknown one."""
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ModelBroken(
             f"config.json names the activation {name!r}; those that can be converted are {', '.join(ACTIVATIONS)}."
@@ -31,9 +31,9 @@ def read_floats(tensors: Tensors, name: str) -> Floats:
 
 
 def add_words(graph: Graph, table: NDArray[Any], small: bool) -> str:
-    """Look words up in `table`; with `small` it is stored as signed bytes with one scale a row.
+    """Look words up in `table`; with `small` it is stored as signed bytes with one scale per row.
 
-    That takes a quarter of the memory, with a cosine of 0.9999.
+    That takes a quarter of the memory; the cosine with the exact vectors is 0.9999.
     """
     if not small:
         return graph.add("Gather", [graph.add_constant("words", table.astype(np.float32)), "input_ids"], "words.rows")
@@ -45,7 +45,7 @@ def add_words(graph: Graph, table: NDArray[Any], small: bool) -> str:
 
 
 class Normed(NamedTuple):
-    """A layer normalisation, written once for each use: what the use adds or scales costs no node of its own."""
+    """A layer normalisation, written once per use, so that the shift and scale of the use need no extra nodes."""
 
     graph: Graph
     name: str
@@ -56,7 +56,7 @@ class Normed(NamedTuple):
     epsilon: float
 
     def add(self, use: str, shift: Floats | None = None, smoothing: Smoothing | None = None) -> str:
-        """Add the normalised value plus `shift`, smoothed for a matrix; return its name."""
+        """Add the normalised value plus `shift`, smoothed for a matrix; return the name of the result."""
         weight, bias = self.weight, self.bias
         if shift is not None:
             bias = bias + shift
@@ -81,7 +81,7 @@ class Dense(NamedTuple):
         return linear.multiply(graph, self.name, value, self.weight)
 
     def list_bias(self, graph: Graph) -> list[str]:
-        """Return the bias as a term; none where it is zero."""
+        """Return the bias as a term; none if it is zero."""
         return [graph.add_constant(f"{self.name}.bias", self.bias)] if self.bias.any() else []
 
 
@@ -94,9 +94,9 @@ def make_dense(linear: Linear, name: str, weight: Floats, bias: Floats) -> Dense
 
 
 def smooth_values(weights: list[Floats], biases: list[Floats], smoothing: Smoothing | None) -> None:
-    """Have attention give what the matrix after it wants: change the last of its projections, that of the values.
+    """Smooth the output of attention for the matrix after it, by changing the projection of the values.
 
-    The weights of attention sum to one, so what is done to the values is done to its outcome.
+    The attention weights sum to one, so a transformation of the values is one of the output.
     """
     if smoothing:
         weights[-1] = weights[-1] / smoothing.channel[:, None]
@@ -104,7 +104,7 @@ def smooth_values(weights: list[Floats], biases: list[Floats], smoothing: Smooth
 
 
 def smooth(graph: Graph, value: str, smoothing: Smoothing | None) -> str:
-    """Add what a matrix wants to be done to its input before it is rounded."""
+    """Add the smoothing of a matrix's input before it is rounded."""
     if smoothing is None:
         return value
     centred = graph.add("Sub", [value, graph.add_constant(f"{value}.mean", smoothing.mean)], f"{value}.centred")

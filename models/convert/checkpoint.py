@@ -1,8 +1,8 @@
-"""Read a checkpoint as its publishers lay it out, and build the ONNX graph of the sentence encoder that it is.
+"""Read a published checkpoint and build the ONNX graph of its sentence encoder.
 
-The graph takes token ids alone: memoryd runs texts one at a time, so nothing is padded and no attention mask exists.
-Pooling, matrices after it and normalisation are inside; the output `embedding` is the finished vector. Of encoders the
-family of BERT is read; an ONNX file that its publishers made is taken as it is (`memoryd.models.install.foreign`).
+The only input is token ids: memoryd runs texts one at a time, so there is no padding and no attention mask. The graph
+includes pooling, the matrices after it and normalisation; the output `embedding` is the final vector. Only encoders of
+the BERT family are supported; a published ONNX file is used unchanged (`memoryd.models.install.foreign`).
 """
 
 import json
@@ -23,11 +23,11 @@ OUTPUT = "embedding"
 FAMILIES = ("bert", "roberta", "xlm-roberta", "camembert")
 PREFIXES = ("", "bert.", "roberta.", "model.", "0.auto_model.")
 
-# Modules of sentence-transformers by the last word of their type; those that a checkpoint may have.
+# Supported modules of sentence-transformers, by the last word of their type.
 MODULES = {"Transformer", "Pooling", "Dense", "Normalize"}
-# What a matrix after pooling may end with, by the last word of its type.
+# Supported activations of a matrix after pooling, by the last word of their type.
 ENDS = {"Identity": None, "Tanh": "Tanh"}
-USUAL_END = "Tanh"  # of sentence-transformers
+USUAL_END = "Tanh"  # the default of sentence-transformers
 
 
 class Projection(NamedTuple):
@@ -40,7 +40,7 @@ class Projection(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A sentence encoder: its shape, its tensors by their usual names, the matrices after pooling."""
+    """A sentence encoder: its shape, its tensors by their standard names, and the matrices after pooling."""
 
     encoder: Bert
     tensors: Tensors
@@ -50,7 +50,7 @@ class Checkpoint(NamedTuple):
 def read_checkpoint(source: Path) -> Checkpoint:
     """Read config.json, model.safetensors and the modules of sentence-transformers.
 
-    Raises ModelBroken, with one sentence, for what cannot be converted.
+    Raises ModelBroken, with one sentence, if the checkpoint cannot be converted.
     """
     encoder = read_encoder(source / "config.json")
     tensors = _strip_prefix(encoder, read_tensors(source / "model.safetensors"))
@@ -67,7 +67,7 @@ def is_known(source: Path) -> bool:
 
 
 def read_encoder(path: Path) -> Bert:
-    """Read a config.json; raise ModelBroken for what no graph can express."""
+    """Read a config.json; raise ModelBroken if the encoder is not supported."""
     try:
         config = json.loads(path.read_text())
         family = config["model_type"]
@@ -79,7 +79,7 @@ def read_encoder(path: Path) -> Bert:
 
 
 def list_projections(source: Path) -> list[Path]:
-    """Return the folders of the matrices after pooling, by modules.json; raise ModelBroken for unknown modules."""
+    """Return the folders of the matrices after pooling from modules.json; raise ModelBroken for unknown modules."""
     path = source / "modules.json"
     if not path.is_file():
         return []
@@ -98,7 +98,7 @@ def list_projections(source: Path) -> list[Path]:
 def assemble(checkpoint: Checkpoint, pooling: str, linear: Linear, small_table: bool = True) -> Graph:
     """Return the graph; `linear` stores the matrices, `small_table` keeps the word embeddings as 8-bit rows.
 
-    Raises ModelBroken when tensors are missing or have shapes that do not fit.
+    Raises ModelBroken if tensors are missing or have wrong shapes.
     """
     graph = Graph()
     try:
@@ -134,7 +134,7 @@ def _read_projection(folder: Path) -> Projection:
 
 
 def _strip_prefix(encoder: Bert, tensors: Tensors) -> Tensors:
-    """Return the tensors under their usual names; raise ModelBroken where there are more layers than expected."""
+    """Return the tensors by their standard names; raise ModelBroken if there are more layers than expected."""
     prefix = next((prefix for prefix in PREFIXES if f"{prefix}{encoder.words}" in tensors), None)
     if prefix is None:
         raise ModelBroken(f"model.safetensors has no tensor {encoder.words!r}: not the encoder of its config.json.")

@@ -1,4 +1,4 @@
-"""Convert a checkpoint folder to `model.onnx`: choose the format, measure activations where it needs them, write."""
+"""Convert a checkpoint folder to `model.onnx`: choose the format, measure activations if it needs them, write."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from memoryd.models.tokens import Tokens
 Format = Literal["fp32", "rows7", "rows8"]
 ROW_STEPS: dict[str, int] = {"rows8": STEPS, "rows7": SMALL_STEPS}  # the finer first
 
-# Part of a model's fingerprint: raise it whenever a format's results change, so that vectors are computed again.
+# Part of a model's fingerprint: increase it whenever a format's results change, so that vectors are recomputed.
 VERSION = 2
 SAMPLE_TOKENS = 128
 PROBE = (32, 64)  # outputs and inputs of the matrix that shows whether sums saturate
@@ -25,7 +25,7 @@ PROBE = (32, 64)  # outputs and inputs of the matrix that shows whether sums sat
 def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
     """Write `target` from the checkpoint in `source` (with tokenizer.json); return the format's name and version.
 
-    Raises ModelBroken when the checkpoint cannot be converted.
+    Raises ModelBroken if the checkpoint cannot be converted.
     """
     checkpoint = read_checkpoint(source)
     if form in ROW_STEPS:
@@ -37,18 +37,18 @@ def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
 
 
 def best_format() -> Format:
-    """Return the fastest format that computes exactly on this machine's processor, of two the finer one."""
+    """Return the first of "rows8" and "rows7" that this machine's processor computes exactly, else "fp32"."""
     if are_rows_exact(STEPS):
         return "rows8"
     return "rows7" if are_rows_exact(SMALL_STEPS) else "fp32"
 
 
 def are_rows_exact(steps: int) -> bool:
-    """Return whether ONNX Runtime adds products of bytes and weights of `steps` codes on each side exactly here.
+    """Return whether ONNX Runtime multiplies bytes by weights with `steps` codes on each side exactly on this machine.
 
-    x86 without AVX512-VNNI or AVX-VNNI adds pairs of them in 16 bits, which the largest codes may saturate. The product
-    itself is asked, with the largest codes: the flags of a processor do not say what the library makes of them. One
-    row has a kernel of its own.
+    x86 without AVX512-VNNI or AVX-VNNI adds pairs of products in 16 bits, which the largest codes may saturate. This is
+    tested with such a product, since the processor's flags do not show how the library uses them; and also with a
+    single row, which has a kernel of its own.
     """
     graph, ones = Graph(), np.ones(PROBE, np.float32)
     rows = graph.add("Gather", [graph.add_constant("ones", ones), "input_ids"], "rows")
@@ -59,7 +59,7 @@ def are_rows_exact(steps: int) -> bool:
 
 
 def observe(checkpoint: Checkpoint, source: Path) -> dict[str, Range]:
-    """Run the sample texts in fp32; return the range of the inputs of each matrix, by the matrix' name."""
+    """Run the sample texts in fp32; return the range of the inputs of each matrix by its name."""
     inputs: dict[str, str] = {}
 
     def note_input(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """Write an ONNX graph node by node.
 
-`Graph` is a thin layer over `onnx.helper`: it names the nodes and keeps the constants. Contributed
-operators of ONNX Runtime (domain com.microsoft) are used where they fuse several standard ones.
+`Graph` is a thin layer over `onnx.helper`: it names the nodes and collects the constants. Contributed operators of
+ONNX Runtime (domain com.microsoft) are used if they fuse several standard ones.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""Ways to store a weight matrix, as functions with one signature, so that formats can be compared.
+"""Formats of weight matrices, as functions with one signature, so that they can be compared.
 
-Every `multiply` adds `value @ weight.T` to a graph, as terms to be summed; `weight` has shape (outputs, inputs). None
-lets one text, or one token, influence how another is rounded, beyond the tokens of a row itself.
+Every `multiply` adds `value @ weight.T` to a graph, as terms to be summed; `weight` has shape (outputs, inputs). Inputs
+are rounded row by row, so that no text or token affects the rounding of another.
 tests/benchmarks/bench_embed.py compares speed, memory and agreement with fp32.
 """
 
@@ -18,14 +18,14 @@ Floats = NDArray[np.float32]
 
 MIDDLE = 128  # the code of zero in unsigned bytes
 STEPS = 127  # codes on each side of zero
-SMALL_STEPS = 63  # of weights whose products with unsigned bytes, two added, fit into 16 bits: 2 x 255 x 63 < 2^15
+SMALL_STEPS = 63  # so that the sum of two products with unsigned bytes fits into 16 bits: 2 x 255 x 63 < 2^15
 GROUP = 384  # inputs that share one scale per row
-BALANCE = 0.65  # how much of an input channel's size is moved into the weights (0 none, 1 all)
+BALANCE = 0.65  # share of an input channel's size that is moved into the weights (0 none, 1 all)
 TINY = 1e-9
 
 
 class Range(NamedTuple):
-    """The range of an input of a matrix on sample texts, per channel."""
+    """The range of a matrix's input on the sample texts, per channel."""
 
     mean: Floats
     spread: Floats
@@ -33,14 +33,14 @@ class Range(NamedTuple):
 
 
 class Smoothing(NamedTuple):
-    """What a matrix wants its input to be before it is rounded: `(input - mean) / channel`, per channel."""
+    """How the input of a matrix is transformed before it is rounded: `(input - mean) / channel`, per channel."""
 
     mean: Floats
     channel: Floats
 
 
 class Linear(NamedTuple):
-    """A format of matrices: how they multiply, and by name and weight what their input is to be."""
+    """A format of matrices: how they multiply, and how their input is smoothed, by name and weight."""
 
     multiply: Multiply
     smooth: Callable[[str, NDArray[Any]], Smoothing | None] = lambda name, weight: None
@@ -53,12 +53,12 @@ def multiply_fp32(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> 
 
 
 def make_rows(ranges: Mapping[str, Range], steps: int = STEPS, group: int = GROUP) -> Linear:
-    """Return the format of weights of `steps` codes on each side, with inputs that are rounded to 8 bits row by row.
+    """Return the format of weights with `steps` codes on each side of zero, and inputs rounded to 8 bits row by row.
 
     Transformers have a few channels that are far larger than the rest; one scale per row would spend its 256 codes on
-    them. So each channel is to be centred and scaled first by its entry in `ranges`, with the inverse applied to the
-    weights (SmoothQuant, arXiv 2211.10438), and long rows are cut into groups with a scale each. x86 without 8-bit dot
-    products adds two products in 16 bits, which those of 8-bit weights exceed and those of SMALL_STEPS do not.
+    them. So each channel is first centred and scaled by its entry in `ranges`, with the inverse applied to the weights
+    (SmoothQuant, arXiv 2211.10438), and long rows are split into groups, each with its own scale. x86 processors
+    without 8-bit dot products add two products in 16 bits, which overflows with 8-bit weights but not with SMALL_STEPS.
     """
 
     def multiply(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:
@@ -81,7 +81,7 @@ def _count_groups(weight: NDArray[Any], group: int) -> int:
 
 
 def _multiply_rows(graph: Graph, name: str, codes: str, row_scale: str, weight: NDArray[Any], steps: int) -> str:
-    """Add the product of one group of inputs, whose weights are stored as signed codes and one scale per output."""
+    """Add the product of one group of inputs; its weights are stored as signed codes with one scale per output."""
     scales = np.maximum(np.abs(weight).max(axis=1) / steps, TINY).astype(np.float32)
     stored = np.rint(weight / scales[:, None]).astype(np.int8)
     step, middle = graph.add_constant("step", np.float32(1 / STEPS)), graph.add_constant("middle", np.uint8(MIDDLE))
@@ -92,13 +92,13 @@ def _multiply_rows(graph: Graph, name: str, codes: str, row_scale: str, weight: 
 
 
 def _round_rows(graph: Graph, name: str, value: str, groups: int) -> tuple[list[str], list[str]]:
-    """Return unsigned codes around 128 of each row and the row's largest size, both in groups of the inputs."""
+    """Return the unsigned codes around 128 of each row, and the row's largest absolute value, per group of inputs."""
     if groups > 1:
         apart = graph.add_constant(f"groups.{groups}", np.array([0, 0, groups, -1], np.int64))
         value = graph.add("Reshape", [value, apart], f"{name}.groups")
     last = graph.add_constant("last_axis", np.array([-1], np.int64))
     largest = graph.add("ReduceMax", [graph.add("Abs", [value], f"{name}.size"), last], f"{name}.largest", keepdims=1)
-    even = graph.add("Div", [value, largest], f"{name}.even")  # no number in a row of zeros, whose codes count nothing
+    even = graph.add("Div", [value, largest], f"{name}.even")  # NaN in a row of zeros, whose scale is zero anyway
     step, middle = graph.add_constant("step", np.float32(1 / STEPS)), graph.add_constant("middle", np.uint8(MIDDLE))
     codes = graph.add("QuantizeLinear", [even, step, middle], f"{name}.codes")
     return (_cut(graph, codes, groups), _cut(graph, largest, groups)) if groups > 1 else ([codes], [largest])
@@ -111,7 +111,7 @@ def _cut(graph: Graph, value: str, groups: int) -> list[str]:
 
 
 def _scale_channels(spread: Floats, weight: NDArray[Any]) -> Floats:
-    """Return the divisor of each input channel before rounding: mean 1."""
+    """Return the divisor of each input channel before rounding; their mean is 1."""
     largest_weight = np.maximum(np.abs(weight).max(axis=0), 1e-5)
     scales = np.maximum(spread, TINY) ** BALANCE / largest_weight ** (1 - BALANCE)
     balanced: Floats = np.maximum(scales / scales.mean(), 1e-3).astype(np.float32)

@@ -1,6 +1,6 @@
-"""Texts on which the converter looks at a model's activations.
+"""Texts with which the converter measures a model's activations.
 
-Any varied prose works; it is fixed so that the same checkpoint always converts the same way.
+Any varied prose works; it is fixed so that the conversion of a checkpoint is deterministic.
 """
 
 SAMPLES = (

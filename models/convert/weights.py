@@ -1,7 +1,7 @@
-"""Read safetensors files with numpy alone.
+"""Read safetensors files with only numpy.
 
-The format: eight bytes of little-endian header length, a JSON header that names each tensor's type, shape and byte
-range, then the bytes. Tensors are views of a memory map; nothing is copied until a tensor is used.
+The format: eight bytes of little-endian header length, a JSON header with the type, shape and byte range of each
+tensor, then the bytes. Tensors are views of a memory map; nothing is copied until a tensor is used.
 """
 
 import json
@@ -19,7 +19,7 @@ HEADER_LIMIT_BYTES = 100_000_000
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Return every tensor of a safetensors file by name; raise ModelBroken when the file is not whole."""
+    """Return every tensor of a safetensors file by name; raise ModelBroken if the file is incomplete."""
     try:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,7 +1,8 @@
-"""Put models into the models folder: pulled by name, or imported from a folder of the user's.
+"""Install models into the models folder: pull them by name, or import them from a folder of the user.
 
-Installations are serialised by a lock file, built beside their place and moved there in one rename; an interrupted one
-leaves downloads to resume in `.partial/`, and a folder that the next one or the next daemon deletes (`sweep`).
+A lock file serialises installations. Each is built in a temporary folder and moved into place by one rename. An
+interrupted one leaves downloads to resume in `.partial/`, and a folder that the next installation or daemon deletes
+(`sweep`).
 """
 
 from memoryd.models.install.foreign import import_directory

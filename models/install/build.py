@@ -1,4 +1,4 @@
-"""Make a model folder from published files: convert, copy, try out, calibrate, write the manifest."""
+"""Build a model folder from published files: convert or copy them, test, calibrate, write the manifest."""
 
 import hashlib
 import shutil
@@ -18,9 +18,9 @@ STATIC_FORMAT = "float16"
 
 
 def build(source: Path, target: Path, recipe: Recipe, progress: ReportStage) -> Manifest:
-    """Fill `target` with a model that works; raise ModelBroken when the files do not make one.
+    """Build a working model in `target`; raise ModelBroken if that is impossible with these files.
 
-    `source` holds tokenizer.json and one of model.safetensors with config.json, an ONNX file, table.safetensors.
+    `source` has tokenizer.json, and either model.safetensors with config.json, an ONNX file or table.safetensors.
     """
     progress("convert", 0, 1)
     shutil.copyfile(source / "tokenizer.json", target / "tokenizer.json")
@@ -43,9 +43,9 @@ def build(source: Path, target: Path, recipe: Recipe, progress: ReportStage) -> 
 
 
 def _write_weights(source: Path, target: Path, recipe: Recipe) -> tuple[list[Path], str]:
-    """Write the model file; return the published files that it came from and the format's name.
+    """Write the model file; return the published files that it was built from and the name of its format.
 
-    A checkpoint that can be converted goes before an ONNX file: it is stored in the format for this processor.
+    A checkpoint that can be converted is preferred to an ONNX file: it gets the best format for this processor.
     """
     if recipe.kind == "static":
         weights = source / "table.safetensors"
@@ -80,7 +80,7 @@ def _hash_files(paths: list[Path]) -> str:
 
 
 def _read_table(path: Path) -> NDArray[np.float16]:
-    """Return the one two-dimensional tensor of a word-vector file."""
+    """Return the only two-dimensional tensor in a file of word vectors."""
     from memoryd.models.convert.weights import read_tensors
 
     tables = [tensor for tensor in read_tensors(path).values() if tensor.ndim == 2]
@@ -90,7 +90,7 @@ def _read_table(path: Path) -> NDArray[np.float16]:
 
 
 def _try_out(manifest: Manifest, folder: Path) -> int:
-    """Embed a sentence; return how many dimensions came out, raise ModelBroken when it is no unit vector."""
+    """Embed a sentence; return the number of dimensions; raise ModelBroken unless the result is a unit vector."""
     vector = open_folder(manifest, folder, threads=1).embed_query(TRIAL)
     if vector.ndim != 1 or not np.isfinite(vector).all() or abs(float(np.linalg.norm(vector)) - 1) > 1e-3:
         raise ModelBroken(f"Model {manifest.name} runs but does not give a vector of length 1 for a sentence.")

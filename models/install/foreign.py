@@ -1,8 +1,8 @@
-"""Install a model from a folder laid out as sentence-transformers does.
+"""Install a model from a folder in the layout of sentence-transformers.
 
-Read: tokenizer.json and model.safetensors with config.json or an ONNX file (also in `onnx/`); where present
+Required are tokenizer.json, and model.safetensors with config.json or an ONNX file (also in `onnx/`). Optional are
 `1_Pooling/config.json`, `config_sentence_transformers.json` (prefixes), `modules.json` with the layers after pooling,
-and what says how many tokens the model reads: `sentence_bert_config.json`, `tokenizer_config.json`.
+and the files with the token limit, `sentence_bert_config.json` and `tokenizer_config.json`.
 """
 
 import json
@@ -16,8 +16,8 @@ from memoryd.models.install.build import build, find_onnx
 from memoryd.models.install.place import ReportStage, ignore_progress, lock_folder, make_folder
 
 USUAL_MAX_TOKENS = 256
-NO_LIMIT = 1_000_000  # tokenizers write such numbers where they have none
-# Families whose first two positions belong to no token.
+NO_LIMIT = 1_000_000  # tokenizers write larger numbers for no limit
+# Families whose first two positions are not used for tokens.
 SHIFTED = {"roberta", "xlm-roberta", "camembert", "mpnet"}
 
 
@@ -26,8 +26,8 @@ def import_directory(
 ) -> Path:
     """Install the model in `source` under `name` (default: the folder's name) and return its new folder.
 
-    A checkpoint of a known family is converted, else an ONNX file is taken as it is. Raises ModelBroken when the folder
-    does not hold a working model; a model already installed under the name is replaced only by one that works.
+    A checkpoint of a known family is converted, else an ONNX file is used unchanged. Raises ModelBroken if the folder
+    does not contain a working model; an installed model with the same name is replaced only by a working one.
     """
     if not source.is_dir():
         raise ModelError(f"{source} is not a folder.")
@@ -70,7 +70,7 @@ def _read_pooling(source: Path) -> Pooling:
 
 
 def _read_max_tokens(source: Path) -> int:
-    """Return how many tokens a model reads: the least of what its files say."""
+    """Return the token limit of a model: the smallest in its files."""
     config = _read_json(source / "config.json")
     positions = config.get("max_position_embeddings")
     if isinstance(positions, int) and config.get("model_type") in SHIFTED:
@@ -85,7 +85,7 @@ def _read_max_tokens(source: Path) -> int:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return an optional JSON object, empty when the file is not there."""
+    """Return the JSON object in an optional file, empty if the file does not exist."""
     if not path.is_file():
         return {}
     try:

@@ -23,7 +23,7 @@ def ignore_progress(stage: str, done: int, total: int) -> None:
 
 @contextlib.contextmanager
 def lock_folder(models_dir: Path, progress: ReportStage) -> Iterator[None]:
-    """Hold the folder's lock, waiting for another installation; delete what a killed one left."""
+    """Hold the folder's lock, after waiting for other installations; delete leftovers of killed ones."""
     try:
         models_dir.mkdir(parents=True, exist_ok=True)
         lock = (models_dir / ".lock").open("w")
@@ -40,7 +40,7 @@ def lock_folder(models_dir: Path, progress: ReportStage) -> Iterator[None]:
 
 
 def sweep(models_dir: Path) -> None:
-    """Delete what killed installations left, unless one is running."""
+    """Delete the leftovers of killed installations, unless one is running."""
     if not any(path for prefix in (NEW, OLD) for path in models_dir.glob(f"{prefix}*")):
         return
     with contextlib.suppress(OSError), (models_dir / ".lock").open("w") as lock:
@@ -50,7 +50,7 @@ def sweep(models_dir: Path) -> None:
 
 @contextlib.contextmanager
 def make_folder(name: str, models_dir: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes the model's when the block succeeds, and is deleted when it fails."""
+    """Yield an empty folder, which becomes the model's folder if the block succeeds, and is deleted if it fails."""
     target = model_folder(name, models_dir)
     fresh = Path(tempfile.mkdtemp(prefix=f"{NEW}{name}-", dir=models_dir))
     try:
@@ -66,7 +66,7 @@ def make_folder(name: str, models_dir: Path) -> Iterator[Path]:
 
 
 def remove(name: str, models_dir: Path) -> None:
-    """Delete an installed model and its partial download; raise ModelMissing when there is neither."""
+    """Delete an installed model and its partial download; raise ModelMissing if there is neither."""
     folder, partial = model_folder(name, models_dir), partial_folder(name, models_dir)
     if not folder.exists() and not partial.exists():
         raise ModelMissing(f"Model {name} is not installed.")
@@ -76,7 +76,7 @@ def remove(name: str, models_dir: Path) -> None:
 
 
 def partial_folder(name: str, models_dir: Path) -> Path:
-    """Return where a model's download is kept until it is whole."""
+    """Return the folder of a model's incomplete download."""
     return models_dir / ".partial" / name
 
 

