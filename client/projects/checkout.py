@@ -1,9 +1,9 @@
-"""What a git checkout says about its repository: its remote, read from a file at every hook. Git never runs."""
+"""Read the remote of a git checkout from its configuration file, without running git, since every hook does it."""
 
 import os
 
 _MAX_BYTES = 256 * 1024
-_PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}  # what a scheme without a port means
+_PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}  # default ports
 
 
 def remote_of(top: str) -> str | None:
@@ -24,9 +24,9 @@ def remote_of(top: str) -> str | None:
 
 
 def list_sources(top: str) -> list[str]:
-    """Return the remotes by which a checkout may be one of a shared root: `origin`, then `upstream`, of those it has.
+    """Return the remotes that decide whether a checkout is in a shared root: `origin`, then `upstream`, if it has them.
 
-    None of one that is unreadable.
+    None if the repository cannot be read.
     """
     try:
         urls = _read_urls(_read(os.path.join(find_repository(top)[0], "config")))
@@ -57,7 +57,7 @@ def _read(path: str) -> str:
 
 
 def _read_urls(config: str) -> dict[str, str]:
-    """Return the addresses in a repository's configuration by the names of the remotes."""
+    """Return the URLs of the remotes in a repository's configuration by name."""
     urls: dict[str, str] = {}
     remote = ""
     for line in config.splitlines():
@@ -72,7 +72,7 @@ def _read_urls(config: str) -> dict[str, str]:
 
 
 def _normalise(url: str, top: str) -> str:
-    """Normalise an address without credentials, so that all addresses of one repository are equal."""
+    """Normalise a URL and remove credentials, so that all URLs of one repository are equal."""
     scheme, found, rest = url.partition("://")
     if not found and ":" in url.partition("/")[0]:  # user@host:path
         host, _, path = url.partition(":")

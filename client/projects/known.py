@@ -102,7 +102,7 @@ def find_place(path: str, roots: Roots) -> str:
 
 
 def is_stray(project: Project, path: str, place: str, roots: Roots) -> bool:
-    """Return whether a project has the name of a shared root, or one in it, that its folder does not have there."""
+    """Return whether a project has a namespace in a shared root that its folder is not entitled to."""
     namespace = project["namespace"]
     return bool(shared_roots.find_root(namespace, roots)) and namespace != place and os.path.isdir(path)
 

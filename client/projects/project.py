@@ -1,11 +1,11 @@
-"""Which project a folder belongs to, and the namespace of its memories: named like a workspace, after the folder.
+"""Find the project of a folder and its namespace, which like that of a workspace is named after the folder.
 
-Agents' hooks and MCP servers have the namespace of whatever folder they work in. Other clients, memctl among them,
-have it in a git checkout and where an agent has worked before; elsewhere they are at the root, which is the person's.
+Hooks and MCP servers always use the namespace of the folder that they work in. Other clients, such as memctl, do so in
+git checkouts and in folders in which an agent has worked before; elsewhere they use the root, which is the user's.
 
-The project is the git checkout that holds the folder, else the folder itself. A linked worktree counts as its main
-checkout, so that parallel branches share one memory, also when it is gone: `projects` remembers it. A project that was
-met before is found by one look per folder upwards and two small files; `projects` distinguishes those of the same name.
+The project is the git checkout that contains the folder, else the folder itself. A linked worktree belongs to its main
+checkout, so that parallel branches share one memory, even after it was deleted: `projects` stores it. Finding a known
+project takes one check per parent folder and two small files; `projects` distinguishes projects of the same name.
 """
 
 import os
@@ -17,7 +17,7 @@ _NOT_A_PROJECT = ("/", "/root", "/home", "/tmp", "/var/tmp")
 
 
 def project_root(folder: str | os.PathLike[str]) -> str:
-    """Return the top folder of the git checkout that holds a folder, else the folder; absolute, symlinks resolved."""
+    """Return the top folder of the git checkout that contains a folder, else the folder; symlinks are resolved."""
     top, is_checkout = _find_top(folder)
     if is_checkout:
         return _main_checkout(top)
@@ -25,10 +25,10 @@ def project_root(folder: str | os.PathLike[str]) -> str:
 
 
 def _find_top(folder: str | os.PathLike[str]) -> tuple[str, bool]:
-    """Return the top folder of the checkout or worktree that holds a folder, else the folder and False."""
+    """Return the top folder of the checkout or worktree that contains a folder and True, else the folder and False."""
     start = at = os.path.realpath(os.path.expanduser(os.fspath(folder)))
     home = os.path.realpath(os.path.expanduser("~"))
-    while not os.path.lexists(os.path.join(at, ".git")) or at == home:  # who keeps a home in git has projects in it
+    while not os.path.lexists(os.path.join(at, ".git")) or at == home:  # a home folder kept in git is not a project
         above = os.path.dirname(at)
         if above == at:
             return start, False
@@ -37,10 +37,10 @@ def _find_top(folder: str | os.PathLike[str]) -> tuple[str, bool]:
 
 
 def project_namespace(folder: str | os.PathLike[str], note: bool = True) -> str:
-    """Return the namespace of a folder's project: its own, or the root (an empty text) where there is no project.
+    """Return the namespace of a folder's project, or the root (an empty text) if it has none.
 
-    The home folder and the folders that everybody shares are none. Without `note` nothing is written down of a new
-    project. Never raises: see `projects`.
+    The home folder and folders shared by all users are not projects. Without `note` a new project is not added to the
+    table. Never raises: see `projects`.
     """
     root = project_root(folder)
     if root in _NOT_A_PROJECT or root == os.path.realpath(os.path.expanduser("~")):
@@ -51,9 +51,9 @@ def project_namespace(folder: str | os.PathLike[str], note: bool = True) -> str:
 
 
 def namespace_of_environment() -> str | None:
-    """Return the namespace that the environment names (`/` is the root), None where it names none.
+    """Return the namespace in the environment (`/` is the root), None if it has none.
 
-    A token says it, too: the daemon places its bearer.
+    With a token it is empty, since the daemon knows the token's namespace.
     """
     if named := os.environ.get("MEMORYD_NAMESPACE"):
         return named.strip("/")
@@ -61,9 +61,9 @@ def namespace_of_environment() -> str | None:
 
 
 def current_namespace(note: bool = True) -> str:
-    """Return the namespace of the project around the current folder, the root (an empty text) where there is none.
+    """Return the namespace of the current folder's project, or the root (an empty text) if it has none.
 
-    A folder without git is a project when an agent has worked in it. Without `note` a new one is not written down.
+    A folder without git is a project if an agent has worked in it. Without `note` a new one is not added to the table.
     """
     try:
         root = project_root(os.getcwd())
@@ -74,7 +74,7 @@ def current_namespace(note: bool = True) -> str:
 
 
 def _main_checkout(top: str) -> str:
-    """Return the checkout that a linked worktree belongs to; any other is its own."""
+    """Return the main checkout of a linked worktree; for any other checkout, itself."""
     try:
         with open(os.path.join(top, ".git"), encoding="utf-8") as file:
             said = file.read(4096)

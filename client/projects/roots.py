@@ -1,7 +1,7 @@
-"""Shared roots, as the configuration names them, and which checkouts lie in one: those of its repositories.
+"""Read the shared roots from the configuration, and find the root of a checkout by its repository.
 
-No checkout lies in a root because of its name. What a root is stands in the configuration alone, so that no copy of the
-data directory makes one.
+The name of a checkout never puts it into a root. Roots are defined only by the configuration, so that a copy of the
+data directory cannot create one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,18 +12,18 @@ from memoryd.client.transport import paths
 
 Roots = Mapping[str, Sequence[str]]  # name → patterns of its repositories
 
-# A host, then at least one part without a wildcard: else all checkouts of a host would be in the root.
+# A host, then at least one part without a wildcard; otherwise all checkouts of a host would be in the root.
 _PATTERN = compile_late(r"[a-z0-9.-]+(:\d+)?/[^*?\[\]/\s]+(/\S*)?")
 _WILDCARD = compile_late(r"[*?\[]")
 _MAX_BYTES = 400
 
 
 def read_roots() -> Roots:
-    """Return the repositories of each root; none where the configuration cannot be read."""
+    """Return the repositories of each root; none if the configuration cannot be read."""
     try:
         with open(paths.config_file(), "rb") as file:
             data = file.read()
-        if b"shared" not in data:  # a hook reads this: parsing TOML would take it longer than all else
+        if b"shared" not in data:  # hooks call this, and parsing TOML would take longer than everything else
             return {}
         import tomllib
 
@@ -34,13 +34,13 @@ def read_roots() -> Roots:
 
 
 def find_root(namespace: str, roots: Roots) -> str:
-    """Return the root that a namespace is or lies in, empty for none."""
+    """Return the root that contains a namespace or equals it, empty for none."""
     outermost = namespace.partition("/")[0]
     return outermost if outermost in roots else ""
 
 
 def find_place(remotes: Sequence[str], roots: Roots) -> str:
-    """Return the namespace in a root of a checkout with some remotes, the first that is one's; empty for none."""
+    """Return the namespace in a root for a checkout, by its first remote that belongs to one; empty for none."""
     for remote in remotes:
         for root, patterns in sorted(roots.items()):
             for pattern in patterns:
@@ -50,12 +50,12 @@ def find_place(remotes: Sequence[str], roots: Roots) -> str:
 
 
 def is_pattern(pattern: str) -> bool:
-    """Return whether a text names repositories: a host and an owner, as in `github.com/acme/*`."""
+    """Return whether a text is a pattern of repositories with a host and an owner, as in `github.com/acme/*`."""
     return _PATTERN.fullmatch(pattern.lower()) is not None
 
 
 def _name(remote: str, pattern: str) -> str:
-    """Return what a repository is called in its root, the same on every machine: what follows the fixed folders."""
+    """Return the name of a repository in its root, the same on every machine: the path after its fixed part."""
     fixed = _WILDCARD.split(pattern)[0]
     parts = remote[fixed.rfind("/") + 1 :].split("/")
     is_name = all(part.strip() not in ("", ".", "..") and part.isprintable() for part in parts)

@@ -24,7 +24,7 @@ from memoryd.client.transport.batches import split_batches, sum_kinds
 from memoryd.client.transport.spawn import make_private
 from memoryd.client.transport.sync import Client
 
-DUPLICATE = "duplicate"  # the daemon's name of the reason
+DUPLICATE = "duplicate"  # as in the daemon's counts
 AgentPlace = tuple[str, str]  # agent and namespace
 
 
@@ -94,9 +94,7 @@ def _drop_empty_projects(
 def _ensure_operation(client: Client) -> str:
     """Return the operation of an interrupted run, else a new one; its id is on disk before anything is sent."""
     path, operation = _running_path(), None
-    with suppress(
-        OSError, msgspec.MsgspecError, Invalid, Conflict
-    ):  # the operation was undone, or is of another database
+    with suppress(OSError, msgspec.MsgspecError, Invalid, Conflict):  # it was undone, or is of another database
         former = msgspec.json.decode(path.read_bytes(), type=_Running).operation
         operation = client.call(Backfill(operation=former)).operation
     operation = operation or client.call(Backfill()).operation or ""

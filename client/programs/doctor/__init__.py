@@ -1,6 +1,6 @@
-"""doctor: look at everything that can be wrong, say how to fix it, and fix what is safe.
+"""doctor: check the whole installation, report how to fix each problem, and apply the safe fixes.
 
-`checks` holds the table of checks; a check looks at a `Patient` and returns a `Finding`. Checks of the daemon's inside
-are left out while none answers: the check `daemon` says so. Everything here works without a daemon, with a broken
-database and with a configuration that cannot be read.
+`checks` has the table of checks; a check examines a `Patient` and returns a `Finding`. Checks that need the daemon are
+skipped if none answers, which the check `daemon` reports. Everything here works without a daemon, with a broken
+database and with an unreadable configuration.
 """

@@ -1,4 +1,4 @@
-"""Checks of what connects coding agents: hooks, their spooled calls, the MCP server."""
+"""Checks of the connection to coding agents: hooks, their spooled calls, the MCP server."""
 
 import os
 from importlib.util import find_spec
@@ -40,7 +40,7 @@ def check_hooks(patient: Patient) -> Finding | None:
 
 
 def _list_wrong(files: list[dict[str, str]], hooked: bool = False) -> list[str]:
-    """Return the agents whose entries are outdated, or in one file only; with `hooked` of those that have hooks.
+    """Return the agents whose entries are outdated, or in one file only; `hooked`: only those with hooks.
 
     In a project two agents may read one file of servers.
     """

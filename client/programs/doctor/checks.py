@@ -1,4 +1,4 @@
-"""The table of checks, by area. To add one: a function that returns a finding (None where it cannot), and a row."""
+"""The table of checks, by area. To add one: a function that returns a finding (None if it cannot check), and a row."""
 
 from collections.abc import Callable
 

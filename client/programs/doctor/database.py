@@ -1,4 +1,4 @@
-"""Checks of the database and its copies: is it intact, is it below its limit, is there a recent copy."""
+"""Checks of the database and its copies: it is intact and below its limit, and there is a recent copy."""
 
 from pathlib import Path
 from time import time
@@ -25,7 +25,7 @@ def check_database(patient: Patient) -> Finding | None:
     if patient.status:
         try:
             verified = patient.client.call(Verify())
-        except (StorageFailed, Internal) as error:  # it stumbles over what cannot be read
+        except (StorageFailed, Internal) as error:  # the daemon meets an unreadable page
             return fail(error.message, RECOVER)
         if verified.problems:
             message = "; ".join(verified.problems[:3])
@@ -100,7 +100,7 @@ def _file_marks(path: Path) -> object:
 
 
 def _check_latest_copy(copies: list[Path]) -> Finding | None:
-    """Return a finding when the latest copy is damaged."""
+    """Return a finding if the latest copy is damaged."""
     if not copies:
         return None
     latest = copies[-1]

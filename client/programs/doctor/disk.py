@@ -1,4 +1,4 @@
-"""Checks of the folders and the disk that the data is on."""
+"""Checks of the data folders and their disk."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from memoryd.client.programs.memctl.text_table import size_text
 LOW_BYTES, LITTLE_BYTES = 200_000_000, 1_000_000_000
 LOW_INODES, LITTLE_INODES = 100, 10_000
 
-# File systems whose locks or shared memory do not hold between machines: SQLite's write-ahead log is not safe there.
+# File systems without locks and shared memory between machines: SQLite's write-ahead log is not safe on them.
 NETWORK = frozenset(
     "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph fuse.ceph glusterfs fuse.glusterfs lustre gfs2 ocfs2 9p fuse.sshfs"
     " fuse.rclone fuse.s3fs fuse.gcsfuse fuse.goofys davfs fuse.davfs2 fuse.gvfsd-fuse fuse.onedriver".split()
@@ -37,7 +37,7 @@ def check_data(patient: Patient) -> Finding | None:
 
 
 def _check_own(folder: Path) -> Finding | None:
-    """Return a finding when a folder cannot be written, or others may read it."""
+    """Return a finding if a folder is not writable, or readable by other users."""
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
         return fail(f"the file system of {folder} is read-only", "dmesg | tail  # then: mount -o remount,rw")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -81,11 +81,11 @@ def check_disk(patient: Patient) -> Finding:
 
 
 def filesystem_kind(mounts: str, folder: Path) -> str:
-    """Return the type of the file system of a folder from the text of `mountinfo`: the last of the longest matches."""
+    """Return the type of a folder's file system according to `mountinfo`: the last of the longest matches."""
     best, kind = -1, ""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
-        point = before.split()[4].encode().decode("unicode_escape")  # blanks are written \040
+        point = before.split()[4].encode().decode("unicode_escape")  # spaces are escaped as \040
         if folder.is_relative_to(point) and len(point) >= best:
             best, kind = len(point), after.split()[0]
     return kind

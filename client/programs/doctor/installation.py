@@ -1,4 +1,4 @@
-"""Checks of what is installed: packages, the command, the environment."""
+"""Checks of the installation: packages, the command, the environment."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from memoryd.client.programs.doctor.patient import Finding, Patient, fail, repor
 from memoryd.client.programs.memctl.local import MISSING, is_installed
 from memoryd.client.transport import paths
 
-# What the environment may hold; a test compares it with what the source asks for.
+# Known environment variables; a test compares them with those in the source.
 VARIABLES = frozenset(
     "MEMORYD_CONFIG MEMORYD_DATA_DIR MEMORYD_LLM_KEY MEMORYD_MODEL_DIR MEMORYD_NAMESPACE MEMORYD_OBSERVE"
     " MEMORYD_OFFLINE MEMORYD_SOCKET MEMORYD_TOKEN".split()
@@ -30,7 +30,7 @@ def check_installation(patient: Patient) -> Finding:
 
 
 def _list_wrong_packages() -> list[str]:
-    """Return what is wrong with the daemon's packages; nothing where memoryd is run from a folder."""
+    """Return problems of the daemon's packages; none if memoryd is run from a source folder."""
     try:
         wanted = [_REQUIREMENT.fullmatch(line) for line in requires("memoryd") or []]
     except PackageNotFoundError:

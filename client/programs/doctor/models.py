@@ -64,7 +64,7 @@ def _check_files(patient: Patient) -> Finding | None:
 def _explain_fix(patient: Patient, model: ModelState) -> tuple[str, list[list[str]]]:
     """Return how to fix a missing or broken model: as text for the user, and as commands to run."""
     name = model.name
-    if RECOVER in (model.error or ""):  # it was ready, and the vectors could not be read
+    if RECOVER in (model.error or ""):  # the model was ready, but its vectors could not be read
         return RECOVER, []
     if name.startswith(API):
         return LOOK_AT_API, []
@@ -91,7 +91,7 @@ def check_embeddings(patient: Patient) -> Finding | None:
         return report_ok(f"{count_text(patient.status.memories, 'memory')}, none waits for its vector")
     message = f"{count_text(pending, 'memory')} without a vector yet: found by words only"
     model = patient.status.model
-    if model.state not in ("ready", "fetching", "loading"):  # waiting for it is in vain
+    if model.state not in ("ready", "fetching", "loading"):  # waiting would not help
         fix, safe = _explain_fix(patient, model)
         return warn(message, fix, safe=safe)
     if model.state == "ready" and patient.status.uptime_s > SETTLED_S and _is_stuck(patient, pending):

@@ -25,8 +25,8 @@ Texts = list[str]
 class Finding(msgspec.Struct):
     """The result of one check: the problem, if any, and how to fix it.
 
-    `commands` are what `--fix` runs: they lose nothing and can be repeated. Where they are empty, `fix` is a
-    command or an advice that a person must decide about.
+    `commands` are run by `--fix`: they lose no data and can be repeated. If there are none, `fix` is a command or
+    advice that the user has to decide about.
     """
 
     state: Literal["ok", "warn", "fail"]
@@ -119,7 +119,7 @@ class Patient:
     def examination(self) -> dict[str, Any] | MemorydError | None:
         """Facts read from the database file, or the error of reading it; None if there is no file.
 
-        SQLite's own check is left to the daemon where one answers: it looks at more.
+        SQLite's own check is skipped if a daemon answers, whose check is more thorough.
         """
         if not is_installed() or not self.database.is_file():
             return None
@@ -155,7 +155,7 @@ def examine_file(path: Path, *, check: bool) -> dict[str, Any]:
 
 
 def check_access(path: Path, mode: int) -> Finding | None:
-    """Return a finding when a file belongs to another user or has wider permissions than `mode`."""
+    """Return a finding if a file belongs to another user or has wider permissions than `mode`."""
     import stat
 
     status = path.stat()

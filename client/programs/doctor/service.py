@@ -1,6 +1,6 @@
-"""Checks of the daemon as a process and as a service of systemd: does it answer, is there only one.
+"""Checks of the daemon as a process and as a systemd service: it answers, and there is only one.
 
-Without a service, clients start the daemon: nothing is amiss.
+A missing service is not a problem: clients start the daemon.
 """
 
 import os
@@ -28,8 +28,8 @@ from memoryd.client.programs.systemd.units import current_place, format_units, i
 from memoryd.client.protocol import PROTOCOL_VERSION
 from memoryd.client.transport import activation, paths, spawn
 
-REPLACE = [["memctl", "down"], ["memctl", "up"]]  # by the daemon of this installation, or one that does not answer
-INSTALL = "memctl service install"  # never run by itself: it was perhaps given options
+REPLACE = [["memctl", "down"], ["memctl", "up"]]  # also a daemon of another installation, or one that does not answer
+INSTALL = "memctl service install"  # never run automatically: the user may have given it options
 # Directives that differ between machines.
 OWN = ("ExecStart=", "Environment=", "MemoryMax=", "ListenStream=")
 
@@ -105,7 +105,7 @@ def _parse_directives(text: str) -> list[str]:
 
 
 def _find_holder(lock: Path) -> int | None:
-    """Return the process that holds a lock, None when nobody does or the system does not report it."""
+    """Return the process that holds a lock, None if there is none or the system does not report it."""
     if not lock.exists():
         return None
     inode = lock.stat().st_ino
@@ -132,7 +132,7 @@ def _is_newer(folder: Path, patient: Patient) -> bool:
     """Return whether a folder has memories, and later ones than the usual folder."""
     try:
         newest_at: float = examine_file(folder / DATABASE, check=False)["newest_at"]
-    except MemorydError:  # it is damaged, or the daemon's packages are not here
+    except MemorydError:  # it is damaged, or the daemon's packages are not installed
         return False
     return newest_at > (patient.facts["newest_at"] if patient.facts else 0.0)
 
@@ -153,7 +153,7 @@ def check_socket(patient: Patient) -> Finding | None:
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quote_path(path)}")
     if not spawn.is_answering(path):
-        if patient.status:  # at another socket, so nothing replaces this one, and nobody minds
+        if patient.status:  # it answers at another socket, so this one is unused
             return None
         return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
     if finding := check_access(path, 0o600):

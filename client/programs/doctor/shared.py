@@ -1,4 +1,4 @@
-"""Check of shared roots: is each reachable, and did it refuse anything that was saved."""
+"""Check of shared roots: each is reachable and has accepted all changes."""
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.doctor.patient import Finding, Patient, fail, report_ok, warn

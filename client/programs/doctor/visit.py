@@ -106,7 +106,7 @@ def _run_command(args: Namespace, words: Texts) -> bool:
         [sys.executable, "-P", "-m", "memoryd.client.programs.memctl", *words[1:]] if words[0] == "memctl" else words
     )
     environment = {**os.environ, "MEMORYD_SOCKET": args.socket} if args.socket else None
-    watched = bool(sys.stderr and sys.stderr.isatty())  # then its bars of progress are shown, and why it failed
+    watched = bool(sys.stderr and sys.stderr.isatty())  # then its progress bars and errors are shown
     print_note(f"+ {shlex.join(words)}")
     try:
         done = subprocess.run(
@@ -145,7 +145,7 @@ def _format_finding(finding: Finding, broadest: int) -> list[str]:
     fixed = paint("  (fixed)", "green") if finding.mended else ""
     lines = [f"  {paint(pad(finding.name, broadest), 'dim')}  {state}  {first}", *(indent + line for line in others)]
     lines[-1] += fixed
-    if finding.fix:  # not cut: it is to be copied
+    if finding.fix:  # not wrapped, so that it can be copied
         lines.append(f"{indent}fix it: {paint(make_printable(finding.fix), 'cyan')}")
     return lines
 

@@ -1,4 +1,4 @@
-"""Checks of workspaces: do their folders exist, were they indexed without errors, are they watched."""
+"""Checks of workspaces: their folders exist, were indexed without errors, and are watched."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from memoryd.client.programs.doctor.patient import Finding, Patient, quote_path,
 from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol.workspaces import Workspace, Workspaces
 
-WATCHED = 0.8  # of what the system allows
+WATCHED = 0.8  # share of the system's limit
 WATCH_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 
 
@@ -29,7 +29,7 @@ def check_workspaces(patient: Patient) -> Finding | None:
 
 
 def _check_watches(states: list[Workspace]) -> Finding | None:
-    """Compare the watches of workspaces with what the system allows; without one, a folder is scanned instead."""
+    """Compare the watches of workspaces with the system's limit; folders without a watch are scanned instead."""
     try:
         limit = int(WATCH_LIMIT.read_text())
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
 """claude-mem: the SQLite database of observations and session summaries that its worker writes.
 
-An observation becomes a memory with its type and concepts as tags, a session summary one of the type
-`session-summary`; both in the namespace of their project. What users typed (`user_prompts`) and raw uses of tools are
-left out: they are the material that the observations were made of.
+An observation becomes a memory with its type and concepts as tags, a session summary one of the type `session-summary`,
+both in the namespace of their project. Prompts (`user_prompts`) and raw tool calls are left out, since the observations
+were derived from them.
 """
 
 import json
@@ -26,7 +26,7 @@ _SECTIONS = ("request", "investigated", "learned", "completed", "next_steps", "n
 
 
 def read(path: Path, account: Account) -> Iterator[Item]:
-    """Yield what a database holds, the oldest observation first, then the summaries."""
+    """Yield the observations of a database, oldest first, then the summaries."""
     file = path / FILE_NAME if path.is_dir() else path
     with open_database(file, WHAT, _NEEDED) as connection:
         note_version(connection, account, "claude-mem", ("schema_versions", "version"), KNOWN_SCHEMA)
@@ -78,12 +78,12 @@ def _convert_summary(account: Account, row: dict[str, Any]) -> Record | None:
 
 
 def _read_session(row: dict[str, Any]) -> Any:
-    """Return the session; before claude-mem's schema 17 its column had another name."""
+    """Return the session, whose column was renamed in claude-mem's schema 17."""
     return row.get("memory_session_id", row.get("sdk_session_id"))
 
 
 def parse_list(text: Any) -> list[str]:
-    """Return a JSON list of texts, as claude-mem keeps them; anything else as the one text that it is."""
+    """Return the texts of a JSON list, which is how claude-mem stores them; any other text is returned as one."""
     if not isinstance(text, str) or not text.strip():
         return []
     try:

@@ -1,7 +1,7 @@
-"""The memory server of the MCP reference servers: one JSON object a line, entities with observations and relations.
+"""The memory server of the MCP reference servers: JSON lines with entities, their observations, and relations.
 
-Each observation becomes a memory that begins with the name of its entity, each relation one that says it. The file
-knows neither times nor users: its own time is that of all, and what is known stays as it is.
+Each observation becomes a memory that begins with the name of its entity, each relation one with the relation as a
+sentence. The file has no times and no users: new memories get the time of the file, existing ones keep theirs.
 """
 
 import json
@@ -49,16 +49,16 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 
 
 def _parse_line(line: bytes) -> Iterator[dict[str, Any] | None]:
-    """Yield what a line holds, None for each part that is no entity or relation.
+    """Yield the entities and relations of a line, and None for each part that is neither.
 
-    Two servers that write at once leave several objects on a line, some of them cut off.
+    If two servers write at once, a line may have several objects, some of them incomplete.
     """
     try:
         yield _check_entry(decode_json(line, object))
         return
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = line.decode(errors="replace")
-    at, is_whole = 0, True  # whether all before `at` was read
+    at, is_whole = 0, True  # whether everything before `at` was decoded
     while begin := _OBJECT.search(text, at):
         is_whole = is_whole and not text[at : begin.start()].strip(" \t\r\n,")
         try:

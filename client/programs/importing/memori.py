@@ -1,7 +1,7 @@
-"""Memori (the `memori` package): the SQLite database that it writes through a connection of its user's.
+"""Memori (the `memori` package): the SQLite database that it writes through a connection that its user provides.
 
-A fact of an entity is stored in the namespace of that entity, as do what the graph says of it and the summaries of its
-conversations; an attribute of a process to that of the process. The messages themselves are left out.
+The facts of an entity, its edges in the graph and the summaries of its conversations are stored in the namespace of the
+entity, the attributes of a process in that of the process. The messages themselves are left out.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ _DETAILS = ("subject", "subject_type", "predicate", "object", "object_type")
 
 
 def read(path: Path, account: Account) -> Iterator[Item]:
-    """Yield facts, attributes, what the graph says, and summaries of conversations."""
+    """Yield facts, attributes, edges of the graph, and summaries of conversations."""
     with open_database(path, WHAT, _NEEDED) as connection:
         note_version(connection, account, "Memori", ("memori_schema_version", "num"), KNOWN_SCHEMA)
         for table, query in _QUERIES.items():

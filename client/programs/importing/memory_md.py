@@ -1,8 +1,8 @@
 """Memory files of agents: MEMORY.md with topic files (Claude Code), MEMORY.md with daily files (OpenClaw, CowAgent).
 
-A file whose front matter says what it is becomes one memory of that type. Of every other file each list entry and each
-paragraph becomes one, led by its heading; in a daily file its day is the time. Folders below are namespaces. What a
-MEMORY.md says of topic files it only points to is in these: its pointers are left out.
+A file whose front matter has a `type` becomes one memory of that type. In all other files, each list entry and each
+paragraph becomes a memory that begins with its heading; in a daily file its time is that day. Subfolders are
+namespaces. Links from MEMORY.md to topic files are left out, since these are imported themselves.
 """
 
 import re
@@ -24,7 +24,7 @@ _FOLDERS_OF_NOTHING = frozenset({"memory", "users"})
 
 
 def read(path: Path, account: Account) -> Iterator[Item]:
-    """Yield what a file or a folder of them remembers."""
+    """Yield the memories in a file or in a folder of files."""
     root = path if path.is_dir() else path.parent
     files = _list_files(path) if path.is_dir() else iter([path])
     empty = True
@@ -38,7 +38,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a memory; in an agent's own folder these are MEMORY.md and memory/, not all else there is."""
+    """Return the memory files below a folder; in an agent's own folder only MEMORY.md and memory/."""
     inner = folder / "memory"
     if not inner.is_dir():
         several = [child for child in sorted(folder.iterdir()) if (child / "memory").is_dir()]

@@ -53,7 +53,7 @@ _SOURCES = {
     "hook": FEEDBACK,
 }
 _REPLIED = compile_late(r"User (?:selected|responded): (.*)", re.DOTALL)
-_NOBODY = "The user is not available to respond and will review your work later."  # Copilot's own reply, in autopilot
+_NOBODY = "The user is not available to respond and will review your work later."  # Copilot's reply in autopilot mode
 # Beginning of a refusal with the user's reason, and the sentence that Copilot adds at its end.
 _REFUSALS = {
     "The user rejected this tool call. User feedback: ": ".",
@@ -81,9 +81,8 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
 class _Reading:
     """State while the events of a session are read.
 
-    `calls` are unfinished calls of tools: name, arguments and offset in the file. `prompts` counts typed prompts.
-    `is_working`: tools were called after the agent's last text. `forms` has the values of forms that the user filled
-    in, by the id of the agent's call.
+    `calls` are unfinished tool calls: name, arguments and offset in the file. `is_working`: tools were called after the
+    agent's last text. `forms` has the values of forms that the user filled in, by the id of the agent's call.
     """
 
     def __init__(self, session: Session) -> None:

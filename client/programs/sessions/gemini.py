@@ -111,9 +111,7 @@ class _Chat:
 
     def _replace(self, listed: list[dict[str, Any]]) -> None:
         """Process a repeated list; if messages were recorded one by one, it adds none."""
-        self.session.is_torn |= self.is_part and bool(
-            listed
-        )  # copies among them can only be recognised in the whole file
+        self.session.is_torn |= self.is_part and bool(listed)  # finding copies needs the whole file
         if self.is_begun:
             coming = [message for message in listed if get_text(message, "id") in {*self.messages, *self.copies}]
             self.session.left_out[SYNTHETIC] += len(listed) - len(coming)
@@ -196,7 +194,7 @@ class _Chat:
         if shown and shown == self.shown and sent != self.sent and not sent.startswith(shown):
             settled = self.session.settled
             self.session.program_says(FEEDBACK if sent != "Please continue." else SYNTHETIC)
-            self.session.settled = settled  # what it is shows the prompt before
+            self.session.settled = settled  # recognising it needs the prompt before
             return
         self.shown, self.sent = shown or sent, sent
         judged = judge(shown or sent)
@@ -230,7 +228,7 @@ class _Chat:
 
 
 def _join(message: dict[str, Any], name: str) -> str:
-    """Return the text of a field, which is text or a list of parts (of text, or with text), without thoughts."""
+    """Return the text of a field, which is a text or a list of texts and of objects with text, without thoughts."""
     held = message.get(name)
     if isinstance(held, str):
         return held

@@ -76,7 +76,7 @@ class _Message(NamedTuple):
 
 def read(path: Path, home: Path, start: int = 0, only: str = "") -> Iterator[Session]:
     """Yield the sessions of a database, or one session from a time on, with its state."""
-    began: dict[tuple[float, str], str] = {}  # by the first message: the session
+    began: dict[tuple[float, str], str] = {}  # time and text of the first message -> session
     with _open(path) as connection:
         names = [str(name) for (name,) in connection.execute(_COLUMNS)]
         for row in connection.execute(_SESSIONS, (only,)).fetchall():
@@ -169,7 +169,7 @@ def _read_session(session: Session, described: dict[str, Any], messages: Iterabl
 
 
 class _Reading:
-    """A session while its messages are read. `is_working`: the agent called tools and has not ended its turn."""
+    """State while a session is read. `is_working`: the agent has called tools and not ended its turn."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
