@@ -55,7 +55,7 @@ def is_pattern(pattern: str) -> bool:
 
 
 def _name(remote: str, pattern: str) -> str:
-    """Return the name of a repository in its root, the same on every machine: the path after its fixed part."""
+    """Return a repository's name in its root, the same on every machine: the path after the pattern's fixed part."""
     fixed = _WILDCARD.split(pattern)[0]
     parts = remote[fixed.rfind("/") + 1 :].split("/")
     is_name = all(part.strip() not in ("", ".", "..") and part.isprintable() for part in parts)
