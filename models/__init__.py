@@ -1,9 +1,9 @@
 """Embedding models: text in, unit vectors out.
 
 `load` opens an installed model, `pull` installs one of the `CATALOG`, `import_directory` installs one from a folder.
-Imports nothing of the daemon or the client. Importing this package is cheap: ONNX Runtime and the tokenizer are
-imported by `load`, and what only an installation needs (`onnx`, the hub client) by `pull` and `import_directory`. It
-switches the telemetry of these libraries off; `session` alone imports ONNX Runtime, so that none is loaded before.
+It imports nothing of the daemon or the client. Importing this package is cheap: `load` imports ONNX Runtime and the
+tokenizer; `pull` and `import_directory` import the packages for installations (`onnx`, the hub client). This module
+switches the telemetry of these libraries off; only `session` imports ONNX Runtime, so that it is never loaded before.
 """
 
 import os
@@ -41,7 +41,7 @@ __all__ = [
     "verify",
 ]
 
-# Telemetry is off, for this process and those that it starts, whatever is set: of ONNX Runtime (from 1.29 on), of the
-# hub's client and its transfers by hf_xet. They read this when they are imported; ONNX Runtime's own call comes too
-# late, as its import already writes a device id below the cache folder and looks up its maker's host.
+# Switch off the telemetry of ONNX Runtime (since 1.29), of the hub's client and of hf_xet, in this process and its
+# children, even if the user has set these variables. They are read on import. ONNX Runtime's own function comes too
+# late: its import already writes a device id below the cache folder and looks up its vendor's host.
 os.environ.update({"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1"})

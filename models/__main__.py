@@ -1,9 +1,9 @@
-"""`python -m memoryd.models list|pull|import|path`: models, in a process of its own.
+"""`python -m memoryd.models list|pull|import|path`: list and install models in a process of its own.
 
-The daemon runs `pull` to fetch a missing model in the background; memctl runs all of it. Every command prints one JSON
-document on stdout, with --json or without (`path` and, for people, `pull` and `import` without it: a path). Progress
-is written to stderr: a bar on a terminal, else one short JSON object per line. Exit code 1 with one sentence on stderr
-when it fails.
+The daemon runs `pull` to fetch a missing model in the background; memctl runs all commands. They print one JSON
+document on stdout; `path`, and `pull` and `import` without --json, print a path instead. Progress is written to stderr:
+a bar on a terminal, else one short JSON object per line. If a command fails, it prints one sentence on stderr and exits
+with 1.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = COMMANDS[options.command](options)
     except ModelError as error:
-        print(f"memctl: {error}" if sys.stderr.isatty() else error, file=sys.stderr)  # it is seen as it is there
+        print(f"memctl: {error}" if sys.stderr.isatty() else error, file=sys.stderr)  # a user sees it there
         return 1
     if isinstance(result, Path):
         result = msgspec.json.encode({"name": result.name, "path": str(result)}).decode() if options.json else result
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _list_models(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the models of the catalog and those installed from elsewhere.
 
-    Languages: none means about a hundred, null that they are not known.
+    An empty list of languages means about a hundred of them, null that they are unknown.
     """
     there = installed(options.dir)
     known = [
@@ -90,7 +90,7 @@ class Reporter:
         self._stage, self._next = "", 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show one report; skip it when another one of the same stage was just shown."""
+        """Show one report; skip it if another one of the same stage was just shown."""
         now = time.monotonic()
         if stage == self._stage and now < self._next and done < total:
             return

@@ -1,11 +1,11 @@
 """The models that can be pulled by name: one row each.
 
-A hash pins a file for every source. An empty hash means that none could be published with the row: then the commit of
-the row pins the file, it is checked against the hash that the hub declares for it there, and the manifest of the
-installed model pins what was received (trust on first use). Where `files` names an ONNX file in place of a checkpoint,
-such as onnx/model_quantized.onnx, it is taken as it is.
+A hash pins a file for every source. If the hash of a row is empty, since it was not known, the commit of the row pins
+the file: it is checked against the hash that the hub declares for that commit, and the manifest of the installed model
+pins the received file (trust on first use). If `files` has an ONNX file instead of a checkpoint, such as
+onnx/model_quantized.onnx, it is used unchanged.
 
-What a model's cosines mean is in no row: `calibration` finds it when the model is installed.
+Rows have no floors: `calibration` determines them when a model is installed.
 """
 
 from typing import Literal
@@ -50,7 +50,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
 
 
 class ModelSpec(ModelFacts, frozen=True, kw_only=True):
-    """A row of the catalog: what is known about a model before it is installed."""
+    """A row of the catalog: facts about a model before it is installed."""
 
     description: str
     languages: tuple[str, ...] = ("English",)

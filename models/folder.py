@@ -1,7 +1,7 @@
 """The models folder: its path, the installed models, and checks of their files.
 
-Layout: `MODELS/NAME/manifest.json` beside `model.onnx` or `table.npy` and `tokenizer.json`; `MODELS/.partial/` keeps
-downloads that were interrupted, `MODELS/.lock` serialises installations. A model folder appears in one rename, so a
+Layout: `MODELS/NAME/` has `manifest.json`, `model.onnx` or `table.npy`, and `tokenizer.json`; `MODELS/.partial/` has
+interrupted downloads, and `MODELS/.lock` serialises installations. A model folder is put into place by one rename, so a
 folder without a manifest is not a model.
 """
 
@@ -145,5 +145,5 @@ def hash_file(path: Path) -> str:
 
 
 def describe_damage(name: str, reason: str) -> ModelBroken:
-    """Return the error for a damaged model, saying how to fix it."""
+    """Return the error for a damaged model, with the command that fixes it."""
     return ModelBroken(f"Model {name} is damaged: {reason}; run: memctl model pull {name} --force")

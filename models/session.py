@@ -13,12 +13,12 @@ ERRORS_ONLY = 3
 
 
 def open_session(model: Path | bytes, threads: int, fuse: bool = False) -> onnxruntime.InferenceSession:
-    """Open a model file, or its bytes, for `threads` threads per call; raise ModelBroken when it cannot be run.
+    """Open a model file, or its bytes, for `threads` threads per call; raise ModelBroken if it cannot be run.
 
     The arena would never free the buffers of the largest text (60 to 100 MB) and saves nothing with one text per run.
-    Spinning would keep cores busy between calls. A graph that was converted here is fused already, and fusing it again
-    would put back operators that are slower on a CPU (SkipLayerNormalization). A published one needs `fuse`: without it
-    the attention of 512 tokens takes 280 MB in place of 30.
+    Spinning would keep cores busy between calls. A graph converted by memoryd is fused already, and fusing it again
+    would restore operators that are slower on a CPU (SkipLayerNormalization). A published one needs `fuse`: without it
+    the attention of 512 tokens takes 280 MB instead of 30.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

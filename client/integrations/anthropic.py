@@ -25,7 +25,7 @@ _GLOBS = ("memories/**/*",)
 
 
 class WorkspaceMemoryTool(BetaLocalFilesystemMemoryTool):
-    """The memory tool on files in `folder`/memories; give it to `client.beta.messages.tool_runner(tools=[…])`.
+    """The memory tool on files in `folder`/memories; pass it to `client.beta.messages.tool_runner(tools=[…])`.
 
     `folder` may be relative or start with `~`. `namespace` is that of the indexed files, by default the folder's name.
     """

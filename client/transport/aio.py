@@ -37,7 +37,7 @@ class AsyncClient(Endpoint):
         await self.close()
 
     async def close(self) -> None:
-        """Close the stream; the client may be used again."""
+        """Close the stream; the client can be used again."""
         stream, self._stream = self._stream, None
         if stream and stream.is_of_this_loop():
             await stream.close()
@@ -67,11 +67,11 @@ class AsyncClient(Endpoint):
         allow_secrets: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddedMany:
-        """Remember many memories, texts or mappings of the fields that `add` takes, as one operation, or several where
-        they would not fit into one frame of 16 MiB.
+        """Remember many memories, which are texts or mappings of the fields of `add`, as one operation, or as several
+        if they do not fit into one frame of 16 MiB.
 
-        The daemon commits them in parts; where it refuses a later one, the error's `data["stored"]` says how many of
-        the first are stored, and `data["operations"]` what `undo` takes back.
+        The daemon commits them in parts. If it refuses a later part, the error's `data["stored"]` is the number of
+        memories stored before it, and `data["operations"]` are the operations to `undo`.
         """
         calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
         done: list[AddedMany] = []
@@ -85,9 +85,9 @@ class AsyncClient(Endpoint):
     def subscribe(
         self, kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None, idle_s: float | None = None
     ) -> "AsyncSubscription":
-        """Follow what happens within reach: `async for event in …`, as `Client.subscribe`.
+        """Follow events within reach with `async for event in …`, like `Client.subscribe`.
 
-        It begins with the first event that is asked for, or with `async with`.
+        The subscription begins with the first iteration, or with `async with`.
         """
         from memoryd.client.transport.subscription_aio import AsyncSubscription
 

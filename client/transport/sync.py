@@ -35,12 +35,12 @@ R = TypeVar("R")
 
 
 class Client(Endpoint):
-    """A connection to the daemon, which it starts when none answers (unless `autostart` is false).
+    """A connection to the daemon, which is started if none answers (unless `autostart` is false).
 
-    `namespace` is the caller's place (a tuple or `acme/api/alpha`, `/` is the root); left out, it is that of
-    `MEMORYD_NAMESPACE`, else of the project (git checkout) that the current folder is in, else the root. `timeout_s` is
-    the limit of one call: the time without any word from the daemon, so that a long call which reports progress does
-    not run into it. With a `token` (or `MEMORYD_TOKEN`) the client is bound to what that represents.
+    `namespace` is the caller's namespace (a tuple or `acme/api/alpha`, `/` is the root), by default that of
+    `MEMORYD_NAMESPACE`, else of the project (git checkout) of the current folder, else the root. `timeout_s` limits the
+    time without a reply from the daemon, so that a long call does not time out while it reports progress. With a
+    `token` (or `MEMORYD_TOKEN`) the client has only the token's namespace and rights.
     """
 
     def _prepare_streams(self) -> None:
@@ -54,15 +54,15 @@ class Client(Endpoint):
         self.close()
 
     def close(self) -> None:
-        """Close the connections, those of running calls when these end; the client may be used again."""
+        """Close the connections, those of running calls when these end; the client can be used again."""
         pool, self._idle = self._idle, []
         _close_all(pool)
 
     def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
         """Send one call and return its result.
 
-        Raise the daemon's error, `Unavailable` when no daemon answers, `TimedOut` when it does not reply in time. While
-        the daemon is busy or hands over to its successor, the call is tried again, up to `timeout_s`.
+        Raise the daemon's error, `Unavailable` if no daemon answers, `TimedOut` if it does not reply in time. While the
+        daemon is busy or restarts, the call is repeated for up to `timeout_s`.
         """
         call = set_namespace(call, self.namespace)
         give_up_at = time.monotonic() + self.timeout_s
@@ -87,11 +87,11 @@ class Client(Endpoint):
         allow_secrets: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddedMany:
-        """Remember many memories, texts or mappings of the fields that `add` takes, as one operation, or several where
-        they would not fit into one frame of 16 MiB.
+        """Remember many memories, which are texts or mappings of the fields of `add`, as one operation, or as several
+        if they do not fit into one frame of 16 MiB.
 
-        The daemon commits them in parts; where it refuses a later one, the error's `data["stored"]` says how many of
-        the first are stored, and `data["operations"]` what `undo` takes back.
+        The daemon commits them in parts. If it refuses a later part, the error's `data["stored"]` is the number of
+        memories stored before it, and `data["operations"]` are the operations to `undo`.
         """
         calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
         done: list[AddedMany] = []
@@ -105,10 +105,10 @@ class Client(Endpoint):
     def subscribe(
         self, kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None, idle_s: float | None = None
     ) -> "Subscription":
-        """Follow what happens within reach from now on: an iterator of events, on a connection of its own.
+        """Follow events within reach from now on: return an iterator, which has a connection of its own.
 
-        It ends after `limit` events, after `idle_s` without any, or when it is closed (it is a context manager); when
-        the daemon stops it raises `Unavailable`.
+        It ends after `limit` events, after `idle_s` without any, or when it is closed (it is a context manager). If the
+        daemon stops, it raises `Unavailable`.
         """
         from memoryd.client.transport.subscription import Subscription
 

@@ -17,7 +17,7 @@ from memoryd.models.install.place import ReportStage, ignore_progress, lock_fold
 def pull(name: str, models_dir: Path, progress: ReportStage = ignore_progress, force: bool = False) -> Path:
     """Install a model of the catalog and return its folder; an installed model is kept, unless `force`.
 
-    Raises ModelError for an unknown name, ModelUnavailable if no source has it, ModelBroken if the fetched files are
+    Raises ModelError for an unknown name, ModelUnreachable if no source has it, ModelBroken if the fetched files are
     not a working model. Several processes may call it at once: the second one waits and finds the model installed.
     """
     spec = CATALOG.get(name)

@@ -50,7 +50,7 @@ def _count_held(facts: dict[str, Any]) -> str:
 
 
 def _restore_command(patient: Patient) -> str:
-    """Return the command that restores the latest copy, or without a copy the one that recovers what is readable."""
+    """Return the command that restores the latest copy, or without a copy, the one that recovers readable data."""
     return "memctl restore latest" if patient.copies else RECOVER
 
 

@@ -41,10 +41,10 @@ _MOMENTS = {
     hosts.COMPACT: "turn",
     hosts.END: "end",
 }
-_READ = (".jsonl", ".messages.json", ".db")  # Gemini CLI wrote `.json` before 2026, anew each time
+_READ = (".jsonl", ".messages.json", ".db")  # before 2026, Gemini CLI wrote `.json`, and rewrote it each time
 _LOST = ("compact", "clear")  # sources of a start after which the session's context is gone
 _MAX_PROMPT_CHARS = 4000
-MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # that are recorded
+MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # of a recorded turn
 _MAX_SPEAKER_BYTES = 128
 PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})

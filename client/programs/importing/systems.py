@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class System(NamedTuple):
-    """A system to import from: its module here, and what PATH may be."""
+    """A system to import from: its module here, and a description of PATH."""
 
     module: str
     path: str

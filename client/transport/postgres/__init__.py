@@ -1,4 +1,4 @@
-"""The way to a shared root in a PostgreSQL database: its connection, its schema, who may use it.
+"""Access to a shared root in a PostgreSQL database: connections, schema, and rights.
 
-psycopg is imported only where somebody connects.
+psycopg is imported only to open a connection.
 """

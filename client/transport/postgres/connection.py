@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server, and its errors as ours."""
+"""Connect to a PostgreSQL server, and convert its errors to those of memoryd."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 SCHEME = "postgresql://"
-# Without a password: that is in a passfile or in the environment. Without a host it is a socket of this machine.
+# Passwords are in a passfile or in the environment. Without a host it is a Unix socket of this machine.
 _ADDRESS = r"postgresql://([^\s:@/?]+@)?[^\s@/?]*/[^\s@/?:]+(\?\S*)?"
 CONNECT_S = 5
 _BEGIN = "BEGIN; SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '500ms'"
@@ -27,7 +27,7 @@ def is_address(server: str) -> bool:
 
 
 def open_connection(server: str) -> "psycopg.Connection[Any]":
-    """Connect to a server; raise `Unavailable` without a driver."""
+    """Connect to a server; raise `Unavailable` if psycopg is not installed."""
     try:
         import psycopg
     except ImportError:
@@ -35,12 +35,12 @@ def open_connection(server: str) -> "psycopg.Connection[Any]":
     given = psycopg.conninfo.conninfo_to_dict(server)
     defaults: dict[str, Any] = {"sslmode": "verify-full", "connect_timeout": CONNECT_S, "application_name": "memoryd"}
     options = {name: value for name, value in defaults.items() if name not in given}
-    # Statements that are prepared would be state of a session.
+    # Prepared statements belong to a server session.
     return psycopg.connect(server, autocommit=True, prepare_threshold=None, **options)
 
 
 def transact(connection: Any, work: Callable[[Any], R]) -> R:
-    """Do something in one transaction; it is on the server's disk when this returns."""
+    """Run a function in one transaction, which is durable on the server when this returns."""
     connection.execute(_BEGIN)
     try:
         result = work(connection)
@@ -53,7 +53,7 @@ def transact(connection: Any, work: Callable[[Any], R]) -> R:
 
 
 def explain(name: str, error: BaseException) -> MemorydError | None:
-    """Return an error of the driver as one of ours; None for one that is none of the driver's."""
+    """Convert an error of the driver to one of memoryd; return None for any other error."""
     import psycopg
 
     if not isinstance(error, psycopg.Error):

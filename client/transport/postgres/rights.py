@@ -1,4 +1,4 @@
-"""Who may use a root: rights that are granted to login roles directly."""
+"""Rights in a root, which are granted directly to login roles."""
 
 from typing import Any, NamedTuple
 
@@ -29,25 +29,25 @@ class Right(NamedTuple):
 
 
 def grant(connection: Any, root: str, role: str, writes: bool) -> None:
-    """Let a role read a root, and write to it; a right to write that it had goes where it may only read."""
+    """Grant a role the right to read a root, and with `writes` to write to it; without, revoke an earlier one."""
     revoke(connection, root, role)
     for right in (*_READ, *(_WRITE if writes else ())):
         connection.execute(f"GRANT {right.format(schema=name_of(root))} TO {_find_role(connection, role)}")
 
 
 def revoke(connection: Any, root: str, role: str) -> None:
-    """Take every right in a root from a role; what it does next fails."""
+    """Revoke all rights of a role in a root; its next statement fails."""
     for right in _ALL:
         connection.execute(f"REVOKE {right.format(schema=name_of(root))} FROM {_find_role(connection, role)}")
 
 
 def list_rights(connection: Any, root: str) -> list[Right]:
-    """Return who may use a root, its owner first."""
+    """Return the roles with rights in a root, its owner first."""
     return [Right(*row) for row in connection.execute(_LISTED.format(schema=name_of(root))).fetchall()]
 
 
 def _find_role(connection: Any, role: str) -> str:
-    """Return a role as a statement names it; raise `NotFound` for none."""
+    """Return a role, quoted as an identifier; raise `NotFound` if it does not exist."""
     found = connection.execute("SELECT quote_ident(rolname) FROM pg_roles WHERE rolname = %s", [role]).fetchone()
     if found is None:
         raise NotFound(f"The server has no role {role}; CREATE ROLE … LOGIN makes one.")

@@ -1,4 +1,4 @@
-"""The schema of a root: its tables, the trigger that keeps the history, the search; who may use it."""
+"""The schema of a root: tables, the trigger that writes the history, and search functions."""
 
 from typing import Any, NamedTuple
 
@@ -7,13 +7,13 @@ from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
 
 VERSION = 1
 OLDEST_SERVER, OLDEST_VECTOR = 16, (0, 8)
-MOST_DIMENSIONS = 2000  # that pgvector's index takes
+MOST_DIMENSIONS = 2000  # limit of pgvector's index
 LATEST = 7_258_118_400.0  # the year 2200
 MAX_WORD_BYTES, MAX_PATH_BYTES = 128, 4096
-EXACT = 20_000  # rows within reach that are compared one by one; the index answers for more
+EXACT = 20_000  # up to so many rows within reach are compared one by one; the index is used for more
 COUNTED = 2_000  # rows with a word
 
-# What a member sets of a memory; the rest is the trigger's.
+# Columns of a memory that members set; the trigger sets all others.
 GIVEN = (
     "id namespace type content summary metadata importance source origin created_at expires_at pinned superseded_by"
     " path start_line end_line merges stems embedding".split()
@@ -199,7 +199,7 @@ _FILTER = (
 
 
 class Facts(NamedTuple):
-    """What a place says of itself when a line to it is opened."""
+    """Facts about a root that are read when a connection to it is opened."""
 
     role: str
     may_write: bool
@@ -210,18 +210,18 @@ class Facts(NamedTuple):
 
 
 def name_of(root: str) -> str:
-    """Return the name of the schema of a root; that of a root is a plain word."""
+    """Return the name of the schema of a root; names of roots are plain words and need no quotes."""
     return f"memoryd_{root}"
 
 
 def build(root: str, vector_schema: str, dimensions: int) -> str:
-    """Return the statements that make the schema of a root."""
+    """Return the statements that create the schema of a root."""
     text = _SCHEMA.replace("@REACH@", _REACH).replace("@FILTER@", _FILTER).replace("@SCHEMA@", name_of(root))
     return text.replace("@ROOT@", root).replace("@VECTOR@", _quote(vector_schema)).replace("@SIZE@", str(dimensions))
 
 
 def create(connection: Any, root: str, model: str, dimensions: int, repositories: list[str]) -> None:
-    """Make the schema of a root; raise `Invalid` where it is there, or the server cannot have it."""
+    """Create the schema of a root; raise `Invalid` if it exists, or `Unavailable` if the server does not support it."""
     _check_server(connection)
     if dimensions > MOST_DIMENSIONS:
         raise Invalid(f"{model} has {dimensions} dimensions; pgvector's index takes {MOST_DIMENSIONS}.")
@@ -238,7 +238,7 @@ def create(connection: Any, root: str, model: str, dimensions: int, repositories
 
 
 def check(connection: Any, root: str) -> Facts:
-    """Return what there is of a root; raise a sentence that says why it cannot be used."""
+    """Return facts about a root; raise an error that explains why it cannot be used."""
     server = _check_server(connection)
     sql = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s"
     found = connection.execute(sql, [name_of(root)]).fetchone()
@@ -261,7 +261,7 @@ def check(connection: Any, root: str) -> Facts:
 
 
 def _check_server(connection: Any) -> str:
-    """Return the versions of a server and its pgvector; raise `Unavailable` where it cannot have a root."""
+    """Return the versions of a server and its pgvector; raise `Unavailable` if they do not support roots."""
     sql = (
         "SELECT current_setting('server_version_num')::integer / 10000, current_setting('server_encoding'),"
         " (SELECT extversion FROM pg_extension WHERE extname = 'vector')"
