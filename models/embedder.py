@@ -110,7 +110,7 @@ class OnnxEmbedder(_Loaded):
     """A transformer run by ONNX Runtime."""
 
     def __init__(self, manifest: Manifest, folder: Path, threads: int) -> None:
-        """Open the session; raise ModelBroken when the file cannot be run."""
+        """Open the session; raise ModelBroken if the file cannot be run."""
         from memoryd.models.session import open_session
 
         super().__init__(manifest, folder)

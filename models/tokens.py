@@ -2,7 +2,7 @@
 
 Wraps a `tokenizer.json`. Truncation and padding written in that file are switched off, because published files often
 cut at the wrong length and pad every text; this module cuts at the model's own limit. Nothing is changed after
-construction, so one instance serves all threads. A long text is tokenised without holding the interpreter.
+construction, so one instance serves all threads. A long text is tokenised without holding the GIL.
 """
 
 import os

@@ -40,14 +40,14 @@ class WorkspaceMemoryTool(BetaLocalFilesystemMemoryTool):
         self._files.begin()
 
     def execute(self, command: Any) -> Any:
-        """Execute a command of the tool, and have indexed what it changed."""
+        """Execute a command of the tool, and index the files that it changed."""
         done = super().execute(command)
         if command.command != "view":
             self._files.index()
         return done
 
     def clear_all_memory(self) -> Any:
-        """Delete all files, and what is indexed of them."""
+        """Delete all files, and their index entries."""
         done = super().clear_all_memory()
         self._files.index()
         return done
@@ -65,7 +65,7 @@ class AsyncWorkspaceMemoryTool(BetaAsyncLocalFilesystemMemoryTool):
         self._files = FollowedFolder(client or Client(), folder, namespace, _GLOBS)
 
     async def execute(self, command: Any) -> Any:
-        """Execute a command of the tool, and have indexed what it changed."""
+        """Execute a command of the tool, and index the files that it changed."""
         await run_sync(self._files.begin)
         done = await super().execute(command)
         if command.command != "view":
@@ -73,7 +73,7 @@ class AsyncWorkspaceMemoryTool(BetaAsyncLocalFilesystemMemoryTool):
         return done
 
     async def clear_all_memory(self) -> Any:
-        """Delete all files, and what is indexed of them."""
+        """Delete all files, and their index entries."""
         done = await super().clear_all_memory()
         await run_sync(self._files.begin)
         await run_sync(self._files.index)

@@ -21,7 +21,7 @@ VOLATILE = frozenset({"tmpfs", "ramfs"})
 def check_data(patient: Patient) -> Finding | None:
     """Check that the data directory is on a disk of this machine, can be written and is private.
 
-    In a private folder the modes of the files do not matter: nobody else can reach them.
+    In a private folder the modes of the files do not matter: no other user can reach them.
     """
     folder = _nearest_folder(patient.data_dir).resolve()
     kind = filesystem_kind(patient.read_system_file("self/mountinfo"), folder)

@@ -64,7 +64,7 @@ def check_version(patient: Patient) -> Finding | None:
 
 
 def check_service(patient: Patient) -> Finding | None:
-    """Check that the installed service can start, listens where clients connect, and is that of this version."""
+    """Check that the installed service can start, uses the socket of the clients, and is that of this version."""
     state = read_state()
     if not state.installed:
         return None
@@ -166,7 +166,7 @@ def check_socket(patient: Patient) -> Finding | None:
 
 
 def _check_holder(patient: Patient) -> Finding | None:
-    """Return a finding when the process that holds the lock of the data directory is not the one that answers."""
+    """Return a finding if the process that holds the lock of the data directory is not the one that answers."""
     lock = patient.data_dir / "memoryd.lock"
     holder = _find_holder(lock)
     if holder is None or (patient.status and patient.status.pid == holder):

@@ -1,4 +1,4 @@
-"""Run the checks, apply the safe fixes if asked to, report what was found."""
+"""Run the checks, apply the safe fixes if asked to, and report the findings."""
 
 import os
 import shlex

@@ -3,9 +3,9 @@
 The context is requested before the prompt is recorded, or it would contain the prompt. A prompt that looks as if a
 program wrote it is neither answered nor recorded.
 
-If the host keeps a file of each session, the daemon gets its path and reads from it what events do not report; a call
-that cannot be sent then only says that there is something to read. For other hosts, and with a token, which may not
-have files read, the texts of the events are all that is recorded.
+If the host writes a file for each session, the daemon gets its path and reads messages from it that events do not
+include; if the call cannot be sent, only the path is spooled, without texts. For other hosts, and with a token, which
+does not permit reading files, only the texts in events are recorded.
 
 Each tool event is a separate process, so the files that tools write are collected on disk, in a file of paths per
 session, until the next answer takes them. It is not synced: a crash only loses names of files.
@@ -33,7 +33,7 @@ from memoryd.client.transport import paths, trust
 CallFields = dict[str, Any]
 
 DEADLINE_MS = 400  # of the search for memories about a prompt
-# Events after which the session's file is read, and what they mean for the reader.
+# Events after which the session's file is read, and their meaning for the reader.
 _MOMENTS = {
     hosts.START: "start",
     hosts.PROMPT: "turn",

@@ -224,7 +224,7 @@ def _declare_preview(parser: ArgumentParser) -> None:
 
 
 def _preview(args: Namespace) -> None:
-    """Show what an agent would get in a new session, without side effects."""
+    """Show the context that an agent would get in a new session, without side effects."""
     made = send(args, get_unasked(args.prompt, touch=False))
     if args.json or made.lines:
         show(args, made, lambda: _preview_text(made))

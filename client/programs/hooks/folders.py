@@ -1,4 +1,4 @@
-"""Files in the data folder that record what installing hooks has changed, so that uninstalling can revert it.
+"""Files in the data folder that record the changes of installing hooks, so that uninstalling can revert them.
 
 `hooks.folders` lists the folders of projects with our entries, `hooks.made` the folders that were created for files of
 agents and the data folder, which are removed again once they are empty. One folder per line.

@@ -1,4 +1,4 @@
-"""A memory provider for Hermes Agent, which does at Hermes's provider events what hooks do for other agents.
+"""A memory provider for Hermes Agent, which handles provider events of Hermes like hooks of other agents.
 
 Hermes finds it through the entry point `memoryd` of `hermes_agent.memory_providers`; Hermes 0.19 and older have no
 entry points and need a file (docs/agents.md). Hermes's own memory (MEMORY.md, USER.md and their tool) is not changed.

@@ -1,6 +1,6 @@
 """Change the configuration files of agents: first plan all changes, then apply them file by file.
 
-A plan works on texts only, so a dry run shows exactly what would be written. A file that does not parse, or into which
+A plan works on texts only, so a dry run shows the exact new content. A file that does not parse, or into which
 our entries do not fit, is refused before anything is changed.
 
 Files are replaced atomically, with their mode, through symbolic links. A copy without our entries is kept as
@@ -199,7 +199,7 @@ def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text
 
 
 def _is_bare(target: Target, text: str) -> bool:
-    """Return whether a text has nothing except what an installation without a former file leaves."""
+    """Return whether a text has only members that an installation creates in a new file."""
     if target.is_toml or target.is_whole:
         return not text.strip()
     heads = {key for part in target.parts if isinstance(part, Hooks) for key, _ in part.host.head}

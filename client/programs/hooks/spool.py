@@ -2,8 +2,8 @@
 
 It is one file of mode 0600 in the data folder. Its lock is held to append and remove lines, never during a call, so a
 daemon that hangs does not delay other hooks. Turns get their id and time when they are said, so a call that is sent
-twice, because a hook was killed before it removed the line, is stored once. If the host keeps a file of the session, a
-line only says that there is something to read.
+twice, because a hook was killed before it removed the line, is stored once. If the host writes a file for the session,
+the line has the path of that file and no texts.
 
 If the first call gets no answer it is moved to the end, so that it does not block the others. Calls that the daemon
 refuses permanently, invalid lines, and calls beyond `MAX_BYTES` are dropped; each adds a line without content to

@@ -102,7 +102,7 @@ def _explain(path: Path, done: "subprocess.CompletedProcess[bytes]") -> str:
 
 
 def _check_spool(spool: IO[bytes], path: Path) -> tuple[int, ReaderNotes, set[str]]:
-    """Check each line that was read; return how many memories there are, what was left out, and the namespaces."""
+    """Check each line of the child process; return the number of memories, the skipped entries, and the namespaces."""
     places: set[str] = set()
     spool.seek(0)
     total, last = 0, b""

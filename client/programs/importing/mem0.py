@@ -69,7 +69,7 @@ def _list_files(path: Path) -> list[Path]:
 
 
 def _is_store(file: Path) -> bool:
-    """Return whether a file holds memories, unlike those of mem0's telemetry and of the names in its memories."""
+    """Return whether a file has memories, unlike those of mem0's telemetry and of the names in its memories."""
     names = (file.parent.name, file.stem)
     return not any(name.startswith("mem0migrations") or name.endswith("_entities") for name in names)
 

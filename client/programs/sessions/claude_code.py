@@ -67,7 +67,7 @@ _BLOCKS = frozenset(
 # The author of a prompt according to its entry (`origin`, since 2.1.200); for a person `human` or missing.
 _ORIGINS = {"task-notification": NOTICE, "auto-continuation": HANDED_PLAN, "plugin": NOTICE, "voice-call": NOTICE}
 _PERSONS = ("", "human", "unclassified")
-_TURNS = {  # what began the turn (`turnOrigin`, since 2.1.300), if not a person
+_TURNS = {  # origin of the turn (`turnOrigin`, since 2.1.300), if not a person
     "scheduled": NOTICE,
     "task_notification": NOTICE,
     "host_synthetic": NOTICE,
