@@ -81,7 +81,7 @@ COMMANDS = {
         _grant,
         "  memctl shared grant acme ada\n"
         "  memctl shared grant acme bob --read\n"
-        "  memctl shared grant acme eve --revoke --server postgresql://owner@db.acme.dev/team",
+        "  memctl shared grant acme eve --revoke --server postgresql://db.acme.dev/team",
     ),
     "shared grants": Command(_declare_grants, _show_grants, "  memctl shared grants acme"),
 }

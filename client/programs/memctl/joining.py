@@ -372,7 +372,7 @@ COMMANDS = {
         _create,
         "  memctl shared create acme --repo 'github.com/acme/*'\n"
         "  memctl shared create acme --repo 'github.com/acme/*' --server ssh://home\n"
-        "  memctl shared create acme --repo 'github.com/acme/*' --server postgresql://owner@db.acme.dev/team",
+        "  memctl shared create acme --repo 'github.com/acme/*' \\\n      --server postgresql://db.acme.dev/team",
     ),
     "shared join": Command(
         _declare_join,

@@ -1,11 +1,12 @@
 """Connect to a PostgreSQL server, and convert its errors to those of memoryd."""
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memoryd.client.errors import Forbidden, Invalid, MemorydError, TimedOut, Unavailable
+from memoryd.client.extras import advise
+from memoryd.client.patterns import compile_late
 
 if TYPE_CHECKING:
     import psycopg
@@ -14,16 +15,15 @@ R = TypeVar("R")
 
 SCHEME = "postgresql://"
 # Passwords are in a passfile or in the environment. Without a host it is a Unix socket of this machine.
-_ADDRESS = r"postgresql://([^\s:@/?]+@)?[^\s@/?]*/[^\s@/?:]+(\?\S*)?"
+_ADDRESS = compile_late(r"postgresql://([^\s:@/?]+@)?[^\s@/?]*/[^\s@/?:]+(\?\S*)?")
 CONNECT_S = 5
 _BEGIN = "BEGIN; SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '500ms'"
-_NO_DRIVER = "PostgreSQL is spoken to by psycopg, which is not installed: pip install 'memoryd[shared]'."
 _TOLD_CHARS = 300
 
 
 def is_address(server: str) -> bool:
     """Return whether a text is the address of a database, without a password."""
-    return re.fullmatch(_ADDRESS, server) is not None and "password=" not in server
+    return _ADDRESS.fullmatch(server) is not None and "password=" not in server
 
 
 def open_connection(server: str) -> "psycopg.Connection[Any]":
@@ -31,7 +31,7 @@ def open_connection(server: str) -> "psycopg.Connection[Any]":
     try:
         import psycopg
     except ImportError:
-        raise Unavailable(_NO_DRIVER) from None
+        raise Unavailable(f"PostgreSQL needs psycopg, which is not installed; {advise('shared')}.") from None
     given = psycopg.conninfo.conninfo_to_dict(server)
     defaults: dict[str, Any] = {"sslmode": "verify-full", "connect_timeout": CONNECT_S, "application_name": "memoryd"}
     options = {name: value for name, value in defaults.items() if name not in given}

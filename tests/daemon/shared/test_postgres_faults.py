@@ -113,7 +113,7 @@ def test_a_place_that_cannot_be_used_is_named_with_its_reason(team: Team) -> Non
     assert "too many connections" in say("ALTER ROLE ada CONNECTION LIMIT -1")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "psycopg", None)
-        assert "pip install 'memoryd[shared]'" in say()
+        assert "with the extra shared: pip install 'FILE.whl[shared]'" in say()
     assert "cannot be used" in say(server="postgresql://ada@127.0.0.1:1/team")
     assert "SSL" in say(server=f"postgresql://ada@127.0.0.1:{team.server.port}/team")
 
