@@ -1,5 +1,6 @@
 """What holds now, with the default model: a saved memory is told with what was said later that changes it."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -166,7 +167,7 @@ def test_that_both_hold_is_kept_until_it_is_taken_back(client: Client) -> None:
 def test_memctl_lists_counts_and_settles_changes(client: Client, place: str) -> None:
     old, turn = change(client)
     assert f"{turn[:8]}], said by the user: {CHANGE}" in memctl("changes", "--namespace", place)
-    assert "1 saved memory to settle: memctl changes" in memctl("--namespace", place)
+    assert re.search(r"to settle +1 change", memctl("--namespace", place))
     assert old.id[:8] in memctl("changes", "--both", old.id[:8], "--namespace", place)
     assert "No later statement seems to change a saved memory" in memctl("changes", "--namespace", place)
 

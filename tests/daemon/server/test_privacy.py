@@ -218,7 +218,7 @@ def _everything(world: World, name: str) -> Iterator[tuple[Call[Any], Any]]:
             for probe in PROBES.values():
                 for call in probe(world):
                     yield call, voice.ask(call)
-                world.settle()  # else the next probe might come before what this one leaves to do, or after it
+                    world.settle()  # else the next call might come before what this one leaves to do, or after it
     finally:
         voice.close()
 
