@@ -87,8 +87,8 @@ def _add_context(one: _Statement, turn: turns.StoredTurn, said: Sequence[turns.S
 def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pair]:
     """Return the pairs of a statement and the memories that it changes, decided for each of its sentences."""
     reached = core.store.namespaces.reach(core.store.namespaces.name(one.namespace), None)
-    earlier = Filter(reached, "m.created_at <= ?", (one.at,))  # by now others may have been added
-    saved = dict(queries.find_latest(connection, earlier, core.clock(), _MAX_SAVED))
+    # Not what was added since.
+    saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), _MAX_SAVED, until=one.at))
     if not saved:
         return []
     near = _measure(core, connection, [one.text, *one.before[-1:]], list(saved))

@@ -7,7 +7,7 @@ from joined import Shared
 from test_waiting import come_back, leave
 
 from memoryd.client import Conflict, Forbidden, Invalid, NotFound, protocol
-from memoryd.client.protocol import Add, AddToken, GetShared, GetUnasked, NewMemory, RevokeToken, Share
+from memoryd.client.protocol import Add, AddToken, GetShared, GetUnasked, NewMemory, RevokeToken, Search, Share
 from waiting import wait_until
 
 
@@ -151,9 +151,9 @@ def test_a_prompt_asks_no_place(shared: Shared) -> None:
     ask = root.ask
     root.ask = lambda call, *rest: (asked.append(call), ask(call, *rest))[1]
     shared.here.call(GetUnasked(namespace="acme/api", prompt="When are the releases?"))
-    assert asked == []
+    assert not any(isinstance(call, Search) for call in asked)  # a list for the shelf may be among them
     shared.here.search("When are the releases?")
-    assert len(asked) == 1
+    assert sum(isinstance(call, Search) for call in asked) == 1
     assert shared.here.call(GetShared()).roots[0].state == "ready"
 
 
