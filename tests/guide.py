@@ -130,6 +130,7 @@ _CHANCE = (
     (r"\brows\d/\d\b", "rows8/2"),  # the processor chooses
     (r"(?<![\w.])-?[01]\.\d{2,3}\b", "SCORE"),  # the last digits follow from the processor
     (r", 1 copy in backups/", ""),  # the nightly one, if it is due meanwhile
+    (r"\b\d+ added, \d+ changed, \d+ removed\b", "N added"),  # the nightly job may have made the graph meanwhile
     (r" {2,}", "  "),
 )
 
