@@ -3,7 +3,7 @@
 # QUICK=1 has each measure at most 10,000 memories, fewer times.
 # make wheel: the wheel and the source distribution in dist/, to install from.
 # make release: make wheel, then each way to install that README names, in an environment of its own.
-# make stress: the long forms of tests, some twenty minutes.
+# make stress: the long forms of tests, about half an hour.
 # make quality: how good the answers are; SETS=FOLDER adds the public sets that are in a folder, SAVE=FILE names where all
 # figures go (.cache/quality.json), BEFORE=FILE has it say what changed since a saved run. make quality-quick: the same on
 # a few sets, at most ten minutes.
