@@ -52,18 +52,21 @@ PATIENCE_S = 120  # for a reply, where other suites run beside this one
 # Files with few tests, which take minutes.
 LONGEST = (
     "test_langgraph.py",
+    "test_page_slow.py",
+    "test_faults.py",
+    "test_on_packages.py",
+    "test_jobs_crash.py",
     "test_guides.py",
     "test_agent_hosts.py",
-    "test_asking_again.py",
-    "test_listening_crash.py",
-    "test_evaluating.py",
-    "test_rebuilding.py",
-    "test_saved.py",
-    "test_on_packages.py",
-    "test_adapter_pages.py",
-    "test_page_slow.py",
-    "test_quarter.py",
+    "test_crash.py",
     "test_patterns.py",
+    "test_fitting.py",
+    "test_rebuilding.py",
+    "test_listening_crash.py",
+    "test_quarter.py",
+    "test_asking_again.py",
+    "test_agent_backfill.py",
+    "test_adapter_pages.py",
 )
 
 

@@ -113,6 +113,7 @@ def test_a_stop_answers_the_write_under_way_and_keeps_it(manager: UserManager) -
     with manager.client() as client:
         client.add("there before")
     holder = apsw.Connection(str(manager.data / "memoryd.sqlite"))
+    holder.set_busy_timeout(60_000)  # the daemon may be writing
     holder.execute("BEGIN IMMEDIATE")  # the daemon's write has to wait for this one
     with Wire(manager.socket) as wire:
         wire.send(request({"method": "add", "memory": {"content": "under way"}}, 7))

@@ -281,15 +281,15 @@ def test_a_line_that_is_cut_at_any_message_loses_and_repeats_nothing(team: Team,
         root.line.hurry()
         client.search("number")
         cutter.left = blocks
+        changed = False
         with suppress(Unavailable):
-            client.call(Update(id=id, importance=blocks / 100))
-        was_cut = cutter.left < 0
+            changed = bool(client.call(Update(id=id, importance=blocks / 100)))
         cutter.left = float("inf")
         [(version, least, most)] = team.run(
             "SELECT max(version), min(version), count(*) FROM memoryd_acme.history WHERE memory = %s", id
         )
         assert (version, least) == (most, 1)  # no gap
-        if not was_cut:
+        if changed:  # a call may also fail because the background lost the line just before
             break
 
     def read_importance() -> float | None:
