@@ -124,7 +124,7 @@ _CHANCE = (
     (r"\bpid \d+", "pid N"),
     (r"\bmt_[\w…-]+", "TOKEN"),
     (r"\b\d+ tokens\b", "N tokens"),
-    (r"\b[\d.]+% sure\b", "N% sure"),
+    (r"\b[\d.]+% confident\b", "N% confident"),
     (r"\b(likely|maybe|a guess|unlikely) \([\d.]+%\)", "likely (N%)"),
     (r"\bmemoryd \d+\.\d+\.\d+\b", "memoryd VERSION"),
     (r"\brows\d/\d\b", "rows8/2"),  # the processor chooses

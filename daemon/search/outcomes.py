@@ -81,7 +81,7 @@ def describe_outcome(candidate: Candidate, id: str, trace: Trace) -> str:
     if id in trace.left_out:
         return f"not given: {trace.left_out[id]}{rated}"
     if id in sureness:
-        return f"given, {sureness[id]['sure']:.0%} sure to be about the prompt{rated}"
+        return f"given, {sureness[id]['sure']:.0%} confident that it is about the prompt{rated}"
     if trace.kind == "search":
         outcome = "found, not shown" if candidate.confidence < FLOOR else "found"
     else:

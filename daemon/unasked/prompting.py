@@ -36,9 +36,9 @@ _FEW = 100
 _STANDS_OUT = 3.0  # standard deviations of the cosine above the mean of the others
 _CLOSER = 0.1  # added to the floor `join`: memories with a higher cosine are about the same thing
 _OF_AGENTS = ("agent", "file")  # origins of memories that an agent may have saved in its own session
-_NOT_SAVED = "only what was saved on purpose comes up; `memctl add` keeps it so"
+_NOT_SAVED = "only memories that were saved on purpose are shown; `memctl add` saves one"
 _NOT_FOR_PROJECT = (
-    "of / only your own preferences and what you pinned come up, and of what an agent of another project saved here"
+    "from / only your own preferences and pinned memories are shown, and of what an agent of another project saved here"
     " only what you confirmed"
 )
 
@@ -98,9 +98,10 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
         least = max([floor, *(one.sure for one in given_before)])
         best = [one for one in rated if one not in given_before and one.sure >= least]
     lines = [line for one in best if (line := _build_line(core, one, call)).text]
-    needed = f"{least:.0%} needed" + (", as the session was given what is so sure" if least > floor else "")
+    because = ", as the session already received a line of that confidence" if least > floor else ""
+    needed = f"{least:.0%} needed{because}"
     left_out |= {one.row.id: _describe_unsure(one, needed) for one in rated if one.sure < least}
-    left_out |= {one.row.id: "the session was given it" for one in given_before}
+    left_out |= {one.row.id: "the session already received it" for one in given_before}
     stage_ms = elapsed_ms(began_at) - took_ms
     found = [one.record for one in retrieval.ranked if one.record]
     stages.append(
@@ -113,7 +114,7 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
 
 def _describe_unsure(one: _Rated, needed: str) -> str:
     """Say that a memory is not probable enough; rounded down, so that it is not shown as equal to the floor."""
-    return f"{math.floor(one.sure * 100)}% sure to be about the prompt, {needed}"
+    return f"{math.floor(one.sure * 100)}% confident that it is about the prompt, {needed}"
 
 
 def _explain(rated: Sequence[_Rated]) -> dict[str, dict[str, float]]:
@@ -162,7 +163,7 @@ def _rate_all(
     began = _find_beginning(core, call)
     left_out |= dict.fromkeys(outdated, "something newer contradicts it")
     left_out |= dict.fromkeys(_find_older(connection, retrieval, rated), "something newer is about the same")
-    left_out |= {one.row.id: "it is of this session" for one in rated if _is_of_session(core, one.row, call, began)}
+    left_out |= {one.row.id: "this session saved it" for one in rated if _is_of_session(core, one.row, call, began)}
     return sorted((one for one in rated if one.row.id not in left_out), key=lambda one: -one.sure)
 
 
@@ -217,5 +218,5 @@ def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) 
 
 
 def _build_line(core: Core, one: _Rated, call: GetUnasked) -> ContextLine:
-    why = f"{describe_saved(core, one.row, call.namespace)}, {one.sure:.0%} sure to be about the prompt"
+    why = f"{describe_saved(core, one.row, call.namespace)}, {one.sure:.0%} confident that it is about the prompt"
     return build_saved_line(one.row, "", why, call.prompt)

@@ -66,7 +66,7 @@ def test_one_true_reason_is_given_where_nothing_is_said(core: Core) -> None:
     say(core, ("user", STATED))
     nearest = at_prompt(core, ASKED, touch=False).refused
     assert nearest is not None
-    assert (nearest.text, nearest.why.startswith("only what was saved on purpose comes up")) == (STATED, True)
+    assert (nearest.text, nearest.why.startswith("only memories that were saved on purpose")) == (STATED, True)
     assert texts(at_prompt(core, ASKED, session="s2")) == []
 
 
@@ -172,7 +172,7 @@ def test_the_trace_says_of_each_that_was_found_that_it_was_given_or_why_not(
     found = {one.id for one in trace.candidates if not one.lost}
     assert found == {first, *trace.left_out}
     assert trace.left_out[({given, other} - {first}).pop()] == "others come first, and `prompt_lines` is 1"
-    assert read_trace(core, at_prompt(core, session="s")).left_out[first] == "the session was given it"
+    assert read_trace(core, at_prompt(core, session="s")).left_out[first] == "the session already received it"
 
 
 def read_trace(core: Core, made: Unasked) -> Trace:

@@ -14,7 +14,7 @@ def test_a_start_and_a_prompt_are_previewed_and_leave_no_mark(memctl: Memctl, cl
         assert "- Deploys run on Tuesdays.\n" in shown
         assert f"{made.id[:8]}  a decision that was saved here" in shown
     assert memctl("hooks", "preview", "--json").json["lines"][0]["id"] == made.id
-    assert "sure to be about the prompt" in memctl("hooks", "preview", "--prompt", "when do deploys run").out
+    assert "confident that it is about the prompt" in memctl("hooks", "preview", "--prompt", "when do deploys run").out
     assert "told nothing with this prompt" in memctl("hooks", "preview", "--prompt", "herons").err
 
 
@@ -24,7 +24,7 @@ def test_what_is_nearest_to_a_prompt_and_does_not_come_up_is_named_with_the_reas
     id = client.call(Observe(turns=[NewTurn(role="user", content="Our VAT rate is 19 percent")])).turns[0].id
     shown = memctl("hooks", "preview", "--prompt", "What is our VAT rate?").err
     assert (
-        f"The nearest is {str(id)[:8]} (Our VAT rate is 19 percent): only what was saved on purpose comes up" in shown
+        f"The nearest is {str(id)[:8]} (Our VAT rate is 19 percent): only memories that were saved on purpose" in shown
     )
     made = client.add("Herons nest on the mast", type="fact")
     shown = memctl("hooks", "preview", "--prompt", "Write a poem about herons and storks and cranes").err
