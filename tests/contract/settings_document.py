@@ -27,42 +27,30 @@ WISHES = (
     (
         "sessions begin with less",
         "[hooks] start_tokens = 200",
-        "shorter beginnings, the least important lines left out",
+        "the least important lines are left out",
     ),
-    ("nothing is put beside prompts", "[hooks] prompt_lines = 0", "a prompt goes to the agent as you typed it"),
+    ("nothing is shown beside prompts", "[hooks] prompt_lines = 0", "a prompt goes to the agent as you typed it"),
     ("more is shown beside prompts", "[hooks] prompt_floor = 0.2", "more lines, and less often right"),
     (
         "a folder is private",
         '[observe] never = ["~/private"]',
-        "nothing said there is kept; `memctl observe status` lists it",
+        "nothing said there is recorded; `memctl observe status` lists it",
     ),
     (
-        "one project alone is kept",
+        "one project alone is recorded",
         '[observe] only = ["~/code/api"]',
-        "nothing said elsewhere is kept; `memctl observe status` says so",
+        "nothing said elsewhere is recorded; `memctl observe status` says so",
     ),
     (
-        "old turns go",
+        "old turns are deleted",
         "[tiers] turn_days = 365",
-        "turns of more than a year ago are not found any more; pinned ones are",
+        "turns of more than a year ago are gone, but for pinned ones",
     ),
     ("a model makes facts", '[llm] url = "http://127.0.0.1:11434/v1"', "with `model`: facts appear beside turns"),
     ("meaning counts more than words", "[search] vector_weight = 0.8", "paraphrases come first, exact names later"),
     ("nothing goes to the network", "[network] offline = true", "no model is fetched, servers elsewhere are not asked"),
     ("the file stays small", "[jobs] history_days = 90", "older changes cannot be undone; the job `trim` makes room"),
-    (
-        "more copies are kept",
-        "[jobs] backups = 7",
-        "`memctl backup --list` shows seven `memoryd-…`; each is as large as the file",
-    ),
-    ("models lie elsewhere", '[model] folder = "/srv/models"', "the daemon looks there, and fetches what is missing"),
-    ("agents need a token", "[access] require_token = true", "whoever presents none is refused; `memctl` is not"),
-    (
-        "a password is refused",
-        '[privacy] secrets = "refuse"',
-        "a call with one fails; else it is stored without the password",
-    ),
-    ("notes have local dates", "[workspaces] local_dates = true", "`memctl remember` writes into the file of your day"),
+    ("agents need a token", "[access] require_token = true", "programs without one are refused; `memctl` is not"),
 )
 
 HEAD = """# Settings
