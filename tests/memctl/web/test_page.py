@@ -254,7 +254,7 @@ def test_the_filter_leaves_the_memories_with_its_words_and_takes_all_keys(tab: T
         expect(page.get_by_label("Filter by words")).to_have_value("deploy win 1")
         expect(page.locator(".row")).to_have_count(1)
         page.get_by_label("Filter by words").fill("no such words")
-        expect(page.locator(".empty")).to_contain_text("No memory is like that.")
+        expect(page.locator(".empty")).to_contain_text("No memory matches.")
 
     tab.look(steps)
 

@@ -75,7 +75,7 @@ function showCandidate(one) {
 export function Found({ trace, id }) {
   return show(useCall("get_trace", { id: trace, reach: "all" }), ({ candidates }) => {
     const one = candidates.find((candidate) => candidate.id === id);
-    return one ? html`<div class="verdict">${sentence(one)}</div>` : dim("This search did not come upon it.");
+    return one ? html`<div class="verdict">${sentence(one)}</div>` : dim("This search did not find it.");
   });
 }
 
@@ -97,7 +97,7 @@ function Meant({ id }) {
 // What agents and programs asked for lately; looks of a person are left out.
 const ASKED = { kind: ["search", "get_context", "get_unasked"], limit: 100, reach: "all" };
 const NONE_KEPT =
-  "No search is kept: the list is cleared when the daemon ends and when something is erased or redacted.";
+  "No recent searches: the list is cleared when the daemon ends and when something is erased or redacted.";
 
 export const Recent = () =>
   show(useCall("traces", ASKED), ({ traces }) => {

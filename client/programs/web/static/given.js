@@ -42,11 +42,11 @@ function Acts({ one, given: { id, tier }, ask }) {
   const rate = () => run("Rated as useful", "feedback", { id, reach: "all", useful: true });
   const drop = () => run("Deleted as wrong", "delete", { ids: [id], reach: "all" });
   const never = () => ask({ id, namespace: one.namespace, session: one.session });
-  if (tier === "documents") return html`${button("Useful", rate)}${dim("It is wrong? Edit the file.")}`;
+  if (tier === "documents") return html`${button("Useful", rate)}${dim("Is it wrong? Edit the file.")}`;
   return html`${tier !== "L0" && button("Useful", rate)}${button("Wrong", drop)}${button("Never again", never)}`;
 }
 
-// What can be done so that something never comes up again: erasing it, and pausing where it came from.
+// What can be done so that something is never shown again: erasing it, and pausing where it came from.
 function NeverAgain({ asked: { id, namespace, session: name }, close }) {
   const box = useRef();
   const plan = useCall("erase", { ids: [id], reach: "all", dry_run: true });
@@ -65,8 +65,8 @@ function NeverAgain({ asked: { id, namespace, session: name }, close }) {
       () => html`<div><b>Never again</b>
       ${dim(`Erasing takes this text${made} and its history off the disk; no undo brings it back.`)}
       <div class="acts">${button("Erase it for good", erase, DANGER)}
-        ${button(`Keep nothing more of ${place(namespace)}`, () => pause("namespace", namespace))}
-        ${name && button("Keep nothing more of this session", () => pause("session", name))}
+        ${button(`Record nothing more of ${place(namespace)}`, () => pause("namespace", namespace))}
+        ${name && button("Record nothing more of this session", () => pause("session", name))}
         ${button("Cancel", close)}</div></div>`,
     )}</div>`;
 }

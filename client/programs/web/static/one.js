@@ -108,7 +108,7 @@ function Acts({ memory, edit }) {
     run(useful ? "Rated as useful" : "Rated as not useful", "feedback", { id: memory.id, useful, reach: "all" });
   return html`${button("Edit (e)", edit)}
     ${button(`${memory.pinned ? "Unpin" : "Pin"} (p)`, () => pin(memory), { "aria-pressed": memory.pinned })}
-    ${!isMine(memory) && button("Confirm", () => confirm(memory.id), { title: "It is right; agents are told it as yours" })}
+    ${!isMine(memory) && button("Confirm", () => confirm(memory.id), { title: "It is right: sessions are shown it as yours" })}
     ${button("Useful", rate(true))}${button("Not useful", rate(false))}`;
 }
 

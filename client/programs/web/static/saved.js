@@ -50,7 +50,7 @@ export function Saved({ namespace }) {
       });
       return pages.some((page) => page.total)
         ? groups
-        : dim(words ? "Nothing is like that." : "Nothing was saved here yet.");
+        : dim(words ? "No memory matches." : "Nothing was saved here yet.");
     })}</section>`;
 }
 
@@ -117,8 +117,8 @@ function Row({ memory }) {
   );
   return html`<article class="saved">
     ${draft.isOpen ? draft.editor() : row(id, memory.content, { class: "text clamp" })}${facts}
-    <div class="acts">${!isMine(memory) && button("Confirm", acts.confirm, { title: "It is right: agents are told it as yours" })}
+    <div class="acts">${!isMine(memory) && button("Confirm", acts.confirm, { title: "It is right: sessions are shown it as yours" })}
       ${button("Edit", acts.edit)}${button(memory.pinned ? "Unpin" : "Pin", acts.pin)}
-      ${button("Over", end, { title: "It held, and does not any more: it is kept and leaves searches" })}
+      ${button("Over", end, { title: "It no longer holds: it is kept, but searches leave it out" })}
       ${button("Delete", acts.remove)}</div></article>`;
 }

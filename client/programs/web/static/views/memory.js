@@ -73,7 +73,7 @@ export default function Memories({ where: { id } }) {
   };
   const isFiltered = filter.words || filter.ns || filter.type || filter.tier;
   return html`<${Tools} filter=${filter} set=${set} total=${pages.total} marks=${marks} />
-    ${pages.total === 0 && empty(isFiltered ? "No memory is like that." : EMPTY)}
+    ${pages.total === 0 && empty(isFiltered ? "No memory matches." : EMPTY)}
     <div class=${`split ${id ? "read" : "all"}`} hidden=${pages.total === 0 && !id}>
       <div class="list">
         ${fresh > 0 && button(`${number(fresh)} changed`, renew, { class: "new main" })}

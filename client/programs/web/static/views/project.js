@@ -37,7 +37,7 @@ function Adding({ namespace }) {
     const added = await run(`Saved the ${type}`, "add", { namespace, memory: { content, type, origin: "person" } });
     if (!added) return;
     write("");
-    if (added.nearest_text) say(`About the same was saved before: ${added.nearest_text}`);
+    if (added.nearest_text) say(`A similar memory was saved before: ${added.nearest_text}`);
   };
   const label = `Add a rule, decision … for ${place(namespace)}`;
   return html`<div class="form">${choice("As", type, choose, TYPES)}
