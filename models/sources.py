@@ -130,7 +130,11 @@ def _download(package: Package, wheels: Path) -> None:
     python = sys.executable
     if importlib.util.find_spec("pip") is None:
         python = str(wheels / "environment" / "bin" / "python")
-        _run([sys.executable, "-m", "venv", str(wheels / "environment")], wheels, "this Python has no pip, and none could be made for it")
+        _run(
+            [sys.executable, "-m", "venv", str(wheels / "environment")],
+            wheels,
+            "this Python has no pip, and none could be made for it",
+        )
     failure = f"the package index did not serve {wanted}"
     _run([python, "-m", "pip", "download", *options, *package.platform, "--dest", str(wheels), wanted], wheels, failure)
 

@@ -1,7 +1,7 @@
 """Write an ONNX graph node by node.
 
 A model file is one Protocol Buffers message, of which a graph needs few fields: they are written here by their numbers
-in onnx.proto, in ascending order, so that the `onnx` package (30 MB) is needed by tests alone. It writes the same bytes.
+in onnx.proto, in ascending order. The package `onnx` writes the same bytes and takes 30 MB.
 Contributed operators of ONNX Runtime (domain com.microsoft) are used if they fuse several standard ones.
 """
 
