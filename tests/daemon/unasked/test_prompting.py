@@ -76,7 +76,7 @@ def test_what_comes_up_never_is_named_too_if_it_is_the_nearest(core: Core) -> No
     of_the_person = add(core, PORT, "", type="fact")
     nearest = at_prompt(core, touch=False).refused
     assert nearest is not None
-    assert (nearest.id, nearest.why.startswith("of / only your own preferences")) == (of_the_person.id, True)
+    assert (nearest.id, nearest.why.startswith("from / only your own preferences")) == (of_the_person.id, True)
 
 
 @pytest.mark.parametrize(("above", "others", "counts"), [(1.0, 1.5, False), (4.0, 1.5, True), (1.0, 5.0, True)])
