@@ -26,8 +26,8 @@ _KEY = re.compile(r"[^\x00-\x1f\"\\]{1,128}\Z")
 _MAX_PARTS = 16
 _MAX_DEPTH = 16
 _LARGEST_INTEGER = 2**63 - 1
-_RANGES = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-_OPERATORS = ("$eq", "$ne", *_RANGES, "$in", "$exists")
+RANGES = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_OPERATORS = ("$eq", "$ne", *RANGES, "$in", "$exists")
 _GROUPS = ("$and", "$or", "$not")
 _TEXT, _NUMBER, _FLAG = "text", "number", "true or false"
 _FIELDS = {
@@ -110,7 +110,7 @@ def _compare(name: str, operator: str, value: Any) -> Condition:
         return _negate(_compare(name, "$eq", value))
     if name.startswith(_MEMORY):
         return _compare_field(name.removeprefix(_MEMORY), operator, _convert_storable(value))
-    path = _path(name)
+    path = build_path(name)
     if operator == "$exists":
         return f"json_type(m.metadata, ?) IS {'NOT ' if value else ''}NULL", (path,)
     if operator == "$eq":
@@ -118,7 +118,7 @@ def _compare(name: str, operator: str, value: Any) -> Condition:
     value = _convert_storable(value)
     if operator == "$in":
         return f"({_IN}) IS TRUE", (path, path, msgspec.json.encode(value).decode())
-    matches = _ANY_OF.format(f"v.value {_RANGES[operator]} ? AND v.type IN ({_list_json_types(value)})")
+    matches = _ANY_OF.format(f"v.value {RANGES[operator]} ? AND v.type IN ({_list_json_types(value)})")
     return f"({matches}) IS TRUE", (path, path, value)
 
 
@@ -129,14 +129,14 @@ def _check_value(name: str, operator: str, value: Any) -> None:
     if operator == "$in":
         if not isinstance(value, list) or not all(isinstance(item, str | int | float) for item in value):
             raise Invalid(f"$in of {name[:80]} is a list of texts, numbers or booleans, not {_show(value)}.")
-    elif operator in _RANGES and (isinstance(value, bool) or not isinstance(value, str | int | float)):
+    elif operator in RANGES and (isinstance(value, bool) or not isinstance(value, str | int | float)):
         raise Invalid(f"{operator} of {name[:80]} is a number or a text, not {_show(value)}.")
     for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, float) and (math.isnan(item) or (math.isinf(item) and operator not in _RANGES)):
+        if isinstance(item, float) and (math.isnan(item) or (math.isinf(item) and operator not in RANGES)):
             raise Invalid(f"{operator} of {name[:80]} is not a finite number.")
 
 
-def _path(name: str) -> str:
+def build_path(name: str) -> str:
     """Return the JSON path of a name in the metadata."""
     if name in _FIELDS:
         raise Invalid(f"{name} may be a field of memories or a metadata key: write memory.{name} or metadata.{name}.")
@@ -171,7 +171,7 @@ def _compare_field(field: str, operator: str, value: Any) -> Condition:
             raise Invalid(f"memory.{field} is {kind}, not {_show(item)}.")
     if operator == "$in":
         return f"(m.{field} IN (SELECT value FROM json_each(?))) IS TRUE", (msgspec.json.encode(value).decode(),)
-    sign = _RANGES.get(operator)
+    sign = RANGES.get(operator)
     return (f"(m.{field} {sign} ?) IS TRUE", (value,)) if sign else (f"m.{field} IS ?", (value,))
 
 

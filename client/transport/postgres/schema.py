@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from memoryd.client.errors import Forbidden, Invalid, Unavailable
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
 
-VERSION = 1
+VERSION = 2
 OLDEST_SERVER, OLDEST_VECTOR = 16, (0, 8)
 MOST_DIMENSIONS = 2000  # limit of pgvector's index
 LATEST = 7_258_118_400.0  # the year 2200
@@ -18,7 +18,7 @@ GIVEN = (
     "id namespace type content summary metadata importance source origin created_at expires_at pinned superseded_by"
     " path start_line end_line merges stems embedding".split()
 )
-# @SCHEMA@, @ROOT@, @VECTOR@ (the schema of the extension) and @SIZE@ (dimensions) are put in by `build`.
+# `fill_in` puts in what @NAME@ stands for: @VECTOR@ is the schema of the extension, @SIZE@ the dimensions.
 _SCHEMA = f"""
 CREATE SCHEMA @SCHEMA@;
 CREATE TABLE @SCHEMA@.meta (
@@ -142,7 +142,7 @@ REVOKE EXECUTE ON FUNCTION @SCHEMA@.erase FROM PUBLIC;
 -- with the number of rows within reach and of those among them that hold each stem, counted to a limit.
 CREATE FUNCTION @SCHEMA@.search(
   asked @VECTOR@.vector, asked_stems text[], places text[], inner_of text, kinds text[], sources text[],
-  since float8, until float8, path_begins text, passed float8, depth integer
+  since float8, until float8, path_begins text, matching jsonpath, passed float8, depth integer
 ) RETURNS TABLE (id text, similarity float8, total bigint, counts bigint[]) LANGUAGE plpgsql STABLE SECURITY INVOKER
 SET search_path = pg_catalog, @VECTOR@, pg_temp
 SET plan_cache_mode = force_custom_plan
@@ -196,9 +196,11 @@ _FILTER = (
     " AND (m.expires_at IS NULL OR m.expires_at > passed OR m.pinned) AND NOT EXISTS (SELECT FROM @SCHEMA@.memories s"
     " WHERE s.id = m.superseded_by AND (s.expires_at IS NULL OR s.expires_at > passed OR s.pinned))"
 )
+    " AND (matching IS NULL OR @METADATA@ @@ matching)"
 
 
 class Facts(NamedTuple):
+METADATA = "(m.metadata::jsonb || jsonb_build_object('author', m.author))"  # of a row `m`, as its readers see it
     """Facts about a root that are read when a connection to it is opened."""
 
     role: str
@@ -214,25 +216,29 @@ def name_of(root: str) -> str:
     return f"memoryd_{root}"
 
 
-def build(root: str, vector_schema: str, dimensions: int) -> str:
-    """Return the statements that create the schema of a root."""
-    text = _SCHEMA.replace("@REACH@", _REACH).replace("@FILTER@", _FILTER).replace("@SCHEMA@", name_of(root))
-    return text.replace("@ROOT@", root).replace("@VECTOR@", _quote(vector_schema)).replace("@SIZE@", str(dimensions))
+def fill_in(statements: str, connection: Any, root: str, model: str, dimensions: int) -> str:
+    """Return statements with the names of a root; raise `Invalid` if its index cannot take vectors of that size."""
+    if dimensions > MOST_DIMENSIONS:
+        raise Invalid(f"{model} has {dimensions} dimensions; pgvector's index takes {MOST_DIMENSIONS}.")
+    sql = (
+        "SELECT quote_ident(n.nspname), quote_literal(%s) FROM pg_extension e"
+        " JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
+    )
+    vector_schema, quoted_model = connection.execute(sql, [model]).fetchone()
+    texts = {"REACH": _REACH, "FILTER": _FILTER, "METADATA": METADATA, "SCHEMA": name_of(root), "ROOT": root}
+    texts |= {"VECTOR": vector_schema, "SIZE": str(dimensions), "MODEL": quoted_model}
+    for name, text in texts.items():
+        statements = statements.replace(f"@{name}@", text)
+    return statements
 
 
 def create(connection: Any, root: str, model: str, dimensions: int, repositories: list[str]) -> None:
     """Create the schema of a root; raise `Invalid` if it exists, or `Unavailable` if the server does not support it."""
     _check_server(connection)
-    if dimensions > MOST_DIMENSIONS:
-        raise Invalid(f"{model} has {dimensions} dimensions; pgvector's index takes {MOST_DIMENSIONS}.")
     found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [name_of(root)]).fetchone()
     if found:
         raise Invalid(f"The database has a schema {name_of(root)} already; name another root, or join this one.")
-    sql = (
-        "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
-    )
-    [vector_schema] = connection.execute(sql).fetchone()
-    connection.execute(build(root, vector_schema, dimensions))
+    connection.execute(fill_in(_SCHEMA, connection, root, model, dimensions))
     sql = f"INSERT INTO {name_of(root)}.meta (version, model, dimensions, repositories) VALUES (%s, %s, %s, %s)"
     connection.execute(sql, [VERSION, model, dimensions, repositories])
 
@@ -276,7 +282,3 @@ def _check_server(connection: Any) -> str:
     if tuple(map(int, vector.split(".")[:2])) < OLDEST_VECTOR:
         raise Unavailable(f"The database has pgvector {vector}; a root needs 0.8: ALTER EXTENSION vector UPDATE.")
     return f"PostgreSQL {major}, pgvector {vector}"
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -28,7 +28,7 @@ from memoryd.daemon.memories.duplicates import list_superseded
 from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.search.remotes import CHANGE_S, WAIT_S
 from memoryd.daemon.search.retrieval import DEPTH_PER_HIT, LEAST_DEPTH
-from memoryd.daemon.shared.postgres import ranking
+from memoryd.daemon.shared.postgres import matching, ranking
 from memoryd.daemon.shared.postgres.line import PostgresLine
 from memoryd.daemon.shared.postgres.tables import statements
 from memoryd.daemon.shared.postgres.tables.statements import Fields, Match, Version, Wanted
@@ -144,16 +144,13 @@ class PostgresRoot(Root):
         )
         if isinstance(call, protocol.Namespaces):
             return wanted
-        author = call.where.get("metadata.author") if isinstance(call, protocol.List) and len(call.where) == 1 else None
-        if call.where and not isinstance(author, str):
-            raise Invalid(f"In the shared root {self.name} `where` is not answered: its place has no such filter.")
         return wanted._replace(
             kinds=call.type or None,
             sources=call.source or None,
             since=call.after,
             until=call.before,
             path_begins=call.path_prefix,
-            author=author,
+            matching=matching.build_predicate(call.where),
         )
 
     def _count(self, connection: Any, wanted: Wanted) -> protocol.NamespaceList:

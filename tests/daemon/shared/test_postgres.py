@@ -1,5 +1,7 @@
 """A shared root in PostgreSQL: what goes there by itself, what is found, read, changed and taken back there."""
 
+from typing import Any
+
 import pytest
 from database import Team, decide
 
@@ -80,8 +82,63 @@ def test_floors_and_filters_hold_there(team: Team) -> None:
     assert find(after=1500.0) == find(path_prefix="docs/") == both[:1]
     assert find(before=1500.0) == both[1:]
     assert find(limit=1) in ([both[0]], [both[1]])
-    refused = team.here.call(Search(query="releases", where={"author": "ada"}))
-    assert (refused.hits, refused.degraded) == ([], ["shared:acme"])
+    assert find(where={"author": "ada"}) == both
+    assert find(where={"metadata.author": {"$ne": "ada"}}) == []
+    for where in ({"memory.importance": {"$gt": 0.1}}, {"team": ["api"]}):
+        refused = team.here.call(Search(query="releases", where=where))
+        assert (refused.hits, refused.degraded) == ([], ["shared:acme"])
+
+
+METADATA: list[dict[str, Any]] = [
+    {},
+    {"status": "done", "score": 4, "tags": ["cache", "api"], "draft": True},
+    {"status": "open", "score": 4.5, "tags": [], "owner": {"team": "api", "lead": None}},
+    {"status": None, "score": "4", "tags": ["web", 4], "draft": False},
+    {"status": ["done", "again"], "score": -1, "owner": {"team": {"of": "api"}}, 'a "b\\': 1, "ключ": "да"},
+    {"score": 1e300, "draft": 1, "owner": [{"team": "web"}], "a.b": 1, "x'y@$*": "it's"},
+]
+FILTERS: list[dict[str, Any]] = [
+    {"status": "done"},
+    {"status": {"$ne": "done"}},
+    {"status": None},
+    {"$not": {"status": None}},
+    {"score": 4},
+    {"score": {"$gt": 4}},
+    {"score": {"$gte": -1, "$lt": 4.5}},
+    {"score": {"$gte": "3"}},
+    {"score": {"$in": [4, "4", True]}},
+    {"score": {"$in": []}},
+    {"tags": "cache"},
+    {"tags": {"$in": ["web", "api"]}},
+    {"tags": {"$exists": True}},
+    {"draft": True},
+    {"draft": 1},
+    {"draft": {"$exists": False}},
+    {"owner.team": "api"},
+    {"owner.lead": {"$exists": True}},
+    {"owner.team.of": "api"},
+    {"$or": [{"status": "open"}, {"draft": True, "score": {"$lte": 4}}]},
+    {"$and": [{"$not": {"$or": [{"score": 4}, {"tags": "web"}]}}, {"status": {"$ne": "open"}}]},
+    {"ключ": "да"},
+    {"x'y@$*": "it's"},
+]
+
+
+def test_filters_by_metadata_mean_there_what_they_mean_here(team: Team) -> None:
+    for number, metadata in enumerate(METADATA):
+        memory = NewMemory(content=f"Decision number {number}", type="decision", metadata=metadata)
+        team.here.call(Add(memory=memory, namespace="alone", dedup=False))
+        team.decide(memory.content, metadata=metadata)
+    for where in FILTERS:
+        here, there, hits = (
+            sorted(memory.content for memory in team.here.call(call))
+            for call in (
+                List(namespace="alone", where=where),
+                List(namespace="acme/api", where=where),
+                Search(query="decision", namespace="acme/api", where=where, limit=10),
+            )
+        )
+        assert here == there == hits, where
 
 
 def test_an_equal_text_is_one_memory_whoever_saves_it(team: Team) -> None:

@@ -15,6 +15,7 @@ from database import Team, decide
 
 from memoryd.client import Invalid, Unavailable, protocol
 from memoryd.client.protocol import Add, Get, GetShared, NewMemory, Search, Update
+from memoryd.client.transport.postgres import schema
 from memoryd.daemon.shared.postgres import line
 from waiting import wait_until
 
@@ -102,7 +103,7 @@ def test_a_place_that_cannot_be_used_is_named_with_its_reason(team: Team) -> Non
         return client.call(GetShared()).roots[0].problem
 
     team.run("UPDATE memoryd_acme.meta SET version = 99")
-    assert "version 99" in say("UPDATE memoryd_acme.meta SET version = 1")
+    assert "version 99" in say(f"UPDATE memoryd_acme.meta SET version = {schema.VERSION}")
     team.run("DROP EXTENSION vector CASCADE")
     assert "no extension `vector`" in say()
     team.run("CREATE EXTENSION vector")

@@ -145,6 +145,6 @@ def test_memctl_makes_a_root_with_the_vectors_of_the_model_in_use(
     assert run(["shared", "create", "acme", *words]) == 0
     assert "memctl shared grant acme ROLE" in capfd.readouterr().out
     sql = "SELECT version, dimensions, repositories FROM memoryd_acme.meta"
-    assert postgres.run(sql) == [(1, 64, ["x.dev/acme/*"])]
+    assert postgres.run(sql) == [(schema.VERSION, 64, ["x.dev/acme/*"])]
     assert run(["shared", "create", "acme", *words]) == 1
     assert "has a schema memoryd_acme already" in capfd.readouterr().err

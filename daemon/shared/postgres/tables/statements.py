@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
-from memoryd.client.transport.postgres.schema import GIVEN, name_of
+from memoryd.client.transport.postgres.schema import GIVEN, METADATA, name_of
 from memoryd.daemon.store.applied import KEPT_S
 from memoryd.daemon.store.rows import CANDIDATES, check_prefix, choose_unique, id_range
 
@@ -57,7 +57,7 @@ class Wanted(NamedTuple):
     since: float | None = None
     until: float | None = None
     path_begins: str | None = None
-    author: str | None = None
+    matching: str | None = None  # a jsonpath predicate on the metadata
 
 
 class Version(NamedTuple):
@@ -79,7 +79,7 @@ def search(
     sql = (
         f"SELECT s.similarity, s.total, s.counts, {_SELECTED} FROM {name_of(root)}.search("
         " %(vector)s, %(stems)s::text[], %(places)s::text[], %(inner_of)s, %(kinds)s::text[], %(sources)s::text[],"
-        " %(since)s, %(until)s, %(path_begins)s, %(passed)s, %(depth)s) s"
+        " %(since)s, %(until)s, %(path_begins)s, %(matching)s, %(passed)s, %(depth)s) s"
         f" JOIN {name_of(root)}.memories m ON m.id = s.id"
     )
     values = wanted._asdict() | {"vector": vector, "stems": list(stems), "depth": depth}
@@ -106,7 +106,7 @@ def list_page(
         "since": "m.created_at > %(since)s",
         "until": "m.created_at < %(until)s",
         "path_begins": "starts_with(m.path, %(path_begins)s)",
-        "author": "m.author = %(author)s",
+        "matching": f"{METADATA} @@ %(matching)s::jsonpath",
     }
     parts += [condition for name, condition in conditions.items() if values[name] is not None]
     for at, word in enumerate(words):
