@@ -1,22 +1,25 @@
-"""`python -m memoryd.models list|pull|import|path`: list and install models in a process of its own.
+"""`python -m memoryd.models list|pull|import|path|embed`: list, install and run models in a process of its own.
 
 The daemon runs `pull` to fetch a missing model in the background; memctl runs all commands. They print one JSON
-document on stdout; `path`, and `pull` and `import` without --json, print a path instead. Progress is written to stderr:
-a bar on a terminal, else one short JSON object per line. If a command fails, it prints one sentence on stderr and exits
-with 1.
+document on stdout (`embed`: the vectors of the texts that stdin lists); `path`, and `pull` and `import` without --json,
+print a path instead. Progress is written to stderr: a bar on a terminal, else one short JSON object per line. If a
+command fails, it prints one sentence on stderr and exits with 1.
 """
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from memoryd.models.catalog import CATALOG, DEFAULT, ModelSpec
+from memoryd.models.embedder import load
 from memoryd.models.errors import ModelError
 from memoryd.models.folder import Manifest, default_models_dir, installed
 from memoryd.models.install import import_directory, pull
@@ -73,11 +76,20 @@ def _describe(
     }
 
 
+def _embed(options: argparse.Namespace) -> list[list[float]]:
+    """Return the vectors of stored texts."""
+    texts = msgspec.json.decode(sys.stdin.buffer.read(), type=list[str])
+    embedder = load(options.name, options.dir)
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(lambda text: embedder.embed_texts([text])[0].tolist(), texts))
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "list": _list_models,
     "pull": lambda options: pull(options.name, options.dir, Reporter(), options.force),
     "import": lambda options: import_directory(options.source, options.dir, options.name, Reporter()),
     "path": lambda options: options.dir,
+    "embed": _embed,
 }
 
 
@@ -117,6 +129,8 @@ def _make_parser() -> argparse.ArgumentParser:
         if command == "pull":
             sub.add_argument("name", nargs="?", default=DEFAULT)
             sub.add_argument("--force", action="store_true", help="fetch again even when installed")
+        if command == "embed":
+            sub.add_argument("name")
         if command == "import":
             sub.add_argument("source", type=Path)
             sub.add_argument("--name")

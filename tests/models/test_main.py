@@ -1,11 +1,13 @@
 """`python -m memoryd.models`: what it prints and how it ends."""
 
+import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from memoryd.models import CATALOG, DEFAULT, import_directory
+from memoryd.models import CATALOG, DEFAULT, import_directory, load
 from memoryd.models.__main__ import Reporter, main
 
 
@@ -32,6 +34,20 @@ def test_import_prints_the_folder(checkpoint: Path, models_dir: Path, capfd: pyt
         "calibrate",
         "ready",
     ]
+
+
+def test_embed_prints_the_vectors_of_the_texts_on_stdin(
+    checkpoint: Path, models_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_directory(checkpoint, models_dir, None)
+    texts = ["a cat", "two cats", "a cat"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(texts).encode())))
+    assert main(["embed", "tiny", "--dir", str(models_dir)]) == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert np.allclose(printed, load("tiny", models_dir).embed_texts(texts), atol=1e-6)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"[]")))
+    assert main(["embed", "nothing", "--dir", str(models_dir)]) == 1
+    assert "nothing" in capfd.readouterr().err
 
 
 def test_a_failure_is_one_sentence_and_code_1(models_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -119,6 +119,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "shared status": CommandRow("shared", "the roots that lie on other machines, and the line to each"),
         "shared grant": CommandRow("granting", "let a role of PostgreSQL use a root that lies there, or no longer"),
         "shared grants": CommandRow("granting", "who may use a root that lies in PostgreSQL"),
+        "shared migrate": CommandRow("migrating", "make the vectors of a root in PostgreSQL anew, by another model"),
         "shared waiting": CommandRow("shared", "saves that wait for another machine; send them again"),
         "serve-stdio": CommandRow("serve_stdio", "what another machine runs over ssh to reach a token's memories"),
     },

@@ -1,6 +1,8 @@
 """shared grant, grants: who may use a root that lies in PostgreSQL. memctl speaks to the server itself."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from memoryd.client.errors import Invalid, NotFound
@@ -16,14 +18,15 @@ from memoryd.client.transport.postgres.rights import Right
 from memoryd.client.transport.postgres.schema import check
 
 
-def _declare_grants(parser: ArgumentParser) -> None:
+def declare_root(parser: ArgumentParser) -> None:
+    """Declare the name of a root that lies in PostgreSQL, and its server."""
     parser.add_argument("name", metavar="NAME", help="name of the root")
     about = "speak to the server as its owner, such as postgresql://owner@db/team (default: as the daemon does)"
     parser.add_argument("--server", metavar="URL", help=about)
 
 
 def _declare_grant(parser: ArgumentParser) -> None:
-    _declare_grants(parser)
+    declare_root(parser)
     parser.add_argument("role", metavar="ROLE", help="login role of the server")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--read", action="store_true", help="it may read, and write nothing")
@@ -31,28 +34,30 @@ def _declare_grant(parser: ArgumentParser) -> None:
 
 
 def _show_grants(args: Namespace) -> None:
-    granted = run_there(args.name, _find_server(args), lambda connection: _list(connection, args.name))
-    _show(args, granted)
+    _change(args, lambda connection: None)
 
 
 def _grant(args: Namespace) -> None:
-    def change(connection: Any) -> list[Right]:
+    if args.revoke:
+        _change(args, partial(rights.revoke, root=args.name, role=args.role))
+    else:
+        _change(args, partial(rights.grant, root=args.name, role=args.role, writes=not args.read))
+
+
+def _change(args: Namespace, change: Callable[[Any], None]) -> None:
+    """Change rights in a root, and show which there are then."""
+
+    def work(connection: Any) -> list[Right]:
         check(connection, args.name)
-        if args.revoke:
-            rights.revoke(connection, args.name, args.role)
-        else:
-            rights.grant(connection, args.name, args.role, writes=not args.read)
+        change(connection)
         return rights.list_rights(connection, args.name)
 
-    _show(args, run_there(args.name, _find_server(args), change))
+    granted = run_there(args.name, find_server(args), work)
+    rows = [[make_printable(one.role), _name_right(one)] for one in granted]
+    show(args, [one._asdict() for one in granted], lambda: format_table(["ROLE", "MAY"], rows, "Nobody."))
 
 
-def _list(connection: Any, name: str) -> list[Right]:
-    check(connection, name)
-    return rights.list_rights(connection, name)
-
-
-def _find_server(args: Namespace) -> str:
+def find_server(args: Namespace) -> str:
     """Return the address that is given, else that of the configuration."""
     server: str = args.server or ""
     if not server:
@@ -64,11 +69,6 @@ def _find_server(args: Namespace) -> str:
     if not server.startswith(SCHEME):
         raise Invalid(f"{args.name} lies on {server}, where tokens say who may use it: memctl token add, there.")
     return server
-
-
-def _show(args: Namespace, granted: list[Right]) -> None:
-    rows = [[make_printable(one.role), _name_right(one)] for one in granted]
-    show(args, [one._asdict() for one in granted], lambda: format_table(["ROLE", "MAY"], rows, "Nobody."))
 
 
 def _name_right(right: Right) -> str:
@@ -83,5 +83,5 @@ COMMANDS = {
         "  memctl shared grant acme bob --read\n"
         "  memctl shared grant acme eve --revoke --server postgresql://db.acme.dev/team",
     ),
-    "shared grants": Command(_declare_grants, _show_grants, "  memctl shared grants acme"),
+    "shared grants": Command(declare_root, _show_grants, "  memctl shared grants acme"),
 }

@@ -48,17 +48,19 @@ def effective_settings() -> dict[str, Any]:
     return msgspec.json.decode(read_output("memoryd.daemon", ["--print-config"]), type=dict[str, Any])
 
 
-def read_output(module: str, arguments: Sequence[str], *, progress: bool = False, **variables: str) -> bytes:
+def read_output(
+    module: str, arguments: Sequence[str], *, progress: bool = False, given: bytes = b"", **variables: str
+) -> bytes:
     """Return what `python -m MODULE ARGUMENTS` prints; raise its last sentence when it fails.
 
     With `progress` a terminal shows what it says meanwhile, its last sentence included: then only memctl ends.
-    `variables` are added to its environment.
+    `given` is its standard input; `variables` are added to its environment.
     """
     require_daemon()
     watched = bool(progress and sys.stderr and sys.stderr.isatty())
     process = subprocess.run(
         [sys.executable, "-P", "-m", module, *arguments],
-        stdin=subprocess.DEVNULL,
+        input=given,
         stdout=subprocess.PIPE,
         stderr=None if watched else subprocess.PIPE,
         env={**os.environ, **variables},

@@ -26,16 +26,17 @@ POLL_S = 0.2
 API = "openai:"  # begins the names of models behind [embedding_api]
 
 
-def run_models(*arguments: str, **variables: str) -> Any:
+def run_models(*arguments: str, given: bytes = b"", variables: dict[str, str] | None = None) -> Any:
     """Return what `python -m memoryd.models ARGUMENTS` reports; `variables` are added to its environment."""
     watched = arguments[0] in ("pull", "import")
-    return msgspec.json.decode(read_output("memoryd.models", arguments, progress=watched, **variables))
+    printed = read_output("memoryd.models", arguments, progress=watched, given=given, **variables or {})
+    return msgspec.json.decode(printed)
 
 
 def pull(*arguments: str) -> Any:
     """Return what pulling a model reports; where the settings say `offline`, it is fetched from nowhere."""
     forbidden = {VARIABLE: "1"} if effective_settings()["network"]["offline"] else {}
-    return run_models("pull", *arguments, "--json", **forbidden)
+    return run_models("pull", *arguments, "--json", variables=forbidden)
 
 
 def _list(args: Namespace) -> None:

@@ -39,10 +39,18 @@ def open_connection(server: str) -> "psycopg.Connection[Any]":
     return psycopg.connect(server, autocommit=True, prepare_threshold=None, **options)
 
 
-def transact(connection: Any, work: Callable[[Any], R]) -> R:
+def begin(connection: Any, query: str = "SELECT 1") -> Any:
+    """Begin a transaction with limits for a statement and for a lock; return the row of a query sent along with it."""
+    cursor = connection.execute(f"{_BEGIN}; {query}")
+    while cursor.nextset():
+        pass
+    return cursor.fetchone()
+
+
+def transact(connection: Any, work: Callable[[Any], R], begin: Callable[[Any], Any] = begin) -> R:
     """Run a function in one transaction, which is durable on the server when this returns."""
-    connection.execute(_BEGIN)
     try:
+        begin(connection)
         result = work(connection)
         connection.execute("COMMIT")
     except BaseException:

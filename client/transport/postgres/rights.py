@@ -41,6 +41,14 @@ def revoke(connection: Any, root: str, role: str) -> None:
         connection.execute(f"REVOKE {right.format(schema=name_of(root))} FROM {_find_role(connection, role)}")
 
 
+def grant_vectors(connection: Any, root: str) -> None:
+    """Let those who may write set the column of vectors, which is another one than when they were granted that."""
+    for right in list_rights(connection, root):
+        if right.may_write and not right.is_owner:
+            role = _find_role(connection, right.role)
+            connection.execute(f"GRANT INSERT (embedding), UPDATE (embedding) ON {name_of(root)}.memories TO {role}")
+
+
 def list_rights(connection: Any, root: str) -> list[Right]:
     """Return the roles with rights in a root, its owner first."""
     return [Right(*row) for row in connection.execute(_LISTED.format(schema=name_of(root))).fetchall()]

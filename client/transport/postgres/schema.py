@@ -87,7 +87,7 @@ CREATE FUNCTION @SCHEMA@.keep_history() RETURNS trigger LANGUAGE plpgsql SECURIT
 SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
   passed float8 := extract(epoch FROM clock_timestamp());
-  derived text[] := '{{stems,embedding,text_hash}}';
+  derived text[] := '{{stems,embedding,embedding_next,text_hash}}';
 BEGIN
   IF TG_OP = 'UPDATE' AND to_jsonb(NEW) - derived = to_jsonb(OLD) - derived THEN
     RETURN NEW;  -- a vector that was missing: no other version
@@ -96,6 +96,9 @@ BEGIN
     -- Not the saver's: a row that claimed the hash of another text would swallow that one.
     NEW.text_hash := sha256(convert_to(lower(btrim(regexp_replace(NEW.content, '\\s+', ' ', 'g'))), 'UTF8'));
     NEW.updated_at := passed;
+    IF TG_OP = 'UPDATE' AND NEW.content <> OLD.content THEN
+      NEW := jsonb_populate_record(NEW, '{{"embedding_next": null}}');  -- if there is such a column
+    END IF;
     IF TG_OP = 'INSERT' THEN
       NEW.author := session_user;
       NEW.version := 1 + coalesce((SELECT max(version) FROM @SCHEMA@.history WHERE memory = NEW.id), 0);
@@ -193,14 +196,14 @@ _FILTER = (
     "(kinds IS NULL OR m.type = ANY (kinds)) AND (sources IS NULL OR m.source = ANY (sources))"
     " AND (since IS NULL OR m.created_at > since) AND (until IS NULL OR m.created_at < until)"
     " AND (path_begins IS NULL OR starts_with(m.path, path_begins))"
+    " AND (matching IS NULL OR @METADATA@ @@ matching)"
     " AND (m.expires_at IS NULL OR m.expires_at > passed OR m.pinned) AND NOT EXISTS (SELECT FROM @SCHEMA@.memories s"
     " WHERE s.id = m.superseded_by AND (s.expires_at IS NULL OR s.expires_at > passed OR s.pinned))"
 )
-    " AND (matching IS NULL OR @METADATA@ @@ matching)"
+METADATA = "(m.metadata::jsonb || jsonb_build_object('author', m.author))"  # of a row `m`, as its readers see it
 
 
 class Facts(NamedTuple):
-METADATA = "(m.metadata::jsonb || jsonb_build_object('author', m.author))"  # of a row `m`, as its readers see it
     """Facts about a root that are read when a connection to it is opened."""
 
     role: str

@@ -40,11 +40,11 @@ class Question(NamedTuple):
 
 
 class PostgresLine(Retrying):
-    """The line to one server. `check` is asked of each new connection, before anything else."""
+    """The line to one server. `check` is asked of each new connection; `begin` begins the transaction of a question."""
 
-    def __init__(self, name: str, server: str, check: Callable[[Any], None]) -> None:
+    def __init__(self, name: str, server: str, check: Callable[[Any], None], begin: Callable[[Any], None]) -> None:
         super().__init__()
-        self._name, self._server, self._check = name, server, check
+        self._name, self._server, self._check, self._begin = name, server, check, begin
         self._lock = threading.Lock()
         self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
         self._current: Question | None = None
@@ -118,7 +118,7 @@ class PostgresLine(Retrying):
         try:
             connection = self._connect()
             with _cut_when_hung(connection):
-                result = transact(connection, question.work)
+                result = transact(connection, question.work, self._begin)
         except MemorydError as error:
             _fail(question.answer, error)
         except Exception as error:

@@ -53,7 +53,7 @@ class PostgresRoot(Root):
     _fills = False
 
     def _build_line(self) -> Retrying:
-        return PostgresLine(self.name, self.settings.server, self._greet)
+        return PostgresLine(self.name, self.settings.server, self._greet, self._begin)
 
     def _greet(self, connection: Any) -> None:
         """Note whom a new connection speaks for; raise where the place cannot be used."""
@@ -67,13 +67,22 @@ class PostgresRoot(Root):
         )
         self._fills = may_write
 
+    def _begin(self, connection: Any) -> None:
+        model, dimensions = statements.begin(connection, self.name)
+        assert self.facts is not None
+        self.facts = self.facts._replace(model=model, dimensions=dimensions)
+
     def describe_place(self) -> dict[str, str]:
         """Return its versions, how safe an acknowledged save is there, and who holds others up."""
         if self.facts is None or self.line.state != "ready":
             return {}
         said = {"version": f"{schema.VERSION}, {self.facts.server}"}
         if not self._has_vectors():
-            said["vectors"] = f"of {self.facts.model}, which is not in use here: words alone find what is there"
+            model = self.facts.model
+            said["vectors"] = (
+                f"of {model}, which is not in use here: words alone find what is there. `memctl model pull {model}` and"
+                f" `memctl model use {model}` change that"
+            )
         with suppress(MemorydError, TimeoutError):
             said |= self.ask_for(partial(statements.describe, root=self.name), WAIT_S).result(WAIT_S)
         return {name: value for name, value in said.items() if value}
@@ -284,7 +293,7 @@ class PostgresRoot(Root):
         fields = _build_fields(memory, self._core.clock())
         fields |= {"id": self._core.new_id(), "namespace": call.namespace, "merges": call.dedup}
         fields |= self._derive(memory.content)
-        operation = _begin(connection)
+        operation = _begin_operation(connection)
         id = statements.insert(connection, self.name, fields)
         for prefix in list_superseded(memory):
             old = statements.find(connection, self.name, prefix, self.name, lock=True)
@@ -318,7 +327,7 @@ class PostgresRoot(Root):
             fields |= self._derive(fields["content"])
         if "summary" in fields:
             limits.check_text("summary", fields["summary"])
-        operation = _begin(connection)
+        operation = _begin_operation(connection)
         old = self._read_one(statements.find(connection, self.name, call.id, own, lock=True), Memory)
         if {"content", "summary", "type"} & fields.keys():
             fields["origin"] = "agent" if call.origin == "person" and own != self.name else call.origin
@@ -330,7 +339,7 @@ class PostgresRoot(Root):
         return protocol.Changed(memory=self._read_one(changed, Memory), operation=operation)
 
     def _delete(self, connection: Any, call: protocol.Delete, own: str) -> protocol.Deleted:
-        operation = _begin(connection)
+        operation = _begin_operation(connection)
         ids = [statements.find(connection, self.name, prefix, own, lock=True)["id"] for prefix in call.ids]
         for id in dict.fromkeys(ids):
             statements.delete(connection, self.name, id)
@@ -338,7 +347,7 @@ class PostgresRoot(Root):
 
     def _undo(self, connection: Any, operation: str, own: str) -> protocol.Undone:
         done = statements.read_operation(connection, self.name, operation, own)
-        mine = _begin(connection)
+        mine = _begin_operation(connection)
         first: dict[str, Version] = {}
         last = {version.memory: version.version for version in done}
         for version in done:
@@ -367,10 +376,10 @@ class PostgresRoot(Root):
             statements.change(connection, self.name, version.memory, changed)
 
 
-def _begin(connection: Any) -> str:
+def _begin_operation(connection: Any) -> str:
     """Name the operation of the transaction; return the name."""
     operation = secrets.token_hex(16)
-    statements.begin(connection, operation)
+    statements.name_operation(connection, operation)
     return operation
 
 

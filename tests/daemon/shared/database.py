@@ -26,10 +26,10 @@ class Team:
         self.clients: list[Client] = []
         self.daemon, self.here = self.join("ada")
 
-    def join(self, role: str, **settings: Any) -> tuple[Daemon, Client]:
+    def join(self, role: str, model: str = "words", **settings: Any) -> tuple[Daemon, Client]:
         """Start a daemon of a role."""
         daemon = self._start(
-            shared={"acme": {"server": self.server.url(role), **settings}}, model={"name": "words", "fetch": False}
+            shared={"acme": {"server": self.server.url(role), **settings}}, model={"name": model, "fetch": False}
         )
         client = daemon.client()
         self.clients.append(client)
@@ -44,6 +44,13 @@ class Team:
 
     def list_there(self) -> list[str]:
         return [content for (content,) in self.run("SELECT content FROM memoryd_acme.memories ORDER BY 1")]
+
+    def list_gaps(self) -> list[tuple[Any, ...]]:
+        """Return the memories whose versions and history do not agree."""
+        return self.run(
+            "SELECT m.id FROM memoryd_acme.memories m WHERE m.version <>"
+            " (SELECT count(*) FROM memoryd_acme.history h WHERE h.memory = m.id)"
+        )
 
     def decide(self, content: str, namespace: str = "acme/api", **fields: Any) -> Added:
         """Save a decision here."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
+from memoryd.client.transport.postgres.connection import begin as begin_transaction
 from memoryd.client.transport.postgres.schema import GIVEN, METADATA, name_of
 from memoryd.daemon.store.applied import KEPT_S
 from memoryd.daemon.store.rows import CANDIDATES, check_prefix, choose_unique, id_range
@@ -23,7 +24,6 @@ COLUMNS = {
     **dict.fromkeys(("pinned", "start_line", "end_line", "version"), "{}"),
 }
 _SELECTED = ", ".join(f"{text.format(f'm.{name}')}" for name, text in COLUMNS.items())
-_FIELDS = [name for name in GIVEN if name not in ("id", "created_at")]
 _SORTED_BY = {"created": "m.created_at", "updated": "m.updated_at", "importance": "m.importance"}
 # What the history keeps of a memory, without what is derived from its text.
 SAID = [name for name in GIVEN if name not in ("stems", "embedding")]
@@ -70,6 +70,13 @@ class Version(NamedTuple):
     action: str
     operation: str
     said: str  # as JSON
+
+
+def begin(connection: Any, root: str) -> tuple[str, int]:
+    """Begin a transaction, which sees the vectors of one model until its end; return its name and dimensions."""
+    # What is read here, `shared migrate` locks before it changes columns.
+    model, dimensions = begin_transaction(connection, f"SELECT model, dimensions FROM {name_of(root)}.meta")
+    return model, dimensions
 
 
 def search(
@@ -152,7 +159,7 @@ def find(connection: Any, root: str, prefix: str, within: str, lock: bool = Fals
     return _name(locked)
 
 
-def begin(connection: Any, operation: str) -> None:
+def name_operation(connection: Any, operation: str) -> None:
     """Name the operation that the changes of this transaction are."""
     connection.execute("SELECT set_config('memoryd.operation', %s, true)", [operation])
 
