@@ -17,7 +17,8 @@ from msgspec import Meta, Struct, field
 
 from memoryd.client.errors import Invalid
 from memoryd.client.offline import is_offline
-from memoryd.client.projects.roots import is_pattern
+from memoryd.client.projects.roots import is_name, is_pattern
+from memoryd.client.transport import ssh
 from memoryd.client.transport.postgres.connection import is_address
 from memoryd.client.validation import explain_misfit
 
@@ -222,9 +223,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     shared: dict[str, SharedConfig] = {}
 
 
-_ROOT = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_SSH = re.compile(r"ssh://(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*(?::\d{1,5})?/?", re.ASCII)
-
 # Settings that are paths: a relative one is beside the file that it is in.
 _PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"))
 
@@ -298,9 +296,9 @@ def _check(config: Config) -> Config:
         except re.error as error:
             raise ValueError(f"`privacy.allow`: {pattern!r} is not a regular expression ({error})") from None
     for root, settings in config.shared.items():
-        if not _ROOT.fullmatch(root):
+        if not is_name(root):
             raise ValueError(f"[shared.{root}]: the name of a root is a letter and up to 39 of a-z, 0-9 and _")
-        if settings.server and not (_SSH.fullmatch(settings.server) or is_address(settings.server)):
+        if settings.server and not (ssh.is_address(settings.server) or is_address(settings.server)):
             raise ValueError(
                 f"`shared.{root}.server`: write ssh://USER@HOST:PORT or, without a password,"
                 " postgresql://USER@HOST:PORT/DATABASE"

@@ -15,6 +15,7 @@ Roots = Mapping[str, Sequence[str]]  # name → patterns of its repositories
 # A host, then at least one part without a wildcard; otherwise all checkouts of a host would be in the root.
 _PATTERN = compile_late(r"[a-z0-9.-]+(:\d+)?/[^*?\[\]/\s]+(/\S*)?")
 _WILDCARD = compile_late(r"[*?\[]")
+_NAME = compile_late(r"[a-z][a-z0-9_]{0,39}")
 _MAX_BYTES = 400
 
 
@@ -47,6 +48,11 @@ def find_place(remotes: Sequence[str], roots: Roots) -> str:
                 if fnmatchcase(remote.lower(), pattern.lower()) and (name := _name(remote.lower(), pattern.lower())):
                     return f"{root}/{name}"
     return ""
+
+
+def is_name(text: str) -> bool:
+    """Return whether a root may be called so: its name is also that of a namespace and of a section."""
+    return _NAME.fullmatch(text) is not None
 
 
 def is_pattern(pattern: str) -> bool:

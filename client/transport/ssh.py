@@ -1,5 +1,6 @@
 """Connect to a daemon on another machine: start `memctl serve-stdio` there through ssh, and read its greeting."""
 
+import re
 import shlex
 import subprocess
 from urllib.parse import urlsplit
@@ -7,6 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from memoryd.client.errors import BadFrame, NotFound, TimedOut, Unavailable, VersionMismatch
+from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import ERROR, PROTOCOL_VERSION, Reply
 from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.exchange import decode_reply, error_of
@@ -14,6 +16,12 @@ from memoryd.client.transport.frames import FrameReader
 
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15")
 _TOLD_CHARS = 300
+_ADDRESS = compile_late(r"ssh://(\w[\w.-]*@)?\w[\w.-]*(:\d{1,5})?/?", re.ASCII)
+
+
+def is_address(server: str) -> bool:
+    """Return whether a text is the address of a machine, such as ssh://user@host:2222."""
+    return _ADDRESS.fullmatch(server) is not None
 
 
 def build_command(server: str, remote: str) -> list[str]:

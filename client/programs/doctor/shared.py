@@ -2,10 +2,8 @@
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.doctor.patient import Finding, Patient, fail, report_ok, warn
+from memoryd.client.programs.memctl.joining import ask_greeting
 from memoryd.client.programs.memctl.text_table import count_text
-from memoryd.client.transport import ssh
-
-_GREETING_S = 15.0
 
 
 def check_roots(patient: Patient) -> Finding | None:
@@ -17,9 +15,8 @@ def check_roots(patient: Patient) -> Finding | None:
         if root.state == "here" or root.name not in sections:
             continue
         own = sections[root.name]
-        command = ssh.build_line_command(own["server"], own["memctl"], own["token"] or root.name)
         try:
-            greeting = ssh.ask_greeting(root.name, command, _GREETING_S)
+            greeting = ask_greeting(root.name, own)
         except MemorydError as error:
             return fail(error.message.rstrip("."), f"memctl shared join {root.name} --dry-run")
         if greeting.namespace != root.name:

@@ -46,10 +46,4 @@ def create_root(args: Namespace, name: str, patterns: list[str], server: str) ->
 
 def ask_greeting(name: str, server: str) -> Greeting:
     """Return what the place of a root says of it and of the role of an address."""
-    facts = run_there(name, server, lambda connection: schema.check(connection, name))
-    return Greeting(
-        name=facts.role,
-        namespace=name,
-        role="agent" if facts.may_write else "reader",
-        repositories=facts.repositories,
-    )
+    return run_there(name, server, lambda connection: schema.check(connection, name).greet(name))

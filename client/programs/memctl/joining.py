@@ -4,7 +4,6 @@ What a machine has joined stands in its configuration alone; what a root is for 
 """
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid, MemorydError, NotFound, Unavailable
-from memoryd.client.patterns import compile_late
 from memoryd.client.programs.memctl import database
 from memoryd.client.programs.memctl.arguments import Usage
 from memoryd.client.programs.memctl.commands import Command
@@ -30,7 +28,7 @@ from memoryd.client.programs.memctl.service import restart
 from memoryd.client.programs.memctl.source_file import shorten_home
 from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.projects import known as projects
-from memoryd.client.projects.roots import find_root, is_pattern
+from memoryd.client.projects.roots import find_root, is_name, is_pattern
 from memoryd.client.protocol import AddMany, AddToken, GetShared, List, Memory, NewMemory
 from memoryd.client.protocol.shared import Auto, Greeting
 from memoryd.client.transport import paths, spawn, ssh
@@ -38,8 +36,6 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.client.transport.postgres.connection import SCHEME, is_address
 from memoryd.client.transport.sync import Client
 
-_NAME = compile_late(r"[a-z][a-z0-9_]{0,39}")
-_SERVER = compile_late(r"ssh://([\w][\w.-]*@)?[\w][\w.-]*(:\d{1,5})?/?", re.ASCII)
 _GREETING_S, _PAUSE_S = 30.0, 1.0
 _PAGE, _BATCH = 1000, 100
 _KEEP = ("mine", "all", "none")
@@ -58,13 +54,13 @@ class Placing(NamedTuple):
 
 
 def _check_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise Invalid(f"{name[:80]!r} cannot be a root: it is a letter and up to 39 of a-z, 0-9 and _, without `/`.")
     return name
 
 
 def _check_server(server: str) -> str:
-    if not _SERVER.fullmatch(server) and not is_address(server):
+    if not ssh.is_address(server) and not is_address(server):
         raise Usage(
             f"{server[:80]!r} is no machine; write --server ssh://HOST, ssh://USER@HOST, ssh://USER@HOST:PORT or"
             " postgresql://USER@HOST/DATABASE"
@@ -173,7 +169,7 @@ def _join(args: Namespace) -> None:
     settings = {**section, **{key: value for key, value in {**given, "auto": args.auto}.items() if value}}
     speaks = ""
     if settings.get("server"):
-        greeting = _ask_greeting(name, settings)
+        greeting = ask_greeting(name, settings)
         if greeting.namespace != name:
             raise Forbidden(
                 f"The token {greeting.name} there is for {greeting.namespace[:80]}, not for {name}; name another one"
@@ -208,12 +204,12 @@ def _join(args: Namespace) -> None:
     show(args, report, lambda: f"{_plan_text(plan)}\n{_joined_text(name, settings)}")
 
 
-def _ask_greeting(name: str, settings: dict[str, Any]) -> Greeting:
+def ask_greeting(name: str, settings: dict[str, Any]) -> Greeting:
     """Return what the place of a root says of it, and whom it takes this machine for."""
     server = settings["server"]
     if server.startswith(SCHEME):
         return database.ask_greeting(name, server)
-    command = ssh.build_line_command(server, settings.get("memctl", "memctl"), settings.get("token", name))
+    command = ssh.build_line_command(server, settings.get("memctl", "memctl"), settings.get("token") or name)
     return ssh.ask_greeting(name, command, _GREETING_S)
 
 
@@ -312,7 +308,8 @@ def _keep(client: Client, name: str, author: str) -> int:
     """Copy the memories of a root, or those of one author, to this machine; return how many there are."""
     by_namespace: dict[str, list[NewMemory]] = {}
     for memory in _read_all(client, name, author):
-        by_namespace.setdefault(memory.namespace, []).append(_copy(memory))
+        copy = msgspec.convert(memory, NewMemory, from_attributes=True)
+        by_namespace.setdefault(memory.namespace, []).append(msgspec.structs.replace(copy, id=None))
     for namespace, memories in by_namespace.items():
         for part in split_evenly(memories, _BATCH):
             client.call(AddMany(memories=part, namespace=namespace))
@@ -339,21 +336,6 @@ def _read_all(client: Client, name: str, author: str) -> Iterator[Memory]:
             return
         seen |= {memory.id for memory in new}
         before = new[-1].created_at + 1e-6  # more than one may have been made at once
-
-
-def _copy(memory: Memory) -> NewMemory:
-    return NewMemory(
-        content=memory.content,
-        type=memory.type,
-        summary=memory.summary,
-        metadata={key: value for key, value in memory.metadata.items() if key != "author"},
-        importance=memory.importance,
-        source=memory.source,
-        origin=memory.origin,
-        created_at=memory.created_at,
-        expires_at=memory.expires_at,
-        pinned=memory.pinned,
-    )
 
 
 def _restart(args: Namespace, name: str) -> None:

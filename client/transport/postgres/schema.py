@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.errors import Forbidden, Invalid, Unavailable
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
+from memoryd.client.protocol.shared import Greeting
 
 VERSION = 2
 OLDEST_SERVER, OLDEST_VECTOR = 16, (0, 8)
@@ -212,6 +213,15 @@ class Facts(NamedTuple):
     dimensions: int
     server: str  # its version, and that of pgvector
     repositories: list[str]
+
+    def greet(self, root: str) -> Greeting:
+        """Return what another machine would say first of the root and of whom the connection speaks for."""
+        return Greeting(
+            name=self.role,
+            namespace=root,
+            role="agent" if self.may_write else "reader",
+            repositories=self.repositories,
+        )
 
 
 def name_of(root: str) -> str:

@@ -49,7 +49,10 @@ BUILT: dict[str, list[str]] = {
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._check": [],  # settings
     "client.credentials.private._skip_code": [r"(?m:^[ \t]*+`{3,}+[ \t]*+$)", r"(?<!`)``(?!`)"],
-    "client.programs.memctl.sections._cut": [r'\s*\[\s*shared\s*\.\s*"?acme"?\s*\]\s*(#.*)?'],
+    "client.programs.memctl.sections._cut": [
+        r'(?m)^[ \t]*\[[ \t]*shared[ \t]*\.[ \t]*"?acme"?[ \t]*\].*\n?'
+        r"(?:(?:(?!\[).*\n)*(?![ \t\r]*(?:#|$)|\[).+\n?)?"
+    ],
     "client.programs.memctl.snippet._find_marks": [re.escape("a.b*")],
     "client.programs.systemd.units._replace": ["(?m)^ExecStart=.*$"],
     "client.text_match.__init__": [Wording(" a a-a  b ", is_json=quoted)._pattern.pattern for quoted in (False, True)],
