@@ -1,7 +1,8 @@
 """Bringing a database to the present schema, and whether it has that and nothing else.
 
-A new database gets the schema as a whole. One of `FORMER_VERSION` is brought along by `STEP`. Both are one transaction
-with the number: a start that is killed has changed nothing. Other databases are refused.
+A new database gets the schema as a whole. One of `FORMER_VERSION` is brought along: `STEP` changes what it has, the
+tables in `NEW` are made as the schema has them, `FILL` fills them. Both are one transaction with the number: a start
+that is killed has changed nothing. Other databases are refused.
 
 A copy may come from somebody else: a trigger or view that is not of the schema would act with each write or read, so it
 is dropped, and with it each table and index that is not memoryd's. A table that differs from the schema is refused.
@@ -53,47 +54,11 @@ UPDATE dreams
   WHERE id IN (SELECT max(id) FROM dreams GROUP BY workspace);
 DROP TABLE dreamt;
 DROP TABLE orphans;
-CREATE TABLE transcripts (
-  path TEXT NOT NULL,
-  session TEXT NOT NULL,
-  agent TEXT NOT NULL,
-  namespace TEXT NOT NULL,
-  folder TEXT NOT NULL,
-  inode INTEGER NOT NULL DEFAULT 0,
-  size INTEGER NOT NULL DEFAULT -1,
-  offset INTEGER NOT NULL DEFAULT 0,
-  before BLOB NOT NULL DEFAULT x'',
-  passed INTEGER NOT NULL,
-  unheard TEXT NOT NULL DEFAULT '',
-  automated INTEGER NOT NULL DEFAULT 0,
-  ended INTEGER NOT NULL DEFAULT 0,
-  unmatched TEXT NOT NULL DEFAULT '[]',
-  at REAL NOT NULL,
-  PRIMARY KEY (path, session)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX transcripts_place ON transcripts (namespace, at);
-CREATE TABLE entries (
-  id TEXT PRIMARY KEY,
-  turn TEXT,
-  session TEXT NOT NULL DEFAULT ''
-) STRICT, WITHOUT ROWID;
-CREATE INDEX entries_turn ON entries (turn);
-CREATE INDEX entries_session ON entries (session) WHERE session <> '';
 ALTER TABLE memories ADD COLUMN origin TEXT NOT NULL DEFAULT 'import';
 ALTER TABLE memories ADD COLUMN confirmed_at REAL;
 UPDATE memories SET origin = {_ORIGIN.format("tier", "turns", "source")};
 UPDATE history SET before = json_set(before, '$.row.origin', {_ORIGIN_BEFORE})
   WHERE before ->> '$.row.id' IS NOT NULL;
-CREATE TABLE later (
-  memory TEXT NOT NULL,
-  later TEXT NOT NULL,
-  start INTEGER NOT NULL,
-  size INTEGER NOT NULL,
-  sure REAL NOT NULL,
-  verdict TEXT NOT NULL DEFAULT '',
-  PRIMARY KEY (memory, later)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX later_statement ON later (later);
 CREATE TRIGGER later_edited AFTER UPDATE OF content ON memories WHEN old.content <> new.content BEGIN
   DELETE FROM later WHERE memory = new.id OR later = new.id;
 END;
@@ -107,77 +72,9 @@ DROP TABLE IF EXISTS nodes;
 DROP TABLE IF EXISTS topics;
 DROP TABLE IF EXISTS backlog;
 DROP TABLE IF EXISTS names;
-CREATE TABLE pairs (
-  one INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
-  other INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
-  searches INTEGER NOT NULL,
-  PRIMARY KEY (one, other)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX pairs_other ON pairs (other);
-CREATE TABLE topics (
-  id INTEGER PRIMARY KEY,
-  name TEXT NOT NULL UNIQUE,
-  namespace INTEGER NOT NULL REFERENCES namespaces (id),
-  label TEXT NOT NULL
-) STRICT;
-CREATE INDEX topics_namespace ON topics (namespace);
-CREATE TABLE nodes (
-  id INTEGER PRIMARY KEY,
-  name TEXT NOT NULL UNIQUE,
-  namespace INTEGER NOT NULL REFERENCES namespaces (id),
-  kind TEXT NOT NULL,
-  size INTEGER NOT NULL,
-  label TEXT NOT NULL,
-  named_by TEXT NOT NULL,
-  asked INTEGER NOT NULL,
-  texts BLOB NOT NULL,
-  topic INTEGER REFERENCES topics (id) ON DELETE SET NULL
-) STRICT;
-CREATE INDEX nodes_namespace ON nodes (namespace, kind, size);
-CREATE INDEX nodes_topic ON nodes (topic);
-CREATE INDEX nodes_unnamed ON nodes (id) WHERE asked = 0 AND size > 1;
-CREATE TABLE members (
-  memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
-  node INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE
-) STRICT;
-CREATE INDEX members_node ON members (node);
-CREATE TABLE edges (
-  origin INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
-  target INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
-  kind TEXT NOT NULL,
-  weight REAL NOT NULL,
-  PRIMARY KEY (origin, target, kind)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX edges_target ON edges (target);
-CREATE TABLE applied (
-  key TEXT NOT NULL,
-  token TEXT NOT NULL,
-  id TEXT NOT NULL,
-  namespace TEXT NOT NULL,
-  outcome TEXT NOT NULL,
-  operation TEXT NOT NULL,
-  at REAL NOT NULL,
-  PRIMARY KEY (key, token)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX applied_at ON applied (at);
-CREATE TABLE sends (
-  memory TEXT PRIMARY KEY,
-  said BLOB,
-  refused TEXT NOT NULL DEFAULT '',
-  at REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE extraction (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  turn TEXT NOT NULL,
-  task TEXT NOT NULL,
-  namespace INTEGER REFERENCES namespaces (id),
-  session TEXT,
-  queued_at REAL,
-  due_at REAL,
-  attempts INTEGER NOT NULL DEFAULT 0,
-  UNIQUE (turn, task)
-) STRICT;
-CREATE INDEX extraction_task ON extraction (task, namespace, session, due_at, attempts, queued_at);
+"""
+NEW = "transcripts entries later pairs topics nodes members edges applied sends extraction".split()
+FILL = """
 INSERT INTO extraction (turn, task) SELECT id, job FROM cognition WHERE job IN ('rate', 'embed', 'condense');
 INSERT OR IGNORE INTO extraction (turn, task, namespace, session, queued_at, due_at, attempts)
   SELECT h.key, kind, namespace, h.session, t.first_at,
@@ -213,7 +110,8 @@ def migrate(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # what somebody else put there does not act
     try:
         with connection:
-            connection.execute(STEP if version else build_schema())
+            for statements in (STEP, *_make_statements(), FILL) if version else (build_schema(),):
+                connection.execute(statements)
             connection.pragma("user_version", VERSION)
             if version and (tables := [name for type, name in _compare(connection)[1] if type == "table"]):
                 raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
@@ -244,6 +142,15 @@ def _read_expected() -> dict[ObjectName, str]:
     with closing(apsw.Connection(":memory:")) as connection:
         connection.execute(build_schema())
         return _read_objects(connection)
+
+
+def _make_statements() -> list[str]:
+    """Return the statements that make the tables `NEW`, as the schema has them, with their indexes and triggers."""
+    names = ", ".join("?" * len(NEW))
+    with closing(apsw.Connection(":memory:")) as connection:
+        connection.execute(build_schema())
+        made = connection.execute(f"SELECT sql FROM sqlite_schema WHERE tbl_name IN ({names}) AND sql NOT NULL", NEW)
+        return [sql for (sql,) in made]
 
 
 def _read_objects(connection: apsw.Connection) -> dict[ObjectName, str]:

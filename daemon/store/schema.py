@@ -1,7 +1,7 @@
 """The schema: all tables, indexes and triggers of the kernel as they are in a database of this version.
 
-A change raises `VERSION`, is made here, and is brought to databases of `FORMER_VERSION` by `STEP` in `migrations`.
-Those of a room are in its module `tables`.
+A change raises `VERSION`, is made here, and `migrations` brings it to databases of `FORMER_VERSION`. Those of a room
+are in its `tables`.
 """
 
 from functools import cache
@@ -9,7 +9,7 @@ from functools import cache
 from memoryd.daemon.rooms import list_rooms
 
 VERSION = 22
-FORMER_VERSION = 12  # which `STEP` brings along
+FORMER_VERSION = 12  # which `migrations` brings along
 # Tables that can be made again from the others: a rescue does not copy them.
 DERIVED = ("edges", "members", "nodes", "topics")
 
