@@ -298,17 +298,6 @@ CREATE TRIGGER turns_moved AFTER UPDATE OF turns, namespace ON memories
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 
--- What a context has told a session, so that it is not told again while the text is the same.
-CREATE TABLE given (
-  id INTEGER PRIMARY KEY,
-  session TEXT NOT NULL,       -- namespace and session
-  memory TEXT NOT NULL,
-  content_hash BLOB NOT NULL,
-  at REAL NOT NULL,
-  UNIQUE (session, memory)
-) STRICT;
-CREATE INDEX given_at ON given (at);
-
 -- The scheduler: what each job is told, and how its runs went.
 CREATE TABLE jobs (
   name TEXT PRIMARY KEY,

@@ -1,9 +1,22 @@
 """The memories that each session was given, so that it does not get them again while their text is unchanged."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import apsw
+import msgspec
 
+TABLES = """
+-- What a context has told a session, so that it is not told again while the text is the same.
+CREATE TABLE given (
+  id INTEGER PRIMARY KEY,
+  session TEXT NOT NULL,       -- namespace and session
+  memory TEXT NOT NULL,
+  content_hash BLOB NOT NULL,
+  at REAL NOT NULL,
+  UNIQUE (session, memory)
+) STRICT;
+CREATE INDEX given_at ON given (at);
+"""
 _KEEP = (
     "INSERT INTO given (session, memory, content_hash, at) VALUES (?1, ?2, ?3, ?4)"
     " ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at"
@@ -29,3 +42,10 @@ def keep_given(connection: apsw.Connection, session: str, memories: Iterable[tup
 def forget_given(connection: apsw.Connection, session: str) -> None:
     """Delete the record of what a session was given."""
     connection.execute("DELETE FROM given WHERE session = ?", (session,))
+
+
+def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
+    """Forget that some memories were given."""
+    del numbers
+    sql = "DELETE FROM given WHERE memory IN (SELECT value FROM json_each(?))"
+    connection.execute(sql, (msgspec.json.encode(list(ids)).decode(),))

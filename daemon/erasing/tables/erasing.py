@@ -158,7 +158,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     turns.remove(connection, active.values())
     for turn in active.values():
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
-    for table, column in (("extraction", "turn"), ("given", "memory"), ("later", "memory"), ("later", "later")):
+    for table, column in (("extraction", "turn"), ("later", "memory"), ("later", "later")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
     changed = neighbours.cut(connection, neighbours.build_remover(texts))
     connection.executemany("DELETE FROM skipped WHERE id = ?", ((number,) for number in skipped))
