@@ -15,8 +15,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed
 from memoryd.daemon.memories import reading
-from memoryd.daemon.topics.labels import ask_labels
-from memoryd.daemon.topics.naming import BATCH, Naming
+from memoryd.daemon.topics.naming import BATCH, Naming, ask_labels
 from model_server import Behaviour, ModelServer, Request, fails, says
 from waiting import wait_until
 from workbench import CountingEmbedder, add, ask, move_to_l2, running
