@@ -2,7 +2,7 @@
 
 from memoryd.daemon.jobs.table import DAY, MIN, JobRow
 from memoryd.daemon.rooms import Room
-from memoryd.daemon.upkeep import database, housekeeping, trim
+from memoryd.daemon.upkeep import calls, housekeeping, trim
 
 _EMBED = "Try again to embed memories that have no vector."
 _MAINTAIN = "Fold the write-ahead log in, merge full text, give freed memory back."
@@ -10,7 +10,7 @@ _TRIM = "Forget old runs, skipped turns, undone history and unused vectors."
 _BACKUP = "Copy the database into the folder of backups, if it changed."
 
 ROOM = Room(
-    handlers=(database,),
+    handlers=(calls,),
     jobs={
         "embed": JobRow(5 * MIN, MIN, _EMBED, housekeeping.EMBED),
         "maintain": JobRow(5 * MIN, 2 * MIN, _MAINTAIN, housekeeping.MAINTAIN),
