@@ -31,7 +31,7 @@ def _find_programs() -> Path:
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
-def _as_nobody_special() -> list[str]:
+def as_nobody_special() -> list[str]:
     """Return what starts a program as another user than root, which PostgreSQL refuses; files stay this user's."""
     if os.geteuid() != 0:
         return []
@@ -42,26 +42,24 @@ def _as_nobody_special() -> list[str]:
 
 
 class PostgresServer:
-    """The server; its owner is the role `owner`, and each test may make databases and roles."""
+    """The server; its owner is the role `owner`, and each test may make databases and roles.
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        self._programs, self._wrap = _find_programs(), _as_nobody_special()
+    With `primary` it is a standby of that one, until `promote`.
+    """
+
+    def __init__(self, folder: Path, primary: "PostgresServer | None" = None, **settings: str) -> None:
+        self._programs, self._wrap = _find_programs(), as_nobody_special()
         folder.mkdir(mode=0o700)
         self.folder = folder
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        command = [
-            str(self._programs / "initdb"),
-            "-D",
-            str(folder / "data"),
-            "-U",
-            "owner",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-        ]
-        subprocess.run([*self._wrap, *command, "--no-locale", "--no-sync"], check=True, capture_output=True)
+        if primary is None:
+            command = "initdb -A trust -E UTF8 --no-locale"
+        else:
+            command = f"pg_basebackup -h {primary.folder} -p {primary.port} --checkpoint=fast --write-recovery-conf"
+        program, *options = command.split()
+        words = [str(self._programs / program), *options, "-U", "owner", "-D", str(folder / "data"), "--no-sync"]
+        subprocess.run([*self._wrap, *words], check=True, capture_output=True)
         self._settings = {**_SETTINGS, **settings, "port": str(self.port), "unix_socket_directories": str(folder)}
         self.child: subprocess.Popen[bytes] | None = None
         self.start()
@@ -102,6 +100,10 @@ class PostgresServer:
             self._signal(signal.SIGKILL)
             self.child.wait(30)
             self.child = None
+
+    def promote(self) -> None:
+        """End being a standby."""
+        assert self.run("SELECT pg_promote()", database="postgres") == [(True,)]
 
     def hang(self, hangs: bool) -> None:
         """Stop or continue each process of the server."""

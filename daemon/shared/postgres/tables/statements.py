@@ -266,10 +266,11 @@ def _read_versions(connection: Any, root: str, where: str, *values: Any) -> list
 
 def describe(connection: Any, root: str) -> dict[str, str]:
     """Return what a place says of how safe an acknowledged save is, and of who holds others up at this moment."""
-    # What others' sessions wait for is hidden from a member; which locks they have is not.
+    # What others' sessions wait for is hidden from a member, and the state of a standby; locks and how many are not.
     sql = (
         "SELECT current_setting('synchronous_commit'), pg_is_in_recovery(),"
-        " (SELECT string_agg(application_name || ' (' || sync_state || ')', ', ') FROM pg_stat_replication),"
+        " (SELECT string_agg(coalesce(application_name || ' (' || sync_state || ')', 'one that only roles of"
+        " pg_read_all_stats see'), ', ') FROM pg_stat_replication),"
         " (SELECT string_agg(DISTINCT a.usename || ' (' || a.pid || ')', ', ') FROM pg_locks l"
         " JOIN pg_stat_activity a USING (pid) WHERE l.relation = %s::regclass AND l.granted"
         " AND l.mode <> 'AccessShareLock' AND a.pid <> pg_backend_pid())"

@@ -1,0 +1,93 @@
+"""The server's machine ends for good, and its standby takes its place."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pytest
+from database import Team, decide
+
+from memoryd.client import Client
+from memoryd.client.protocol import GetShared
+from postgres_server import PostgresServer
+from waiting import wait_until
+from workbench import Daemon
+
+
+@pytest.fixture
+def servers(folder: Path) -> Iterator[tuple[PostgresServer, PostgresServer]]:
+    primary = PostgresServer(folder / "primary")
+    standby = PostgresServer(folder / "standby", primary, cluster_name="standby")
+    yield primary, standby
+    for one in (standby, primary):
+        one.stop()
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("synchronous", [True, False])
+def test_daemons_go_on_at_the_standby(
+    start_daemon: Callable[..., Daemon],
+    servers: tuple[PostgresServer, PostgresServer],
+    patient: None,
+    request: pytest.FixtureRequest,
+    synchronous: bool,
+) -> None:
+    """With a synchronous standby nothing acknowledged is lost; else what came after the line to it was cut."""
+    primary, standby = servers
+    team = Team(start_daemon, primary)
+    request.addfinalizer(team.close)
+    if synchronous:
+        primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        primary.run("SELECT pg_reload_conf()")
+    kind = "sync" if synchronous else "async"
+    wait_until(lambda: primary.run("SELECT sync_state FROM pg_stat_replication") == [(kind,)])
+    assert _describe(team)["standbys"] == "one that only roles of pg_read_all_stats see"
+    primary.run("GRANT pg_read_all_stats TO ada")
+    assert _describe(team)["standbys"] == f"standby ({kind})"
+    address = (
+        f"postgresql://{{}}@/team?host={primary.folder},{standby.folder}&port={primary.port},{standby.port}"
+        "&target_session_attrs=read-write"
+    )
+    clients = [team.join(role, server=address.format(role))[1] for role in ("ada", "bob", "ada", "bob")]
+    over = Event()
+    late = [0] * len(clients)
+
+    def count() -> int:
+        return int(primary.run("SELECT count(*) FROM memoryd_acme.memories")[0][0])
+
+    def work(at: int) -> list[tuple[str, bool]]:
+        saved = []
+        while late[at] < 20:
+            text = f"Decision {len(saved)} of daemon {at}"
+            saved.append((text, decide(clients[at], text, dedup=False).waiting))
+            late[at] += over.is_set()
+        return saved
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        working = [pool.submit(work, at) for at in range(len(clients))]
+        wait_until(lambda: count() > 150)
+        if not synchronous:
+            standby.run("ALTER SYSTEM SET primary_conninfo = ''")
+            standby.run("SELECT pg_reload_conf()")
+            wait_until(lambda: primary.run("SELECT count(*) FROM pg_stat_replication") == [(0,)])
+        before = count()
+        wait_until(lambda: count() > before + 50)
+        primary.kill()
+        over.set()
+        standby.promote()
+        saved = [one for each in working for one in each.result()]
+    for client in clients:
+        wait_until(lambda client=client: not client.call(GetShared(send=True)).waiting, 120)  # type: ignore[misc]
+    there = [content for (content,) in standby.run("SELECT content FROM memoryd_acme.memories")]
+    lost = {text for text, _ in saved} - set(there)
+    print(f"{kind}: {len(saved)} acknowledged, {sum(waited for _, waited in saved)} waited, {len(lost)} lost")
+    assert len(there) == len(set(there))
+    assert not lost & {text for text, waited in saved if waited}
+    assert lost == set() if synchronous else len(lost) >= 50
+
+
+def _describe(team: Team) -> dict[str, str]:
+    client: Client = team.here
+    client.search("open the line")
+    return client.call(GetShared()).roots[0].place
