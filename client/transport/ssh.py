@@ -37,6 +37,16 @@ def build_line_command(server: str, memctl: str, token: str) -> list[str]:
     return build_command(server, f"{memctl} serve-stdio {shlex.quote(token)}")
 
 
+def build_owner_command(host: str, memctl: str) -> list[str]:
+    """Return the command that exchanges frames with the daemon of a host, which ssh knows, as its owner."""
+    return ["ssh", *_OPTIONS, "--", host, f"{memctl} serve-stdio"]
+
+
+def place_of(name: str) -> str:
+    """Return how messages call the other machine of a root."""
+    return f"The place of {name}"
+
+
 def ask_greeting(name: str, command: list[str], limit_s: float) -> Greeting:
     """Return the greeting of the server of the root `name`; raise an error with one sentence if there is none."""
     try:
@@ -47,21 +57,24 @@ def ask_greeting(name: str, command: list[str], limit_s: float) -> Greeting:
         raise Unavailable(f"{command[0]} cannot be started: {error.strerror}.") from None
     try:
         for payload in FrameReader().feed(done.stdout):
-            return read_greeting(name, decode_reply(payload))
+            return read_greeting(place_of(name), decode_reply(payload), name)
     except BadFrame:
         pass
     if done.stdout:
-        raise Unavailable(say_no_memoryd(name))
-    raise Unavailable(explain(name, done.stderr, ""))
+        raise Unavailable(say_no_memoryd(place_of(name)))
+    raise Unavailable(explain(place_of(name), done.stderr, ""))
 
 
-def read_greeting(name: str, reply: Reply) -> Greeting:
-    """Return the greeting in a server's first frame; raise its refusal, or `BadFrame` if it is not a greeting."""
+def read_greeting(place: str, reply: Reply, name: str = "") -> Greeting:
+    """Return the greeting in a server's first frame; raise its refusal, or `BadFrame` if it is not a greeting.
+
+    `name` is that of the root, and of its token unless another one was named.
+    """
     if reply.id:
         raise BadFrame("The first frame is no greeting.")
     if reply.kind == ERROR:
         error = error_of(reply)
-        if isinstance(error, NotFound):
+        if name and isinstance(error, NotFound):
             raise NotFound(f"{error.message} There: memctl token add {name} --namespace {name}")
         raise error
     try:
@@ -71,28 +84,31 @@ def read_greeting(name: str, reply: Reply) -> Greeting:
     if greeting.protocol != PROTOCOL_VERSION:
         where = "here" if greeting.protocol > PROTOCOL_VERSION else "there"
         raise VersionMismatch(
-            f"The place of {name} speaks version {greeting.protocol} of the protocol, this machine"
+            f"{place} speaks version {greeting.protocol} of the protocol, this machine"
             f" {PROTOCOL_VERSION}: update memoryd {where}."
         )
     return greeting
 
 
-def say_no_memoryd(name: str) -> str:
+def say_no_memoryd(place: str) -> str:
     """Return the error message for a server whose output is not frames."""
     return (
-        f"What answers at the place of {name} is no memoryd: it sends no frames of it. A shell there that prints"
+        f"{place} answers, but what answers is no memoryd: it sends no frames of it. A shell there that prints"
         " something at its start does so, too."
     )
 
 
-def explain(name: str, said: bytes, otherwise: str) -> str:
-    """Return the error message for a failed connection: the last line of ssh or the remote shell, and advice."""
+def explain(place: str, said: bytes, otherwise: str, command: str = "memctl shared join") -> str:
+    """Return the error message for a failed connection: the last line of ssh or the remote shell, and advice.
+
+    `command` is the one that takes --memctl.
+    """
     lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
     told = lines[-1] if lines else otherwise or "it ended the line"
     told = "".join(filter(str.isprintable, told))[:_TOLD_CHARS].rstrip(".")
-    if any("invalid choice" in line for line in lines):
-        return f"memctl at the place of {name} has no serve-stdio: update memoryd there."
+    if any("invalid choice" in line or "TOKEN is missing" in line for line in lines):
+        return f"{place} has an older memctl, which cannot serve this: update memoryd there."
     helps = "; `ssh HOST true` has to work without a question"
     if "not found" in told or "No such file" in told:
-        helps = "; say where memctl is there with `memctl shared join --memctl PATH`"
-    return f"The place of {name} cannot be reached: {told}{helps if lines else ''}."
+        helps = f"; say where memctl is there with `{command} --memctl PATH`"
+    return f"{place} cannot be reached: {told}{helps if lines else ''}."

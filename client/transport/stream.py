@@ -19,32 +19,35 @@ from memoryd.client.transport.exchange import (
 from memoryd.client.transport.frames import FrameReader
 
 
-class Stream:
-    """One stream to the daemon with one call under way at a time."""
-
-    def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
-        self._greeting = greeting  # sent with the first call
-        self._reads = True  # whether the pending call only reads
-        self._heard = False
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._reader = FrameReader()
-        try:
-            self._connect(address, timeout_s)
-        except BaseException:
-            self._socket.close()
-            raise
-
-    def _connect(self, address: str, timeout_s: float) -> None:
-        self._socket.settimeout(timeout_s)
-        give_up_at = time.monotonic() + timeout_s
+def connect(address: str, timeout_s: float) -> socket.socket:
+    """Return a socket that is connected to a daemon of this machine; raise `OSError`, `TimedOut` or `Untrusted`."""
+    connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connected.settimeout(timeout_s)
+    give_up_at = time.monotonic() + timeout_s
+    try:
         while True:
             try:
-                self._socket.connect(address)
-                return trust.check_connection(self._socket, address)
+                connected.connect(address)
+                trust.check_connection(connected, address)
+                return connected
             except BlockingIOError:  # a daemon listens, but its queue of connections is full
                 if time.monotonic() > give_up_at:
                     raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
                 time.sleep(CONNECT_PAUSE_S)
+    except BaseException:
+        connected.close()
+        raise
+
+
+class Stream:
+    """One stream to the daemon with one call under way at a time."""
+
+    def __init__(self, connected: socket.socket, greeting: bytes) -> None:
+        self._greeting = greeting  # sent with the first call
+        self._reads = True  # whether the pending call only reads
+        self._heard = False
+        self._socket = connected
+        self._reader = FrameReader()
 
     def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None, reads: bool) -> Reply:
         """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""

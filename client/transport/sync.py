@@ -24,7 +24,7 @@ from memoryd.client.transport.exchange import (
     retry_after_s,
     set_namespace,
 )
-from memoryd.client.transport.stream import Stream
+from memoryd.client.transport.stream import Stream, connect
 
 if TYPE_CHECKING:
     import socket
@@ -150,11 +150,11 @@ class Client(Endpoint):
 
     def _connect(self) -> Stream:
         try:
-            return Stream(self._address, self.timeout_s, self._greeting)
+            return Stream(connect(self._address, self.timeout_s), self._greeting)
         except OSError as error:
             address = self._find_or_start(error)
         try:
-            return Stream(address, self.timeout_s, self._greeting)
+            return Stream(connect(address, self.timeout_s), self._greeting)
         except OSError as error:
             raise describe_silent(address, error) from None
 

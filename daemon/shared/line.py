@@ -24,7 +24,7 @@ from memoryd.client.protocol import MAX_METADATA_DEPTH, Call, Reply
 from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.exchange import decode_reply, encode_call
 from memoryd.client.transport.frames import FrameReader
-from memoryd.client.transport.ssh import explain, read_greeting, say_no_memoryd
+from memoryd.client.transport.ssh import explain, place_of, read_greeting, say_no_memoryd
 from memoryd.daemon.shared.depth import cut_deep
 from memoryd.daemon.shared.retrying import Retrying
 
@@ -145,7 +145,7 @@ class Line(Retrying):
             if self._socket is None:
                 _fail(question, self.reason or self._broken(""))
             elif self._is_late:
-                _fail(question, TimedOut(f"The place of {self._name} is late with earlier answers."))
+                _fail(question, TimedOut(f"{place_of(self._name)} is late with earlier answers."))
             else:
                 if not self._is_owed():
                     self._asked_at = now
@@ -206,7 +206,7 @@ class Line(Retrying):
         except BlockingIOError:
             pass
         except BadFrame:
-            self._end(Unavailable(say_no_memoryd(self._name)))
+            self._end(Unavailable(say_no_memoryd(place_of(self._name))))
         except MemorydError as error:
             self._end(error)
         except OSError as error:
@@ -224,7 +224,7 @@ class Line(Retrying):
 
     def _greet(self, reply: Reply) -> None:
         """Take the first frame: whom the line speaks for, or why it is refused."""
-        self._check(read_greeting(self._name, reply))
+        self._check(read_greeting(place_of(self._name), reply, self._name))
         self._note_success()
 
     def _note_said(self) -> None:
@@ -243,12 +243,12 @@ class Line(Retrying):
         for question in [one for one in self._waiting.values() if one.give_up_at <= now]:
             del self._waiting[question.id]
             self._is_late = self._is_late or self.state == "ready"
-            _fail(question, TimedOut(f"The place of {self._name} did not answer in time."))
+            _fail(question, TimedOut(f"{place_of(self._name)} did not answer in time."))
         if self._socket and self._is_owed() and now - max(self._heard_at, self._asked_at) > HUNG_S:
-            self._end(Unavailable(f"The place of {self._name} says nothing; the line was cut."))
+            self._end(Unavailable(f"{place_of(self._name)} says nothing; the line was cut."))
 
     def _broken(self, why: str) -> Unavailable:
-        return Unavailable(explain(self._name, self._words, why))
+        return Unavailable(explain(place_of(self._name), self._words, why))
 
     def _end(self, error: MemorydError | None) -> None:
         """Close the line, because of an error or because it is idle; what waits fails."""

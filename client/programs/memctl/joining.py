@@ -142,7 +142,9 @@ def _create_there(args: Namespace, name: str, patterns: list[str]) -> int:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
-        refused = said.splitlines()[-1] if said.startswith("memctl") else ssh.explain(name, done.stderr, "")
+        refused = (
+            said.splitlines()[-1] if said.startswith("memctl") else ssh.explain(ssh.place_of(name), done.stderr, "")
+        )
         raise MemorydError(make_printable(refused.removeprefix("memctl: ")))
     return 0
 

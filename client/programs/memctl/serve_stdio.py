@@ -1,8 +1,8 @@
-"""serve-stdio: what another machine's daemon runs over ssh. It speaks the socket's frames on standard input and output.
+"""serve-stdio: what another machine runs over ssh. It speaks the socket's frames on standard input and output.
 
 The daemon here binds the connection to a token (`confine`) before anything of the other machine reaches it, so this
-command only passes bytes. The first frame on standard output, with the id 0, says whom the connection speaks for or why
-it is refused.
+command only passes bytes. Without a token it is the owner's, for whoever logs in here as the user and could run any
+command. The first frame on standard output, with the id 0, says whom the connection speaks for or why it is refused.
 """
 
 import os
@@ -19,22 +19,23 @@ from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.commands import Command
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.projects.roots import read_roots
-from memoryd.client.protocol import ERROR, PROTOCOL_VERSION, RESULT, Confine
+from memoryd.client.protocol import ERROR, PROTOCOL_VERSION, RESULT, Confine, Identity, ListTokens
 from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.frames import frame
-from memoryd.client.transport.sync import detach
+from memoryd.client.transport.sync import Client, detach
 
 _BLOCK_BYTES = 256 * 1024
 
 
 def _declare(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="TOKEN", help="name of the token to be bound to; its secret is not needed")
+    about = "name of the token to be bound to, whose secret is not needed; left out: all, as `memctl sync` needs it"
+    parser.add_argument("name", metavar="TOKEN", nargs="?", help=about)
 
 
 def _serve(args: Namespace) -> None:
     try:
         with client_for(args) as client:
-            identity = client.call(Confine(name=args.name))
+            identity = _identify(client, args.name)
             connection = detach(client)
     except MemorydError as error:
         _write(_encode(ERROR, error.code, error.message))
@@ -52,6 +53,14 @@ def _serve(args: Namespace) -> None:
     with connection, suppress(ConnectionResetError):
         while received := connection.recv(_BLOCK_BYTES):
             _write(received)
+
+
+def _identify(client: Client, token: str | None) -> Identity:
+    """Return whom the client's connection speaks for; without a token raise unless that is the owner."""
+    if token is not None:
+        return client.call(Confine(name=token))
+    client.call(ListTokens())  # the owner's alone
+    return Identity(name="", namespace="", role="owner")
 
 
 def _encode(kind: int, *body: Any) -> bytes:
@@ -77,6 +86,7 @@ COMMANDS = {
         _declare,
         _serve,
         "  memctl serve-stdio anna    # run over ssh, by the daemon of another machine\n"
+        "  memctl serve-stdio         # the same, by `memctl sync` there\n"
         '  # authorized_keys: restrict,command="memctl serve-stdio anna" ssh-ed25519 …',
     ),
 }
