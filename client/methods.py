@@ -401,6 +401,11 @@ def resume_job(name: str) -> protocol.ResumeJob:
     return protocol.ResumeJob(name=name)
 
 
+def list_versions(after_id: str = "", *, reach: Reach | None = None) -> protocol.ListVersions:
+    """Read digests of the saved memories, and what is gone, as far as the operation log has it."""
+    return protocol.ListVersions(after_id=after_id, reach=reach)
+
+
 def use_model(name: str) -> protocol.UseModel:
     """Switch to another installed embedding model. Memories are re-embedded in the background, search continues."""
     return protocol.UseModel(name=name)
@@ -467,6 +472,7 @@ class DeclaredMethods:
     run_job = method(run_job)
     pause_job = method(pause_job)
     resume_job = method(resume_job)
+    list_versions = method(list_versions)
     use_model = method(use_model)
     verify = method(verify)
     shutdown = method(shutdown)

@@ -1,13 +1,14 @@
 """Export and import: take memories out of a daemon and put them back as they were, into the same one or another."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Call, Filtered, Limit, Listed, Redacted, rpc
+from memoryd.client.protocol.base import Call, Filtered, Limit, Listed, Redacted, Scoped, rpc
 from memoryd.client.protocol.memories import Memory, Vote
 
 MAX_RECORDS = 10_000  # of one call
+MAX_GONE = 1_000  # of one call
 
 
 class Link(Struct, kw_only=True):
@@ -81,6 +82,8 @@ class Imported(Struct, kw_only=True):
     """ids of those that were replaced; their history has what they were"""
     deleted: list[str] = []
     """ids of those that were deleted here later than they were changed there, and are left out without `overwrite`"""
+    removed: list[str] = []
+    """ids of those that `gone` deleted here"""
     operation: str | None = None
     """what `undo` takes back; null: nothing was changed"""
     dry_run: bool = False
@@ -98,7 +101,56 @@ class Imported(Struct, kw_only=True):
         self.erased += part.erased
         self.changed += part.changed
         self.deleted += part.deleted
+        self.removed += part.removed
         self.operation = part.operation or self.operation
+
+
+class Version(Struct, kw_only=True, omit_defaults=True):
+    """What a saved memory is like now, in a few bytes; or that it was here and is gone."""
+
+    id: str
+    """32 hex digits"""
+    namespace: str = ""
+    """where it is, or was"""
+    key: str | None = None
+    """its key"""
+    at: float
+    """when somebody last changed it, or when it went; unlike `updated_at` it counts undos and confirmations"""
+    digest: str = ""
+    """of its fields but `updated_at`, uses, votes, neighbours and the expiry of a `ttl_s`; empty: it is gone"""
+    gone: Literal["", "deleted", "dropped", "erased"] = ""
+    """`deleted`: by a caller; `dropped`: by a job, such as expiry, or by the undo of an import; `erased`: for good,
+    beside a digest: and imported again since"""
+
+
+class Versions(Listed[Version], kw_only=True):
+    """One batch of versions in the order of ids; ask again with `after_id` = `next` until that is null."""
+
+    versions: list[Version]
+    """by rising id"""
+    next: str | None
+    """to be given as `after_id`; null: this was the last batch"""
+
+
+class Gone(Struct, kw_only=True):
+    """A memory that was deleted elsewhere."""
+
+    id: str
+    """32 hex digits"""
+    at: float
+    """when"""
+
+
+@rpc("owner", reads=True, lane="bulk", page=False)
+class ListVersions(Scoped[Versions], kw_only=True, frozen=True):
+    """Read digests of the saved memories, and what is gone, as far as the operation log has it.
+
+    Turns, what was drawn from conversations, parts of files and saves that wait for a shared root are not saved
+    memories. What was erased is listed wherever it was.
+    """
+
+    after_id: str = ""
+    """only those with larger ids; empty at first, then `next` of the reply"""
 
 
 @rpc("within", reads=True, lane="bulk", page=False)
@@ -118,12 +170,12 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     """Put memories back exactly as they are given, id and times included, as one operation.
 
     All are checked before the first is stored; they are committed in parts as with `add_many`, with the same errors.
-    What is stored already is left alone; where it differs the later `updated_at` wins, with `overwrite` what is
-    imported. What was erased here, or deleted here later than that, is left out without `overwrite`, as long as the log
-    of operations has it. Without it votes of both sides and the larger count of accesses stay. The tier and the
-    accesses of a memory are no difference by themselves. Without `mine` what is not stored here in
-    the same words counts as imported, whoever the record says it is from, and as confirmed by nobody. With `operation`
-    the call continues with an earlier import, so that one `undo` takes both back.
+    What is stored already is left alone; where it differs the later change wins (`updated_at`, or an undo or a
+    confirmation here after that), with `overwrite` what is imported. What was erased here, or deleted here later than
+    that, is left out without `overwrite`, as long as the log of operations has it. Without it votes of both sides and
+    the larger count of accesses stay. The tier and the accesses of a memory are no difference by themselves. Without
+    `mine` what is not stored here in the same words counts as imported, whoever the record says it is from, and as
+    confirmed by nobody. With `operation` the call continues with an earlier import, so that one `undo` takes both back.
     """
 
     records: Annotated[list[Record], Meta(max_length=MAX_RECORDS)]
@@ -138,3 +190,6 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     """store likely credentials as they are"""
     mine: bool = False
     """the records are the person's own export: what it says of `origin` and `confirmed_at` is believed"""
+    gone: Annotated[list[Gone], Meta(max_length=MAX_GONE)] = []
+    """memories that were deleted elsewhere: they are deleted here before the records are stored, unless they were
+    changed here later than that; with `overwrite` in any case"""

@@ -14,10 +14,12 @@ import msgspec
 
 from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol import MAX_NOTE_CHARS, Imported, ImportMemories, NewMemory, Record
+from memoryd.client.protocol import MAX_NOTE_CHARS, Gone, Imported, ImportMemories, NewMemory, Record
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core import limits
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import batches, keyed, origins
+from memoryd.daemon.memories.changing import delete_found, visible_condition
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search import active
@@ -32,6 +34,7 @@ from memoryd.daemon.store import (
     rows,
     turns,
     vectors,
+    versions,
 )
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
@@ -41,6 +44,7 @@ from memoryd.daemon.store.tiers import DOCUMENTS, L0, L1, L3, WAITING
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 KIND = "import"
+_GONE_PART = 200  # memories deleted in one transaction
 PORTION_BYTES = 4 * 1024 * 1024  # of text in one reply: a frame holds 16 MiB
 _LATEST = 253402300799.0  # the year 9999
 # Fields that the daemon changes by itself, or that are derived from others.
@@ -130,6 +134,15 @@ def _leave_votes(caller: Caller, namespace: str, records: list[Record], by_id: d
         record.votes = [vote for vote in votes if vote.by == mine] if caller.bound else votes
 
 
+@handles(protocol.ListVersions)
+def list_versions(core: Core, call: protocol.ListVersions) -> protocol.Versions:
+    """Return the next batch of versions of saved memories, and of what is gone."""
+    condition = visible_condition(core, call)
+    with core.store.reading() as connection:
+        found, after = versions.list_versions(connection, core.store.namespaces, condition, call.after_id)
+    return protocol.Versions(versions=found, next=after)
+
+
 # Import --------------------------------------------------------------------------------------------------------------
 
 
@@ -149,8 +162,14 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
     if call.dry_run:
         with core.store.reading() as connection:
             steps = _plan_steps(core, connection, call, [(record, _row(record)) for record in call.records])
-            return _tally(steps, None, dry_run=True)
+            report = _tally(steps, None, dry_run=True)
+            report.removed = [row.id for row in _find_going(connection, call, call.gone)]
+            return report
     report, number = Imported(operation=call.operation), 0
+    for gone in split_evenly(call.gone, _GONE_PART):
+        core.check_going_on()
+        report.add(_remove(core, call, gone, report.operation))
+        yield
     for part in batches.split(call.records):
         if number:
             yield
@@ -163,6 +182,32 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
             raise batches.cut_short(error, number, len(call.records), operations) from None
         number += len(part)
     return report
+
+
+def _remove(core: Core, call: ImportMemories, gone: Sequence[Gone], operation: str | None) -> Imported:
+    """Delete what was deleted elsewhere; without an operation, begin one with the first."""
+
+    def write(transaction: Transaction) -> Imported:
+        connection, started = transaction.connection, operation
+        if started is not None:
+            _check_operation(connection, started)
+        going = _find_going(connection, call, gone)
+        if started is None and going:
+            started = history.begin(connection, KIND, "", core.clock())
+        if started is not None:
+            delete_found(core, transaction, going, started)
+        return Imported(removed=[row.id for row in going], operation=started)
+
+    return wait_patiently(lambda: core.store.write(write, over_limit=True), core.check_going_on)
+
+
+def _find_going(connection: Connection, call: ImportMemories, gone: Sequence[Gone]) -> list[Row]:
+    """Return those of the memories deleted elsewhere that are here and were not changed after that."""
+    ids = [one.id for one in gone]
+    changed_at = versions.find_changed_at(connection, ids)
+    due = {one.id for one in gone if one.id in changed_at and (call.overwrite or changed_at[one.id] < one.at)}
+    found = rows.read_ids(connection, sorted(due))
+    return [found[id] for id in sorted(due) if found[id].tier != DOCUMENTS]
 
 
 def _write(core: Core, call: ImportMemories, records: Sequence[Record], operation: str | None) -> Imported:
@@ -216,6 +261,7 @@ def _plan_steps(
         row.namespace = -1 if number is None else number
         if not call.mine:
             origins.take_in(row, by_id.get(record.id))
+    changed_at = versions.find_changed_at(connection, ids)
     suspect = set() if call.overwrite else erasures.find_suspect(connection, [row for _, row in pairs])
     steps = []
     for record, row in pairs:
@@ -229,7 +275,8 @@ def _plan_steps(
             is_taken, old = record.id in recent or _is_key_taken(connection, row), by_id.get(record.id)
             if record.id in suspect:
                 row = msgspec.structs.replace(row, neighbours=old.neighbours if old else "")
-            steps.append(_plan_step(call, record, row, old, is_taken))
+            is_later = record.updated_at > changed_at.get(record.id, 0.0)
+            steps.append(_plan_step(call, record, row, old, is_taken, is_later))
     return steps
 
 
@@ -238,7 +285,9 @@ def _is_key_taken(connection: Connection, row: Row) -> bool:
     return other is not None and other.id != row.id
 
 
-def _plan_step(call: ImportMemories, record: Record, row: Row, old: Row | None, is_taken: bool) -> _Step:
+def _plan_step(
+    call: ImportMemories, record: Record, row: Row, old: Row | None, is_taken: bool, is_later: bool
+) -> _Step:
     if record.tier == DOCUMENTS:
         return _Step(record, row, old, "skipped")
     if old is None:
@@ -250,7 +299,7 @@ def _plan_step(call: ImportMemories, record: Record, row: Row, old: Row | None, 
         wins = old.tier != DOCUMENTS and not is_taken
         return _Step(record, row if wins else old, old, "unchanged" if is_same else "replaced" if wins else "kept")
     votes = feedback.merge(old.feedback, row.feedback)
-    if is_same or is_taken or record.updated_at <= old.updated_at:
+    if is_same or is_taken or not is_later:
         what: What = "kept" if not is_same else "unchanged" if votes == old.feedback else "replaced"
         return _Step(record, msgspec.structs.replace(old, feedback=votes), old, what)
     return _Step(record, _with_use(row, old, votes), old, "replaced")

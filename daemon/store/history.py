@@ -183,13 +183,14 @@ def put_back(after: Row | None, moved: Moved) -> Row | None:
 
 
 def find_deletions(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, float]:
-    """Return by id when missing memories or turns were deleted by a caller, as far as the history goes back."""
+    """Return by id when missing memories or turns were deleted by a caller, here or elsewhere, as far as the history
+    goes back."""
     sql = (
         "SELECT o.kind, o.at FROM history h JOIN operations o ON o.number = h.operation"
         " WHERE h.memory = ? ORDER BY h.id DESC LIMIT 1"
     )
     found: Any = {id: connection.execute(sql, (id,)).fetchone() for id in ids}
-    return {id: last[1] for id, last in found.items() if last and last[0] in ("delete", "redo")}
+    return {id: last[1] for id, last in found.items() if last and last[0] in ("delete", "redo", "import")}
 
 
 def find_deleted(connection: apsw.Connection, words: str, reached: frozenset[int] | None) -> str | None:

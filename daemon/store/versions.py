@@ -1,0 +1,104 @@
+"""Versions: what a memory is like now in a few bytes, and what is gone, so that two databases can be compared."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from memoryd.client.protocol import Version
+from memoryd.daemon.store import history, rows
+from memoryd.daemon.store.namespaces import NamespaceTable
+from memoryd.daemon.store.queries import DRAWN
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L1, L2
+
+_PAGE = 1000
+_IMPORT = "import"
+# What an import compares, but neighbours: what was erased is cut out of them on each machine by itself.
+_COMPARED = (
+    *("type", "source", "content", "summary", "metadata", "importance", "created_at", "pinned", "superseded_by"),
+    *("path", "start_line", "end_line", "searchable", "ttl_s", "origin", "confirmed_at"),
+)
+_TOUCHING = ("confirm", "redo", "undo", "update")  # kinds of operations that may change a memory, not its `updated_at`
+
+
+def _is_saved(name: str) -> str:
+    """Return the condition that a memory, whose columns are called like `name`, was saved and is of this machine."""
+    drawn = ", ".join(map(repr, DRAWN))
+    return (
+        f"{name.format('turns')} = 0 AND {name.format('source')} NOT IN ({drawn})"
+        f" AND {name.format('tier')} IN ('{L1}', '{L2}')"
+    )
+
+
+_IS_SAVED, _WAS_SAVED = _is_saved("m.{}"), _is_saved("h.before ->> '$.row.{}'")
+_CHANGED = (
+    "SELECT m.id, max(m.updated_at, coalesce((SELECT max(o.at) FROM history h"
+    " JOIN operations o ON o.number = h.operation"
+    f" WHERE h.memory = m.id AND o.kind IN ({', '.join(map(repr, _TOUCHING))})), 0.0)),"
+    " EXISTS (SELECT 1 FROM history h JOIN operations o ON o.number = h.operation"
+    f" WHERE h.memory = m.id AND o.kind = '{history.ERASE}')"
+    " FROM json_each(?) i CROSS JOIN memories m ON m.id = i.value"
+)
+_GONE = (
+    "SELECT h.memory, h.namespace, o.kind, o.at, (SELECT u.kind FROM operations u WHERE u.undone_by = o.number)"
+    " FROM history h JOIN operations o ON o.number = h.operation WHERE h.memory > ?1 AND h.memory <= ?2"
+    " AND h.id = (SELECT max(l.id) FROM history l WHERE l.memory = h.memory)"
+    " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory)"
+    " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.key = h.memory)"
+    f" AND (o.kind = '{history.ERASE}' OR ({_WAS_SAVED} AND {{reached}}))"
+)
+
+
+def list_versions(
+    connection: apsw.Connection, names: NamespaceTable, condition: str, after: str
+) -> tuple[list[Version], str | None]:
+    """Return the versions of a page of ids, and after which id the next page begins, None for the last.
+
+    `condition` is one on namespaces, as SQL on `m`.
+    """
+    here = f"m.id > ?1 AND m.id <= ?2 AND {rows.near_id(condition)} AND {_IS_SAVED}"
+    ids: Any = connection.execute(
+        f"SELECT m.id FROM memories m WHERE m.id > ?1 AND {rows.near_id(condition)} AND {_IS_SAVED}"
+        " UNION SELECT memory FROM history WHERE memory > ?1 ORDER BY 1 LIMIT ?2",
+        (after, _PAGE),
+    ).fetchall()
+    if not ids:
+        return [], None
+    last = str(ids[-1][0])
+    present = {row.id: row for row in rows.iterate(connection, here, (after, last))}
+    found = [
+        Version(
+            id=row.id,
+            namespace=names.name(row.namespace),
+            key=row.key,
+            at=at,
+            digest=_digest(row, names),
+            gone="erased" if was_erased else "",
+        )
+        for row, (at, was_erased) in ((present[id], found) for id, found in _read_changed(connection, present).items())
+    ]
+    reached = history.condition_for(condition, "h.namespace")
+    for id, namespace, kind, at, undone in connection.execute(_GONE.format(reached=reached), (after, last)):
+        is_dropped = kind.startswith(history.JOB) or (kind == "undo" and undone == _IMPORT)
+        gone = "erased" if kind == history.ERASE else "dropped" if is_dropped else "deleted"
+        found.append(Version(id=id, namespace=namespace, at=at, gone=gone))  # type: ignore[arg-type]
+    return sorted(found, key=lambda version: version.id), last if len(ids) == _PAGE else None
+
+
+def find_changed_at(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, float]:
+    """Return by id when somebody last changed memories; those that do not exist are left out."""
+    return {id: at for id, (at, _) in _read_changed(connection, ids).items()}
+
+
+def _read_changed(connection: apsw.Connection, ids: Sequence[str] | Mapping[str, Any]) -> dict[str, tuple[float, bool]]:
+    found: Any = connection.execute(_CHANGED, (msgspec.json.encode(list(ids)).decode(),))
+    return {id: (at, bool(was_erased)) for id, at, was_erased in found}
+
+
+def _digest(row: Row, names: NamespaceTable) -> str:
+    expires_at = None if row.ttl_s is not None else row.expires_at  # each read on a machine may set that of a `ttl_s`
+    compared = [names.name(row.namespace), expires_at, *(getattr(row, name) for name in _COMPARED)]
+    return hashlib.blake2b(msgspec.msgpack.encode(compared), digest_size=12).hexdigest()
