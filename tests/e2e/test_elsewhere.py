@@ -24,6 +24,7 @@ from mcp import Client as Agent
 from mcp.client.streamable_http import streamable_http_client
 
 from configs import NO_MODEL
+from guide import Reader, is_like, replay
 from memoryd.client import Client
 from places import make_folder
 from waiting import wait_until
@@ -272,6 +273,28 @@ def test_another_machine_uses_the_memory_over_a_forwarded_socket(home: Home, awa
             assert client.search("other machine").hits[0].content == "said on the other machine"
     with home.process.client("acme/box") as client:
         assert [memory.content for memory in client.list(reach="exact")] == ["said on the other machine"]
+
+
+@pytest.mark.slow
+def test_two_machines_with_a_memory_each_are_synced_as_the_guide_says(
+    folder: Path, model_dir: Path, sshd: Sshd
+) -> None:
+    for name in ("laptop", "home"):
+        (folder / name).mkdir(mode=0o700)
+    laptop, home = (Reader(folder / name, model_dir) for name in ("laptop", "home"))
+    try:
+        home.run("memctl", "add", "The wiki is at port 8081", "--namespace", "/")
+        names = ("PATH", "HOME", "XDG_RUNTIME_DIR", "MEMORYD_MODEL_DIR")
+        variables = " ".join(f"{name}={shlex.quote(home.environment[name])}" for name in names)
+        key = (sshd.folder.parent / "user.pub").read_text()
+        (sshd.folder.parent / "user.pub").write_text(f'command="{variables} sh -c \\"$SSH_ORIGINAL_COMMAND\\"" {key}')
+        laptop.environment["PATH"] = f"{sshd.folder}:{laptop.environment['PATH']}"
+        section = MACHINES[MACHINES.index("## A memory on each\n") : MACHINES.index("## The memory of another machine")]
+        for block, text in replay(laptop, section):
+            assert is_like(block.text, text), text
+    finally:
+        laptop.stop()
+        home.stop()
 
 
 @pytest.mark.slow

@@ -74,6 +74,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
     "Export and import": {
         "export": CommandRow("export", "all memories as JSON lines, or as a folder of Markdown files"),
         "import": CommandRow("import_", "take memories of an export back in, or those of another system"),
+        "sync": CommandRow("sync", "bring this machine and another one to the same memories, over ssh"),
     },
     "History": {
         "history": CommandRow("history", "changes of one memory, or the operation log"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from database import Team
 from joined import Shared
+from machine import Machine
 
 from memoryd.daemon.shared import line
 from places import make_folder
@@ -42,6 +43,20 @@ def shared(start_daemon: Callable[..., Daemon], sshd: Sshd, patient: None) -> It
     made = Shared(start_daemon, sshd)
     yield made
     made.close()
+
+
+@pytest.fixture
+def home(folder: Path, sshd: Sshd) -> Iterator[Machine]:
+    machine = Machine(folder / "home")
+    yield machine
+    machine.process.stop()
+
+
+@pytest.fixture
+def laptop(folder: Path, home: Machine) -> Iterator[Machine]:
+    machine = Machine(folder / "laptop")
+    yield machine
+    machine.process.stop()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,6 @@ from sshd import Sshd
 
 pytestmark = pytest.mark.slow
 CHECKOUT = Path(__file__).parents[3]  # docs/sharing.md
-
-
-@pytest.fixture
-def home(folder: Path, sshd: Sshd) -> Iterator[Machine]:
-    machine = Machine(folder / "home")
-    yield machine
-    machine.process.stop()
-
-
-@pytest.fixture
-def laptop(folder: Path, home: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    machine = Machine(folder / "laptop")
-    yield machine
-    machine.process.stop()
 
 
 def join(home: Machine, laptop: Machine, *words: str) -> str:
