@@ -46,7 +46,7 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
             CandidateTrace,
             candidate,
             id=visible[candidate.row].id,
-            preview=" ".join(visible[candidate.row].content[: 2 * _PREVIEW].split())[:_PREVIEW],
+            preview=_shorten(visible[candidate.row].content),
             tier=visible[candidate.row].tier,
             origins=list(dict.fromkeys(candidate.origins)),
             cues=list(candidate.cues),
@@ -67,6 +67,12 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
 
 def _rank(candidate: Candidate) -> tuple[bool, float]:
     return bool(candidate.lost), -candidate.score
+
+
+def _shorten(text: str) -> str:
+    """Return the beginning of a text in one line, with an ellipsis if there is more."""
+    line = " ".join(text[: 2 * _PREVIEW].split())
+    return line if len(line) <= _PREVIEW else f"{line[: _PREVIEW - 1].rstrip()}…"
 
 
 def describe_outcome(candidate: Candidate, id: str, trace: Trace) -> str:

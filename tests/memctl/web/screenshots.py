@@ -21,7 +21,7 @@ sys.path[:0] = [str(CHECKOUT / "tests"), str(Path(__file__).parent)]
 
 import numpy as np  # noqa: E402
 from page import Browser, Served, Tab, expect  # noqa: E402
-from shelf import NOON, fill, invent  # noqa: E402
+from shelf import NOON, SAID, fill, invent  # noqa: E402
 
 from memoryd.client.protocol import NewMemory, RunJob  # noqa: E402
 from memoryd.daemon.config import Config  # noqa: E402
@@ -170,7 +170,7 @@ def main() -> None:
     args = parser.parse_args()
     browser = Browser()
     if args.docs:
-        with serve(60) as (served, id):
+        with serve(len(SAID)) as (served, id):
             tab = Tab(browser, served, color_scheme="light")
             for name, (view, height) in PICTURES.items():
                 target = CHECKOUT / "docs" / f"{name}.png"

@@ -314,7 +314,7 @@ def test_what_holds_in_a_project_is_added_confirmed_edited_and_ended(tab: Tab, m
             expect(rule).to_contain_text("Never deploy on Fridays, nor before holidays")
             rule.locator("a").focus()
             page.keyboard.press("p")
-            expect(holds).to_contain_text("Always told (")
+            expect(holds).to_contain_text("Always shown (")
             lesson.get_by_role("button", name="Over").click()
             expect(lesson).to_have_count(0)
             page.keyboard.press("u")

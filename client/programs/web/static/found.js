@@ -2,7 +2,7 @@
 
 import { show, useCall } from "./hooks.js";
 import { about, badge, bar, button, dim, facts, fold, html, list, row, section, table, time } from "./parts.js";
-import { fixed, memories, ms, number, place, plain, session, words } from "./text.js";
+import { count, fixed, memories, ms, number, place, plain, session, words } from "./text.js";
 
 const TOLD = 10; // results whose reasons are told
 const HEADS = ["Memory", ">Similarity", ">BM25", ">Score", "Outcome"];
@@ -39,13 +39,10 @@ function showTrace(trace) {
 // What was looked for, how, and what came of it.
 function describe(trace, hits) {
   const notes = Object.assign({}, ...trace.stages.map((stage) => stage.notes));
-  const ways = [notes.words && `by its words (${plain(notes.words)})`, notes.vectors && "by its meaning"].filter(
-    Boolean,
-  );
-  const how = ways.join(" and ") || "and nothing was there to compare it with";
+  const ways = [notes.words?.length && `words (${plain(notes.words)})`, notes.vectors && "meaning"].filter(Boolean);
+  const how = ways.length ? `Searched by ${ways.join(" and by ")}` : "There was nothing to compare the query with";
   const shown = hits.filter((one) => one.confidence_word !== "unlikely").length;
-  const considered = `${memories(trace.candidates.length)} came into question`;
-  return `This was looked for ${how}. ${considered}, ${number(hits.length)} were found, ${number(shown)} of them shown.`;
+  return `${how}: ${count(trace.candidates.length, "candidate")}, ${number(hits.length)} found, ${number(shown)} shown.`;
 }
 
 function showStages(stages) {

@@ -71,7 +71,7 @@ export function About({ memory }) {
   const rest = Object.entries(metadata).filter(([name]) => name !== "tags");
   const pairs = [
     ["remembered", [time(memory.created_at), `, by ${memory.source}`]],
-    ["from", origin(memory)],
+    ["origin", origin(memory)],
     ["changed", time(memory.updated_at)],
     ["read", read || "never"],
     ["importance", fixed(memory.importance, 2)],

@@ -27,7 +27,7 @@ const MOST = 200; // facts of which subjects are made
 
 // Each group: its title and which memories are in it.
 const GROUPS = [
-  ["Always told", PINNED],
+  ["Always shown", PINNED],
   ...Object.entries(TYPES).map(([title, types]) => [title, { ...SAVED, "memory.type": { $in: types } }]),
   [FACTS, { $and: [SAVED, { $not: { "memory.type": { $in: Object.values(TYPES).flat() } } }] }],
 ];

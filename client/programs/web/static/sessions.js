@@ -9,7 +9,7 @@ import { count, line } from "./text.js";
 const SHOWN = 5;
 const TURNS = 200; // of a conversation
 const CHARS = 300; // of what was asked and answered
-const NONE = html`No session was heard here yet. Hooks hear what is said to an agent:
+const NONE = html`No session was recorded here yet. Hooks record what is said to an agent:
   ${" "}<code>memctl hooks install claude-code</code>`;
 
 export function Sessions({ namespace }) {

@@ -45,7 +45,7 @@ function showProgress([status, { jobs, at }, { waiting, resting }]) {
     ...running.map((job) => showJob(job, at)),
     ...queue.map(([name, many]) => step(WAITING[name] || name, `${count(many, "turn")} to go`)),
   ];
-  return panel("Under way", steps.length ? steps : dim("Nothing: all that came in is ready to be found."));
+  return panel("Under way", steps.length ? steps : dim("Nothing: everything that was stored can be found."));
 }
 
 const step = (title, far, share) =>

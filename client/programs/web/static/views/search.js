@@ -140,7 +140,7 @@ function Aside({ given, search, isAsked, open }) {
 function How({ given: { trace, why }, search: { found, asked }, open }) {
   const [missing, write] = useState("");
   const ask = (of) => open({ trace, why: of.trim() });
-  const more = { type: "search", placeholder: "a memory that is missing: its id, or words of it" };
+  const more = { type: "search", placeholder: "id or words of a missing memory" };
   return (
     found &&
     html`<div class="form">${field("The memory that is missing", missing, write, ask, more)}
