@@ -23,7 +23,7 @@ from memoryd.daemon.search.remotes import CHANGE_S, Remote, Remotes
 from memoryd.daemon.store import contexts, feedback, history, links, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.conversion import build_new
+from memoryd.daemon.store.conversion import build_new, convert_to
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
@@ -53,7 +53,8 @@ def _bring(core: Core, call: Share, caller: Caller, places: Sequence[Remote]) ->
     shared = Shared(memories=[], operation="")
     for prefix in call.ids:
         place, memory = _find_there(call, caller, places, prefix)
-        added = adding.add_here(core, Add(memory=_copy_shared(memory), namespace=call.to), caller).result()
+        new = convert_to(NewMemory, memory, id=None)
+        added = adding.add_here(core, Add(memory=new, namespace=call.to), caller).result()
         shared.operation, shared.shared = added.operation, place.name
         outcome: Literal["moved", "merged"] = "moved" if added.outcome == "created" else "merged"
         shared.memories.append(SharedMemory(id=added.id, origin=memory.id, outcome=outcome))
@@ -70,22 +71,6 @@ def _find_there(call: Share, caller: Caller, places: Sequence[Remote], prefix: s
         with suppress(NotFound):
             return place, place.ask(Get(id=prefix, reach=call.reach, touch=False), caller, CHANGE_S).result()
     raise NotFound(f"There is no memory {prefix[:40]} within reach; those of a root and of here are shared apart.")
-
-
-def _copy_shared(memory: Memory) -> NewMemory:
-    """Return a memory of a shared root as one of this machine."""
-    return NewMemory(
-        content=memory.content,
-        type=memory.type,
-        summary=memory.summary,
-        metadata=memory.metadata,
-        importance=memory.importance,
-        source=memory.source,
-        origin=memory.origin,
-        created_at=memory.created_at,
-        expires_at=memory.expires_at,
-        pinned=memory.pinned,
-    )
 
 
 def _share_here(core: Core, call: Share, caller: Caller) -> "Future[Shared]":
@@ -134,7 +119,7 @@ class _SearchResults:
                 for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
             }
             embedded = [_embed(core, connection, row) for row in by_id.values()]
-        memories = [_new_memory(row) for row in by_id.values()]
+        memories = [build_new(row) for row in by_id.values()]
         self._rows = list(by_id.values())
         self._at = {id: at for at, id in enumerate(by_id)}
         self._batch = duplicates.search(core, AddMany(memories=memories, namespace=call.to), memories, embedded)
@@ -148,10 +133,10 @@ class _SearchResults:
         """Return a memory with its near rows, including those shared before it; search again if it has changed."""
         batch, at = self._batch, self._at.get(row.id)
         if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
-            return _Candidate(row, New(_new_memory(row), _embed(self._core, connection, row)), batch.known)
+            return _Candidate(row, New(build_new(row), _embed(self._core, connection, row)), batch.known)
         twins = [outcomes[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in outcomes]
         near = [*near, *self._newer[at], *(twin.row for twin in rows.read_ids(connection, twins).values())]
-        return _Candidate(row, New(_new_memory(row), batch.embedded[at], near), batch.known)
+        return _Candidate(row, New(build_new(row), batch.embedded[at], near), batch.known)
 
 
 def _text(row: Row) -> tuple[str, str, bytes]:
@@ -224,10 +209,6 @@ def _move(
     contexts.remove(connection, [source.row])
     transaction.after_commit(lambda: core.embedding.refresh([source.row]))
     return SharedMemory(id=source.id, origin=source.id, outcome="moved")
-
-
-def _new_memory(row: Row) -> NewMemory:
-    return build_new(row, "person" if row.is_persons else row.origin)
 
 
 def _embed(core: Core, connection: Connection, row: Row) -> Embedded:

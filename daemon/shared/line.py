@@ -8,6 +8,7 @@ next fail at once until a word comes.
 Threads: `ask`, `report` and `close` by any; the rest on a thread of its own, which also completes the futures.
 """
 
+import os
 import selectors
 import socket
 import subprocess
@@ -20,19 +21,16 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from memoryd.client.errors import BadFrame, MemorydError, TimedOut, Unavailable
-from memoryd.client.protocol import MAX_METADATA_DEPTH, Call, Reply
+from memoryd.client.protocol import Call, Reply
 from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.exchange import decode_reply, encode_call
 from memoryd.client.transport.frames import FrameReader
 from memoryd.client.transport.ssh import explain, place_of, read_greeting, say_no_memoryd
-from memoryd.daemon.shared.depth import cut_deep
 from memoryd.daemon.shared.retrying import Retrying
 
 HUNG_S = 10.0
 IDLE_S = 900.0
 _BLOCK_BYTES = 256 * 1024
-_DEEPEST = MAX_METADATA_DEPTH + 20  # levels of a reply
-_MAX_SAID_BYTES = 2000  # of what ssh says of a failure
 
 
 class Question(NamedTuple):
@@ -58,8 +56,7 @@ class Line(Retrying):
         self._outgoing = b""
         self._frames = FrameReader()
         self._socket: socket.socket | None = None
-        self._said: socket.socket | None = None
-        self._words = b""  # of what ssh says
+        self._said: int | None = None  # a pipe: why ssh failed
         self._child: subprocess.Popen[bytes] | None = None
         self._selector = selectors.DefaultSelector()
         self._is_late = False
@@ -118,8 +115,6 @@ class Line(Retrying):
             if key.fileobj is self._wake_out:
                 with suppress(OSError):
                     self._wake_out.recv(4096)
-            elif key.fileobj is self._said:
-                self._note_said()
             elif key.fileobj is self._socket:
                 self._exchange(events)
 
@@ -156,28 +151,25 @@ class Line(Retrying):
 
     def _open(self, now: float) -> None:
         ours, theirs = socket.socketpair()
-        said, says = socket.socketpair()
+        said, says = os.pipe()
         try:
             way = theirs.fileno()
-            self._child = subprocess.Popen(
-                self._command, stdin=way, stdout=way, stderr=says.fileno(), start_new_session=True
-            )
+            self._child = subprocess.Popen(self._command, stdin=way, stdout=way, stderr=says, start_new_session=True)
         except OSError as error:
             ours.close()
-            said.close()
+            os.close(said)
             self._note_failure(Unavailable(f"{self._command[0]} cannot be started: {error.strerror}."))
             return
         finally:
             theirs.close()
-            says.close()
-        for end in (ours, said):
-            end.setblocking(False)
-        self._socket, self._said, self._words = ours, said, b""
+            os.close(says)
+        ours.setblocking(False)
+        os.set_blocking(said, False)
+        self._socket, self._said = ours, said
         self._frames, self._outgoing, self._is_late = FrameReader(), b"", False
         self._heard_at = self._asked_at = self._used_at = now
         self._unsent.clear()
         self.state = "connecting"
-        self._selector.register(said, selectors.EVENT_READ)
         self._selector.register(ours, selectors.EVENT_READ)
 
     def _watch(self) -> None:
@@ -195,7 +187,6 @@ class Line(Retrying):
             if events & selectors.EVENT_READ:
                 received = self._socket.recv(_BLOCK_BYTES)
                 if not received:
-                    self._note_said()
                     raise self._broken("it ended the line")
                 self._receive(received)
             if self._socket and self._may_send():
@@ -216,7 +207,7 @@ class Line(Retrying):
     def _receive(self, data: bytes) -> None:
         self._heard_at, self._is_late = time.monotonic(), False
         for payload in self._frames.feed(data):
-            reply = _decode(payload)
+            reply = decode_reply(payload)
             if self.state == "connecting":
                 self._greet(reply)
             elif question := self._waiting.pop(reply.id, None):
@@ -227,18 +218,6 @@ class Line(Retrying):
         self._check(read_greeting(place_of(self._name), reply, self._name))
         self._note_success()
 
-    def _note_said(self) -> None:
-        """Keep the end of what ssh says on its standard error: why it failed."""
-        if self._said is None:
-            return
-        with suppress(OSError):
-            said = self._said.recv(_BLOCK_BYTES)
-            self._words = (self._words + said)[-_MAX_SAID_BYTES:]
-            if not said:
-                self._selector.unregister(self._said)
-                self._said.close()
-                self._said = None
-
     def _give_up(self, now: float) -> None:
         for question in [one for one in self._waiting.values() if one.give_up_at <= now]:
             del self._waiting[question.id]
@@ -248,7 +227,11 @@ class Line(Retrying):
             self._end(Unavailable(f"{place_of(self._name)} says nothing; the line was cut."))
 
     def _broken(self, why: str) -> Unavailable:
-        return Unavailable(explain(place_of(self._name), self._words, why))
+        words = b""
+        if self._said is not None:
+            with suppress(BlockingIOError):
+                words = os.read(self._said, _BLOCK_BYTES)
+        return Unavailable(explain(place_of(self._name), words, why))
 
     def _end(self, error: MemorydError | None) -> None:
         """Close the line, because of an error or because it is idle; what waits fails."""
@@ -258,9 +241,8 @@ class Line(Retrying):
                 self._socket.shutdown(socket.SHUT_RDWR)
             self._socket.close()
             self._socket = None
-        if self._said:
-            self._selector.unregister(self._said)
-            self._said.close()
+        if self._said is not None:
+            os.close(self._said)
             self._said = None
         if self._child:
             self._child.kill()
@@ -274,17 +256,6 @@ class Line(Retrying):
             self._note_failure(error)
         for question in waiting:
             _fail(question, error or self._broken(""))
-
-
-def _decode(payload: bytes) -> Reply:
-    """Return a reply; what is nested so deep in it that no memory can have it is nil: that row alone is left out."""
-    try:
-        return decode_reply(payload)
-    except BadFrame:
-        try:
-            return decode_reply(cut_deep(payload, _DEEPEST))
-        except IndexError:
-            raise BadFrame("What came is no reply.") from None
 
 
 def _complete(question: Question, reply: Reply) -> None:

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -48,7 +49,7 @@ M = TypeVar("M", bound=Memory)
 
 DECISIONS = frozenset({"rule", "decision", "lesson", "convention"})
 ON_PURPOSE = frozenset({"manual", "mcp"})  # sources of what is saved one by one
-_AWAY = (Unavailable, TimedOut, Busy)  # nothing is known of the outcome, or nothing was done
+AWAY = (Unavailable, TimedOut, Busy)  # nothing is known of the outcome, or nothing was done
 _BY_ID = (protocol.Get, protocol.Update, protocol.Delete, protocol.History, protocol.Undo)
 ID = re.compile(r"[0-9a-f]{32}")
 _LATEST = 7_258_118_400.0  # the year 2200
@@ -145,22 +146,39 @@ class Root:
     # Asking ----------------------------------------------------------------------------------------------------------
 
     def ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
-        """Send a call, narrowed to what it reaches in the root and what its caller may."""
-        outcome: Future[R] = Future()
+        """Send a call, narrowed to what it reaches in the root and what its caller may, without credentials."""
         try:
             self._check_allowed(call)
-            calls = [find_privacy(self._core).strip(one) for one in self._narrow(call, caller)]
+            return self._ask(find_privacy(self._core).strip(call), caller, within_s)
         except MemorydError as error:
-            outcome.set_exception(error)
-            return outcome
+            refused: Future[R] = Future()
+            refused.set_exception(error)
+            return refused
+
+    def ask_and_wait(self, call: Scoped[R], caller: Caller = USER) -> R:
+        """Return the answer to a call, for which there is as much time as for a change."""
+        try:
+            return self.ask(call, caller, CHANGE_S).result(CHANGE_S + 1)
+        except Late:
+            raise TimedOut(f"The place of {self.name} did not answer in time.") from None
+
+    def _ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
+        outcome: Future[R] = Future()
+        calls = self._narrow(call, caller)
         assert isinstance(self.line, Line)
         answers = [self.line.ask(one, within_s) for one in calls]
         left = [len(answers)]
 
         def take(_: Any) -> None:  # on the line's thread alone, but for what fails at once
             left[0] -= 1
-            if not left[0]:
-                _settle(outcome, lambda: self._join(call, calls, [answer.result() for answer in answers]))
+            if left[0]:
+                return
+            try:
+                result = self._join(call, calls, [answer.result() for answer in answers])
+            except BaseException as error:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(result)
 
         for answer in answers:
             answer.add_done_callback(take)
@@ -261,7 +279,7 @@ class Root:
         author = self._find_author()
         where = {f"metadata.{AUTHOR}": author} if author else {}
         call = protocol.List(namespace=self.name, reach="subtree", limit=PAGE, offset=offset, where=where)
-        return self.ask(call, USER, CHANGE_S).result(CHANGE_S + 1).memories
+        return self.ask_and_wait(call).memories
 
     def _find_author(self) -> str:
         """Return whom the place names as the author of what this person saves, empty for its owner."""
@@ -353,39 +371,22 @@ class Root:
 
     def save(self, call: Add, caller: Caller) -> "Future[Added]":
         """Save there; while the place is away the save waits here."""
-        outcome: Future[Added] = Future()
         key = self._core.new_id()
-        answer = self.ask(msgspec.structs.replace(call, idempotency_key=key, reach=None), caller, CHANGE_S)
 
-        def take(done: "Future[Added]") -> None:
-            error = done.exception()
-            if not isinstance(error, _AWAY):
-                _settle(outcome, done.result)
-            elif call.memory.supersedes:
-                message = (
-                    f"{error.message} To replace a memory of {self.name} its place is needed; nothing was changed."
-                )
-                outcome.set_exception(Unavailable(message))
-            else:
-                self._wait(outcome, call, caller, key)
+        def save() -> Added:
+            try:
+                return self.ask_and_wait(msgspec.structs.replace(call, idempotency_key=key, reach=None), caller)
+            except AWAY as error:
+                if call.memory.supersedes:
+                    needs = f"To replace a memory of {self.name} its place is needed; nothing was changed."
+                    raise Unavailable(f"{error.message} {needs}") from None
+                return self._keep(self, call, caller, key).result()
 
-        answer.add_done_callback(take)
-        return outcome
+        return self._core.background.run(f"save in {self.name}", save)
 
     def share(self, call: Share, caller: Caller) -> "Future[Shared]":
         """Move memories of this machine there."""
         return self._core.background.run(f"share with {self.name}", lambda: self._move(self, call, caller))
-
-    def _wait(self, outcome: "Future[Added]", call: Add, caller: Caller, key: str) -> None:
-        """Store a save here, on another thread: it is embedded there."""
-
-        def keep() -> None:
-            _follow(outcome, self._keep(self, call, caller, key))
-
-        try:
-            self._core.background.run(f"wait for {self.name}", lambda: _guard(outcome, keep))
-        except MemorydError as error:
-            outcome.set_exception(error)
 
 
 Keep = Callable[[Root, Add, Caller, str], "Future[Added]"]
@@ -397,25 +398,3 @@ def _decode(reply: Reply, kind: type[R]) -> R:
         return msgspec.msgpack.decode(reply.body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unavailable(f"The answer of the place cannot be read: {error}.") from None
-
-
-def _settle(outcome: "Future[R]", result: Callable[[], R]) -> None:
-    """Complete a future with what a function returns or raises."""
-    try:
-        value = result()
-    except BaseException as error:
-        outcome.set_exception(error)
-    else:
-        outcome.set_result(value)
-
-
-def _follow(outcome: "Future[R]", other: "Future[R]") -> None:
-    other.add_done_callback(lambda done: _settle(outcome, done.result))
-
-
-def _guard(outcome: "Future[Any]", work: Callable[[], None]) -> None:
-    """Run work that completes a future; where it raises, the future has that error."""
-    try:
-        work()
-    except BaseException as error:
-        outcome.set_exception(error)

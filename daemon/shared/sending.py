@@ -8,36 +8,35 @@ with the reason, until somebody sends it again or deletes it.
 import hashlib
 import logging
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as Late
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from memoryd.client import protocol
-from memoryd.client.errors import Busy, Invalid, MemorydError, TimedOut, Unavailable
-from memoryd.client.protocol import Add, Added, NewMemory, Share, Undo, Update
+from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.protocol import Add, Added, Share, Undo, Update
 from memoryd.client.transport.postgres.connection import SCHEME
-from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_editable
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.memories import adding, changing
-from memoryd.daemon.search.remotes import CHANGE_S, Remotes
+from memoryd.daemon.search.remotes import Remotes
 from memoryd.daemon.shared.postgres.root import PostgresRoot
-from memoryd.daemon.shared.root import Keep, Move, Root
+from memoryd.daemon.shared.root import AWAY, Root
 from memoryd.daemon.shared.tables import sends
 from memoryd.daemon.shared.tables.sends import Send
 from memoryd.daemon.store import contexts, history, rows, upkeep
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.conversion import build_new
 from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import WAITING
 from memoryd.daemon.store.writer import Transaction
 
-_AWAY = (Unavailable, TimedOut, Busy)
 _PART = 100
 _LOOK_AGAIN_S = 60.0
 _SAID = ("content", "type", "summary", "metadata", "importance", "pinned", "expires_at")
@@ -51,8 +50,11 @@ class Shared:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.wake, self.stopping = threading.Event(), threading.Event()
-        joined = [(name, settings) for name, settings in sorted(core.config.shared.items()) if settings.server]
-        self.roots = [_build_root(core, name, settings, self.keep, self.share) for name, settings in joined]
+        self.roots: list[Root] = []
+        for name, settings in sorted(core.config.shared.items()):
+            if settings.server:
+                kind = PostgresRoot if settings.server.startswith(SCHEME) else Root
+                self.roots.append(kind(core, name, settings, self.keep, self.share))
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -108,7 +110,7 @@ class Shared:
             try:
                 if send and (added := self._send(root, send)):
                     moved.id, moved.outcome = added.id, "merged" if added.outcome == "merged" else "moved"
-            except _AWAY:
+            except AWAY:
                 shared.waiting = True
             except MemorydError:
                 changing.undo_here(self._core, Undo(operation=operation), USER).result()
@@ -178,37 +180,30 @@ class Shared:
                 return False
             try:
                 self._send(root, one)
-            except _AWAY as error:
+            except AWAY as error:
                 log.info("a save waits for %s: %s", root.name, error.message)
                 return False
             except MemorydError as error:
                 why = f"{error.code}: {error.message}"[:500]
-                self._write(partial(_note_refused, one.row.id, why, self._core.clock()))
+                self._note(partial(sends.note_refused, memory=one.row.id, why=why, now=self._core.clock()))
         return True
 
     def _send(self, root: Root, send: Send) -> Added:
         """Have the place take one save as it is now; then it is no longer here."""
-        row: Row | None = send.row
-        said = send.said
+        row, said = send.row, send.said
         if said is None:
-            said = _digest(send.row)
-            self._write(partial(_note_said, send.row.id, said, self._core.clock()))
-        names = self._core.store.namespaces
-        namespace = names.name(send.row.namespace)
-        call = Add(namespace=namespace, memory=_build_memory(send.row), dedup=True, idempotency_key=send.row.id)
-        added: Added = self._ask(root, call)
-        while row is not None:
-            if (now := _digest(row)) != said:
-                self._ask(root, _build_update(namespace, added.id, row))
+            said = _digest(row)
+            self._note(partial(sends.note_said, memory=row.id, said=said, now=self._core.clock()))
+        namespace = self._core.store.namespaces.name(row.namespace)
+        new = msgspec.structs.replace(build_new(row), path=row.path, start_line=row.start_line, end_line=row.end_line)
+        added: Added = root.ask_and_wait(Add(namespace=namespace, memory=new, idempotency_key=row.id))
+        left: Row | None = row
+        while left is not None:
+            if (now := _digest(left)) != said:
+                root.ask_and_wait(_build_update(namespace, added.id, left))
                 said = now
-            row = self._write(partial(self._take_out, row.id, said))
+            left = self._write(partial(self._take_out, row.id, said))
         return added
-
-    def _ask(self, root: Root, call: Any) -> Any:
-        try:
-            return root.ask(call, USER, CHANGE_S).result(CHANGE_S + 1)
-        except Late:
-            raise TimedOut(f"The place of {root.name} did not answer in time.") from None
 
     def _take_out(self, id: str, said: bytes, transaction: Transaction) -> Row | None:
         """Delete a memory here if it still says what the place has; return it if it says something else."""
@@ -221,6 +216,9 @@ class Shared:
         transaction.after_commit(lambda: self._core.embedding.remove_rows([row.row]))
         transaction.after_commit(self._core.sources.traces.clear)
         return None
+
+    def _note(self, job: Callable[[Connection], None]) -> None:
+        self._write(lambda transaction: job(transaction.connection))
 
     def _write(self, job: Any) -> Any:
         return self._core.store.write(job, over_limit=True).result()
@@ -235,21 +233,8 @@ def _find_obstacle(row: Row) -> str:
     return "is superseded" if row.superseded_by else ""
 
 
-def _build_root(core: Core, name: str, settings: SharedConfig, keep: Keep, move: Move) -> Root:
-    kind = PostgresRoot if settings.server.startswith(SCHEME) else Root
-    return kind(core, name, settings, keep, move)
-
-
 def _may_go(root: Root, namespace: str) -> bool:
     return root.holds(namespace) and not root.excludes(namespace)
-
-
-def _note_said(id: str, said: bytes, now: float, transaction: Transaction) -> None:
-    sends.note_said(transaction.connection, id, said, now)
-
-
-def _note_refused(id: str, why: str, now: float, transaction: Transaction) -> None:
-    sends.note_refused(transaction.connection, id, why, now)
 
 
 def _digest(row: Row) -> bytes:
@@ -257,24 +242,10 @@ def _digest(row: Row) -> bytes:
     return hashlib.sha256(msgspec.msgpack.encode([getattr(row, name) for name in _SAID])).digest()
 
 
-def _build_memory(row: Row) -> NewMemory:
-    made = build_new(row, "agent" if row.origin == "file" else row.origin)
-    return msgspec.structs.replace(made, path=row.path, start_line=row.start_line, end_line=row.end_line)
-
-
 def _build_update(namespace: str, id: str, row: Row) -> Update:
-    return Update(
-        namespace=namespace,
-        id=id,
-        content=row.content,
-        type=row.type,
-        summary=row.summary,
-        metadata=msgspec.json.decode(row.metadata),
-        replace_metadata=True,
-        importance=row.importance,
-        expires_at=row.expires_at,
-        pinned=bool(row.pinned),
-    )
+    said = {name: getattr(row, name) for name in _SAID}
+    said |= {"metadata": msgspec.json.decode(row.metadata), "pinned": bool(row.pinned)}
+    return Update(namespace=namespace, id=id, replace_metadata=True, **said)
 
 
 def describe(core: Core, shared: Shared) -> protocol.SharedStatus:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from memoryd.client.protocol import LaterStatement, Memory, MemoryOrigin, NewMemory
+from memoryd.client.protocol import LaterStatement, Memory, NewMemory
 from memoryd.daemon.store import feedback, later, vectors
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.namespaces import NamespaceTable
@@ -61,8 +61,11 @@ def fields_of(
     }
 
 
-def build_new(row: Row, origin: MemoryOrigin) -> NewMemory:
-    """Return what is to be added somewhere else to have there what a row says; where it came from is not part of it."""
+def build_new(row: Row) -> NewMemory:
+    """Return what is to be added somewhere else to have there what a row says, without the file that it came from.
+
+    What the person confirmed is the person's there.
+    """
     return NewMemory(
         content=row.content,
         type=row.type,
@@ -70,7 +73,7 @@ def build_new(row: Row, origin: MemoryOrigin) -> NewMemory:
         metadata=_decode(row.metadata),
         importance=row.importance,
         source=row.source,
-        origin=origin,
+        origin="person" if row.is_persons else row.origin,
         created_at=row.created_at,
         expires_at=row.expires_at,
         pinned=bool(row.pinned),

@@ -19,13 +19,11 @@ from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Forbidden, Invalid, MemorydError, NotFound, Unavailable
 from memoryd.client.offline import is_here
 from memoryd.client.protocol import Add, Added, Hit, Hits, Memory, NewMemory, Page, Scoped
-from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.postgres import schema
 from memoryd.daemon.arrays.lexical import MAX_TERMS
 from memoryd.daemon.core import limits
 from memoryd.daemon.memories import adding, origins
 from memoryd.daemon.memories.duplicates import list_superseded
-from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.search.remotes import CHANGE_S, WAIT_S
 from memoryd.daemon.search.retrieval import DEPTH_PER_HIT, LEAST_DEPTH
 from memoryd.daemon.shared.postgres import matching, ranking
@@ -58,14 +56,8 @@ class PostgresRoot(Root):
     def _greet(self, connection: Any) -> None:
         """Note whom a new connection speaks for; raise where the place cannot be used."""
         self.facts = schema.check(connection, self.name)
-        name, may_write = self.facts.role, self.facts.may_write
-        self.identity = Greeting(
-            name=name,
-            namespace=self.name,
-            role="agent" if may_write else "reader",
-            repositories=self.facts.repositories,
-        )
-        self._fills = may_write
+        self.identity = self.facts.greet(self.name)
+        self._fills = self.facts.may_write
 
     def _begin(self, connection: Any) -> None:
         model, dimensions = statements.begin(connection, self.name)
@@ -91,16 +83,8 @@ class PostgresRoot(Root):
         host = urlsplit(self.settings.server).hostname
         return host is None or is_here(host)  # none: a Unix socket
 
-    def ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
-        """Have a call answered, narrowed to what it reaches in the root and what its caller may."""
-        try:
-            self._check_allowed(call)
-            work = self._plan(find_privacy(self._core).strip(call), caller)
-        except MemorydError as error:
-            outcome: Future[R] = Future()
-            outcome.set_exception(error)
-            return outcome
-        answer = self.ask_for(work, within_s)
+    def _ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
+        answer = self.ask_for(self._plan(call, caller), within_s)
         answer.add_done_callback(self._note_refusal)
         return answer
 

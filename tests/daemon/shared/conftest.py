@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from database import Team
-from joined import Shared
+from joined import Joined, Shared
 from machine import Machine
 
 from memoryd.daemon.shared import line
@@ -32,7 +32,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"memoryd.daemon.search.{module}.WAIT_S", 60.0)
     monkeypatch.setattr("memoryd.daemon.memories.elsewhere.WAIT_S", 60.0)
     monkeypatch.setattr("memoryd.daemon.shared.root.CHANGE_S", 60.0)
-    monkeypatch.setattr("memoryd.daemon.shared.sending.CHANGE_S", 60.0)
     monkeypatch.setattr("memoryd.daemon.shared.postgres.line.HUNG_S", 120.0)
     monkeypatch.setattr(line, "HUNG_S", 120.0)
     monkeypatch.setattr("memoryd.daemon.shared.shelf.AFTER_S", 0.2)
@@ -74,6 +73,13 @@ def postgres(_postgres: PostgresServer) -> PostgresServer:
     if _postgres.child is None:
         _postgres.start()
     return _postgres
+
+
+@pytest.fixture(params=["shared", "team"])
+def joined(request: pytest.FixtureRequest) -> Joined:
+    """A daemon whose root lies on another machine, and one whose root lies in a database."""
+    made: Joined = request.getfixturevalue(request.param)
+    return made
 
 
 @pytest.fixture

@@ -4,16 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+from joined import Joined
 
 from memoryd.client import Client
-from memoryd.client.protocol import Add, Added, GetShared, NewMemory
 from memoryd.client.transport.postgres import rights, schema
 from postgres_server import PostgresServer
-from waiting import wait_until
 from workbench import Daemon
 
 
-class Team:
+class Team(Joined):
     """The server, the daemon of `ada` with the owner's client, and more daemons as a test asks for them."""
 
     def __init__(self, start: Callable[..., Daemon], server: PostgresServer) -> None:
@@ -51,24 +50,3 @@ class Team:
             "SELECT m.id FROM memoryd_acme.memories m WHERE m.version <>"
             " (SELECT count(*) FROM memoryd_acme.history h WHERE h.memory = m.id)"
         )
-
-    def decide(self, content: str, namespace: str = "acme/api", **fields: Any) -> Added:
-        """Save a decision here."""
-        return decide(self.here, content, namespace, **fields)
-
-    def list_waiting(self) -> list[str]:
-        return [save.preview for save in self.here.call(GetShared()).waiting]
-
-    def send(self) -> None:
-        """Have what waits sent, and wait until nothing does."""
-
-        def is_sent() -> bool:
-            self.here.call(GetShared(send=True))
-            return not self.list_waiting()
-
-        wait_until(is_sent)
-
-
-def decide(client: Client, content: str, namespace: str = "acme/api", dedup: bool = True, **fields: Any) -> Added:
-    memory = NewMemory(content=content, type="decision", **fields)
-    return client.call(Add(memory=memory, namespace=namespace, dedup=dedup))

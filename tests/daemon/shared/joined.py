@@ -4,7 +4,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from memoryd.client import Client
 from memoryd.client.protocol import Add, Added, AddToken, GetShared, NewMemory
+from memoryd.daemon.shared.root import Root
+from memoryd.daemon.shared.sending import Shared as Roots
 from sshd import Sshd
 from waiting import wait_until
 from workbench import Daemon
@@ -12,39 +15,55 @@ from workbench import Daemon
 MEMCTL = f"{sys.executable} -m memoryd.client.programs.memctl"
 
 
-class Shared:
-    """The place `there` and the daemon `here`, each with the owner's client."""
+def decide(client: Client, content: str, namespace: str = "acme/api", dedup: bool = True, **fields: Any) -> Added:
+    """Save a decision."""
+    memory = NewMemory(content=content, type="decision", **fields)
+    return client.call(Add(memory=memory, namespace=namespace, dedup=dedup))
 
-    def __init__(self, start: Callable[..., "Daemon"], sshd: Sshd, **settings: Any) -> None:
-        self.sshd, self._start = sshd, start
-        self.place = start()
-        self.there = self.place.client()
-        self.there.call(AddToken(name="acme", namespace="acme"))
-        root = {"server": "ssh://place", "memctl": f"MEMORYD_SOCKET={self.place.socket} {MEMCTL}", **settings}
-        self.root = root
-        self.daemon = start(shared={"acme": root})
-        self.here = self.daemon.client()
 
-    def close(self) -> None:
-        for client in (self.here, self.there):
-            client.close()
+def get_roots(daemon: Daemon) -> list[Root]:
+    roots: list[Root] = daemon.core.state(Roots, daemon.core).roots
+    return roots
+
+
+class Joined:
+    """A daemon `here`, with the owner's client."""
+
+    daemon: Daemon
+    here: Client
 
     def decide(self, content: str, namespace: str = "acme/api", **fields: Any) -> Added:
         """Save a decision here."""
-        memory = NewMemory(content=content, type="decision", **fields)
-        return self.here.call(Add(memory=memory, namespace=namespace))
-
-    def list_there(self) -> list[str]:
-        return sorted(memory.content for memory in self.there.list(limit=1000))
+        return decide(self.here, content, namespace, **fields)
 
     def list_waiting(self) -> list[str]:
         return [save.preview for save in self.here.call(GetShared()).waiting]
 
     def send(self) -> None:
         """Have what waits sent, and wait until nothing does."""
+        wait_until_sent(self.here)
 
-        def is_sent() -> bool:
-            self.here.call(GetShared(send=True))
-            return not self.list_waiting()
 
-        wait_until(is_sent)
+def wait_until_sent(client: Client, limit_s: float = 60.0) -> None:
+    """Have what waits sent, and wait until nothing does."""
+    wait_until(lambda: not client.call(GetShared(send=True)).waiting, limit_s)
+
+
+class Shared(Joined):
+    """The place `there` on another machine and the daemon `here`, each with the owner's client."""
+
+    def __init__(self, start: Callable[..., "Daemon"], sshd: Sshd) -> None:
+        self.sshd = sshd
+        self.place = start()
+        self.there = self.place.client()
+        self.there.call(AddToken(name="acme", namespace="acme"))
+        self.root = {"server": "ssh://place", "memctl": f"MEMORYD_SOCKET={self.place.socket} {MEMCTL}"}
+        self.daemon = start(shared={"acme": self.root})
+        self.here = self.daemon.client()
+
+    def close(self) -> None:
+        for client in (self.here, self.there):
+            client.close()
+
+    def list_there(self) -> list[str]:
+        return sorted(memory.content for memory in self.there.list(limit=1000))

@@ -1,5 +1,6 @@
 """A machine of its own: a real daemon with its configuration, and memctl beside it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -19,18 +20,19 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700)
         self.folder = folder
-        self.process = Process(folder, NO_MODEL).start()
+        self.process = Process(folder, NO_MODEL, {"HOME": str(folder)}).start()
         self.config = folder / "config.toml"
         names = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG")
         self.memctl = " ".join([*(f"{name}={self.process.environment[name]}" for name in names), MEMCTL])
 
-    def run(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
-        environment = {**self.process.environment, "HOME": str(self.folder)}
+    def run(self, *words: str, folder: Path | None = None, **given: Any) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "memoryd.client.programs.memctl", *words]
-        return subprocess.run(command, env=environment, cwd=self.folder, stdin=stdin, capture_output=True, text=True)
+        given = given or {"stdin": subprocess.DEVNULL}
+        environment, place = self.process.environment, folder or self.folder
+        return subprocess.run(command, env=environment, cwd=place, capture_output=True, text=True, **given)
 
-    def say(self, *words: str) -> str:
-        done = self.run(*words)
+    def say(self, *words: str, folder: Path | None = None) -> str:
+        done = self.run(*words, folder=folder)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -54,6 +56,11 @@ class Machine:
         assert self.config.read_text() == before
         return done.stderr
 
+    def check_roots(self) -> dict[str, str]:
+        """Return what doctor finds of the roots."""
+        findings: list[dict[str, str]] = json.loads(self.run("doctor", "--json").stdout)
+        return next(finding for finding in findings if finding["name"] == "shared-roots")
+
     def checkout(self, name: str, remote: str) -> Path:
         folder = self.folder / "src" / name
         (folder / ".git").mkdir(parents=True, exist_ok=True)
@@ -63,10 +70,8 @@ class Machine:
     def meet(self, folder: Path) -> str:
         """Have an agent's hook meet a folder."""
         code = f"from memoryd.client.projects.project import project_namespace as n; print(n({str(folder)!r}))"
-        environment = {**self.process.environment, "HOME": str(self.folder)}
-        return subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        command, environment = [sys.executable, "-c", code], self.process.environment
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
     def list_texts(self, namespace: str = "", **filters: Any) -> list[str]:
         with self.process.client() as client:

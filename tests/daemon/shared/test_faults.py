@@ -8,15 +8,16 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from joined import MEMCTL
+from joined import MEMCTL, decide, wait_until_sent
 
 from configs import NO_MODEL
-from memoryd.client import Client, MemorydError
-from memoryd.client.protocol import Add, AddToken, GetShared, History, List, NewMemory, Search, Update
+from memoryd.client import MemorydError
+from memoryd.client.protocol import AddToken, GetShared, History, List, Search, Update
 from sshd import Sshd
 from waiting import wait_until
 from workbench import Process
@@ -54,11 +55,7 @@ class Pair:
 
     def wait_until_sent(self) -> None:
         with self.here.client() as client:
-
-            def is_sent() -> bool:
-                return not client.call(GetShared(send=True)).waiting
-
-            wait_until(is_sent, 120)
+            wait_until_sent(client, 120)
 
 
 def _make(folder: Path) -> Path:
@@ -66,9 +63,7 @@ def _make(folder: Path) -> Path:
     return folder
 
 
-def save(client: Client, text: str) -> Any:
-    memory = NewMemory(content=text, type="decision")
-    return client.call(Add(memory=memory, namespace="acme/api", dedup=False))
+save = partial(decide, dedup=False)
 
 
 @pytest.fixture
@@ -188,7 +183,7 @@ def test_eight_daemons_that_save_and_change_the_same_while_the_place_is_killed_l
             killing.result()
         for process in daemons:
             with process.client() as client:
-                wait_until(lambda client=client: not client.call(GetShared(send=True)).waiting, 120)  # type: ignore[misc]
+                wait_until_sent(client, 120)
         with pair.place.client() as owner:
             saved = sorted(text for text in pair.list_there() if text.startswith("Decision"))
             assert saved == sorted(text for texts, _ in done for text in texts)

@@ -24,7 +24,7 @@ GOOD: dict[str, Any] = {
     "score": 0.9,
     "confidence": 0.8,
 }
-DEEP, DEEPER = msgspec.Raw(b"\x91" * 100 + b"\x00"), msgspec.Raw(b"\x91" * 5000 + b"\x00")  # lists in lists
+DEEP, DEEPER = (msgspec.Raw(b"\x91" * depth + b"\x00") for depth in (100, 5000))  # lists in lists
 BAD = (
     *({"id": value} for value in ("", "abcd", "AB" * 16, 5, None, "../" * 11)),
     *({"namespace": value} for value in ("", "acmeinc", "other/api", "home", 7)),
@@ -40,8 +40,6 @@ BAD = (
     {"content": "x" * 12_000_000},
     {"content": b"\xff\xfe"},
     {"metadata": {"deep": DEEP}},
-    {"metadata": {"deep": DEEPER}},
-    {"content": DEEPER},
     {"start_line": msgspec.Raw(b"\xcb" + struct.pack(">d", 2.0**70))},
     {"type": None},
     {"tags": 1, "content": None},
@@ -77,6 +75,15 @@ def test_a_memory_that_is_read_by_its_id_is_one_of_the_root(place: "Daemon", fol
     (folder / "rows").write_bytes(msgspec.msgpack.encode([{**GOOD, **bad}]))
     with place.client() as client, pytest.raises(Invalid, match="cannot be read"):
         client.call(Get(id="abcd"))
+
+
+def test_an_answer_that_no_memoryd_gives_ends_the_line(place: "Daemon", folder: Path) -> None:
+    (folder / "rows").write_bytes(msgspec.msgpack.encode([GOOD, {**GOOD, "metadata": {"deep": DEEPER}}]))
+    with place.client() as client:
+        found = client.call(Search(query="releases"))
+        assert (found.hits, found.degraded) == ([], ["shared:acme"])
+        root = client.call(GetShared()).roots[0]
+    assert ("no memoryd" in root.problem, root.unreadable) == (True, 0)
 
 
 def test_what_the_place_says_of_other_memories_counts_for_nothing(place: "Daemon", folder: Path) -> None:

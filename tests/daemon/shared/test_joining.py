@@ -1,11 +1,9 @@
 """memctl shared create, join, leave between two real daemons over a real ssh."""
 
-import json
 import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from machine import Machine
@@ -20,12 +18,6 @@ CHECKOUT = Path(__file__).parents[3]  # docs/sharing.md
 def join(home: Machine, laptop: Machine, *words: str) -> str:
     home.say("shared", "create", "acme", "--repo", "github.com/acme/*")
     return laptop.say("shared", "join", "acme", "--server", "ssh://place", "--memctl", home.memctl, "--yes", *words)
-
-
-def check_roots(machine: Machine) -> Any:
-    """Return what doctor finds of the roots."""
-    findings = json.loads(machine.run("doctor", "--json").stdout)
-    return next(finding for finding in findings if finding["name"] == "shared-roots")
 
 
 def test_a_root_is_made_joined_used_and_left(home: Machine, laptop: Machine) -> None:
@@ -53,10 +45,10 @@ def test_a_root_is_made_joined_used_and_left(home: Machine, laptop: Machine) -> 
     assert laptop.list_texts("acme") == ["Known before", "Releases are on Tuesdays", "Saved at home"]
     assert "github.com/acme/*" in laptop.say("shared", "status")
     assert "this machine" in home.say("shared")
-    assert check_roots(laptop)["state"] == "ok"
+    assert laptop.check_roots()["state"] == "ok"
     assert "acme/web" in laptop.say("namespaces", "acme")
     home.say("shared", "create", "acme", "--repo", "github.com/acme/*", "--repo", "gitlab.com/acme/*")
-    assert "other repositories" in check_roots(laptop)["message"]
+    assert "other repositories" in laptop.check_roots()["message"]
 
     assert "1 memory" in laptop.say("shared", "leave", "acme", "--keep", "mine")
     assert "shared.acme" not in laptop.config.read_text()
@@ -105,8 +97,8 @@ def test_what_cannot_be_made_or_joined_is_said_in_a_sentence_and_changes_nothing
     laptop.say("shared", "join", "acme", "--server", "ssh://place", "--memctl", home.memctl, "--yes")
     (sshd.folder / "keys").write_text("")
     assert "Permission denied" in refuse()
-    assert check_roots(laptop)["state"] == "fail"
-    assert "Permission denied" in check_roots(laptop)["message"]
+    assert laptop.check_roots()["state"] == "fail"
+    assert "Permission denied" in laptop.check_roots()["message"]
     assert laptop.list_texts() == []
 
 

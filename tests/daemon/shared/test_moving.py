@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from joined import Shared
+from joined import Shared, get_roots
 from test_waiting import come_back, leave
 
 from memoryd.client import Conflict, Forbidden, Invalid, NotFound, protocol
@@ -147,7 +147,7 @@ def test_what_is_revoked_is_told_no_more(shared: Shared) -> None:
 def test_a_prompt_asks_no_place(shared: Shared) -> None:
     shared.decide("Releases are on Tuesdays")
     asked: list[object] = []
-    [root] = shared.daemon.core.state(_shared_type(), shared.daemon.core).roots
+    [root] = get_roots(shared.daemon)
     ask = root.ask
     root.ask = lambda call, *rest: (asked.append(call), ask(call, *rest))[1]
     shared.here.call(GetUnasked(namespace="acme/api", prompt="When are the releases?"))
@@ -155,9 +155,3 @@ def test_a_prompt_asks_no_place(shared: Shared) -> None:
     shared.here.search("When are the releases?")
     assert sum(isinstance(call, Search) for call in asked) == 1
     assert shared.here.call(GetShared()).roots[0].state == "ready"
-
-
-def _shared_type() -> type:
-    from memoryd.daemon.shared.sending import Shared as Roots
-
-    return Roots

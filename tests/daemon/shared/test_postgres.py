@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from database import Team, decide
+from database import Team
+from joined import decide
 
 from memoryd.client import Conflict, Forbidden, Invalid, NotFound, protocol
 from memoryd.client.protocol import (

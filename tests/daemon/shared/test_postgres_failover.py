@@ -6,7 +6,8 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from database import Team, decide
+from database import Team
+from joined import decide, wait_until_sent
 
 from memoryd.client import Client
 from memoryd.client.protocol import GetShared
@@ -78,7 +79,7 @@ def test_daemons_go_on_at_the_standby(
         standby.promote()
         saved = [one for each in working for one in each.result()]
     for client in clients:
-        wait_until(lambda client=client: not client.call(GetShared(send=True)).waiting, 120)  # type: ignore[misc]
+        wait_until_sent(client, 120)
     there = [content for (content,) in standby.run("SELECT content FROM memoryd_acme.memories")]
     lost = {text for text, _ in saved} - set(there)
     print(f"{kind}: {len(saved)} acknowledged, {sum(waited for _, waited in saved)} waited, {len(lost)} lost")

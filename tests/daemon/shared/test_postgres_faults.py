@@ -2,28 +2,24 @@
 
 import random
 import signal
-import socket
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import psycopg
 import pytest
-from database import Team, decide
+from database import Team
+from joined import decide, get_roots, wait_until_sent
+from relay import Relay
 
 from memoryd.client import Invalid, Unavailable, protocol
 from memoryd.client.protocol import Add, Get, GetShared, NewMemory, Search, Update
 from memoryd.client.transport.postgres import schema
 from memoryd.daemon.shared.postgres import line
 from waiting import wait_until
-
-
-def get_roots(daemon: Any) -> Any:
-    from memoryd.daemon.shared.sending import Shared
-
-    return daemon.core.state(Shared, daemon.core).roots
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
@@ -213,48 +209,14 @@ def test_a_lock_that_a_member_holds_stops_nobody_for_long_and_is_named(team: Tea
 # The line cut at every message ---------------------------------------------------------------------------------------
 
 
-class Cutter:
-    """A relay on loopback in front of the server that ends a connection after so many blocks of either way."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self.left: float = float("inf")
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._port))
-                for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
-
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                self.left -= 1
-                if self.left < 0:
-                    break
-                target.sendall(data)
-        for end in (source, target):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-
-
 @pytest.fixture
-def cutter(team: Team) -> Any:
-    made = Cutter(team.server.port)
+def cutter(team: Team) -> Iterator[Relay]:
+    made = Relay(team.server.port)
     yield made
     made.close()
 
 
-def test_a_line_that_is_cut_at_any_message_loses_and_repeats_nothing(team: Team, cutter: Cutter) -> None:
+def test_a_line_that_is_cut_at_any_message_loses_and_repeats_nothing(team: Team, cutter: Relay) -> None:
     """A save and a change are each cut after every number of messages, until one goes through without a cut."""
     server = f"postgresql://ada@127.0.0.1:{cutter.port}/team?sslmode=disable"
     daemon, client = team.join("ada", server=server)
@@ -274,7 +236,7 @@ def test_a_line_that_is_cut_at_any_message_loses_and_repeats_nothing(team: Team,
         if not was_cut:
             break
     assert cuts > 10
-    wait_until(lambda: not client.call(GetShared(send=True)).waiting)
+    wait_until_sent(client)
     assert team.list_there() == sorted(saved)
     assert team.run("SELECT count(*) FROM memoryd_acme.history") == [(len(saved),)]
     id = client.call(Search(query="number 0", limit=1))[0].id
@@ -302,7 +264,7 @@ def test_a_line_that_is_cut_at_any_message_loses_and_repeats_nothing(team: Team,
 
 
 def test_what_was_erased_does_not_come_back_by_a_save_that_is_sent_again(
-    team: Team, cutter: Cutter, monkeypatch: pytest.MonkeyPatch
+    team: Team, cutter: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = f"postgresql://ada@127.0.0.1:{cutter.port}/team?sslmode=disable"
     daemon, client = team.join("ada", server=server)
@@ -324,7 +286,7 @@ def test_what_was_erased_does_not_come_back_by_a_save_that_is_sent_again(
     [(id,)] = team.run("SELECT id FROM memoryd_acme.memories")
     assert team.run("SELECT memoryd_acme.erase(%s)", id, role="ada") == [(True,)]
     root.line.hurry()
-    wait_until(lambda: not client.call(GetShared(send=True)).waiting)
+    wait_until_sent(client)
     assert team.list_there() == []
     assert client.list().total == 0
 
@@ -353,6 +315,6 @@ def test_many_that_save_and_edit_the_same_while_the_server_is_killed_lose_nothin
         for one in working:
             one.result()
     for _, client in joined:
-        wait_until(lambda client=client: not client.call(GetShared(send=True)).waiting, 120)  # type: ignore[misc]
+        wait_until_sent(client, 120)
     assert team.list_there() == sorted([*common, *(text for part in own for text in part)])
     assert team.list_gaps() == []

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 import psycopg
 import pytest
-from database import Team, decide
+from database import Team
+from joined import decide, wait_until_sent
 
 from memoryd.client import Client, TimedOut, Unavailable
 from memoryd.client.programs.memctl import migrating as command
@@ -19,7 +20,6 @@ from memoryd.client.programs.memctl.running import run
 from memoryd.client.protocol import GetShared, Search, Update
 from memoryd.client.transport.postgres import migrating
 from memoryd.client.transport.postgres.connection import transact
-from waiting import wait_until
 from workbench import WordEmbedder
 
 
@@ -187,7 +187,7 @@ def test_saves_changes_and_searches_meanwhile_are_right_by_one_model_or_the_othe
         counts = [one.result() for one in working]
     assert said["filled"] >= 1
     for client in clients:
-        wait_until(lambda client=client: not client.call(GetShared(send=True)).waiting)  # type: ignore[misc]
+        wait_until_sent(client)
     assert team.run("SELECT count(*) FROM memoryd_acme.memories") == [(1 + sum(counts),)]
     without = [content for (content,) in team.run("SELECT content FROM memoryd_acme.memories WHERE embedding IS NULL")]
     assert all("of 0" in content for content in without)  # of the daemon that has the former model, after the switch

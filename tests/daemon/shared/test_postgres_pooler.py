@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from database import Team, decide
+from database import Team
+from joined import decide, wait_until_sent
 
 from memoryd.client.protocol import Delete, GetShared, Search, Update
 from postgres_server import as_nobody_special
@@ -88,6 +89,6 @@ def test_a_server_that_ends_behind_the_pooler_has_saves_wait_and_gets_them_once(
     team.server.kill()
     assert decide(client, "Builds are on Fridays").waiting
     team.server.start()
-    wait_until(lambda: not client.call(GetShared(send=True)).waiting)
+    wait_until_sent(client)
     assert team.list_there() == ["Builds are on Fridays", "Releases are on Tuesdays"]
     assert client.call(Delete(ids=[first.id])).count == 1

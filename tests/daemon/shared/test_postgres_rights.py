@@ -4,7 +4,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from database import Team, decide
+from database import Team
+from joined import decide
 from machine import Machine
 
 from memoryd.client import Forbidden
@@ -131,6 +132,7 @@ def test_a_root_in_a_database_is_made_joined_used_and_left(postgres: PostgresSer
         assert "PostgreSQL 16" in laptop.say("shared", "status")
         assert "acme/api" in laptop.say("namespaces")
         assert "read and write" in laptop.say("shared", "grants", "acme")
+        assert laptop.check_roots()["state"] == "ok"
         assert "2 memories" in laptop.say("shared", "leave", "acme", "--keep", "mine")
         assert laptop.list_texts("acme") == ["A note of mine", "Releases are on Tuesdays"]
     finally:

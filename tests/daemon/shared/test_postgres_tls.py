@@ -4,12 +4,13 @@ import shutil
 import socket
 import ssl
 import subprocess
-import threading
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from database import Team, decide
+from database import Team
+from joined import decide
+from relay import Relay
 
 from memoryd.client.protocol import GetShared
 from waiting import wait_until
@@ -17,42 +18,17 @@ from waiting import wait_until
 _SSL_REQUEST = (8).to_bytes(4) + (80877103).to_bytes(4)
 
 
-class TlsFront:
-    """What a server built with OpenSSL does at first: it takes the request for TLS, then speaks as the server does."""
+def start_tls(certificate: Path, key: Path) -> Callable[[socket.socket], socket.socket]:
+    """Return what a server built with OpenSSL does at first: it takes the request for TLS, then speaks as it does."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
 
-    def __init__(self, port: int, certificate: Path, key: Path) -> None:
-        self._port = port
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.load_cert_chain(certificate, key)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+    def meet(client: socket.socket) -> socket.socket:
+        assert client.recv(8) == _SSL_REQUEST, "it asked for no TLS"
+        client.sendall(b"S")
+        return context.wrap_socket(client, server_side=True)
 
-    def close(self) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with suppress(OSError), client, socket.create_connection(("127.0.0.1", self._port)) as server:
-            assert client.recv(8) == _SSL_REQUEST, "it asked for no TLS"
-            client.sendall(b"S")
-            with self._context.wrap_socket(client, server_side=True) as secure:
-                back = threading.Thread(target=self._pass_on, args=(server, secure), daemon=True)
-                back.start()
-                self._pass_on(secure, server)
-                back.join(10)
-
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-        with suppress(OSError):
-            target.shutdown(socket.SHUT_RDWR)
+    return meet
 
 
 def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
@@ -68,7 +44,7 @@ def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
 def test_only_the_server_whose_certificate_is_known_is_spoken_to(team: Team, folder: Path) -> None:
     certificate, key = make_certificate(folder, "server")
     other, _ = make_certificate(folder, "other")
-    front = TlsFront(team.server.port, certificate, key)
+    front = Relay(team.server.port, start_tls(certificate, key))
 
     def join(host: str, root: Path) -> tuple[str, bool]:
         _, client = team.join("ada", server=f"postgresql://ada@{host}:{front.port}/team?sslrootcert={root}")

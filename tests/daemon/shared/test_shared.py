@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from joined import Shared
+from joined import Joined, Shared
 
 from memoryd.client import Forbidden, Invalid, NotFound, Unauthenticated, protocol
 from memoryd.client.protocol import Add, AddToken, Get, GetShared, List, NewMemory, RevokeToken, Search, Update
@@ -82,27 +82,27 @@ def test_what_has_a_key_there_is_read_and_deleted_by_it(shared: Shared) -> None:
     assert shared.list_there() == []
 
 
-def test_a_page_goes_over_both(shared: Shared) -> None:
+def test_a_page_goes_over_both(joined: Joined) -> None:
     for number in range(4):
-        shared.decide(f"Decision number {number} holds", created_at=1000.0 + 2 * number)
+        joined.decide(f"Decision number {number} holds", created_at=1000.0 + 2 * number)
         memory = NewMemory(content=f"Note number {number}", created_at=1001.0 + 2 * number)
-        shared.here.call(Add(memory=memory, namespace="acme/api", dedup=False))
-    everything = shared.here.call(List(namespace="acme/api", limit=100))
+        joined.here.call(Add(memory=memory, namespace="acme/api", dedup=False))
+    everything = joined.here.call(List(namespace="acme/api", limit=100))
     assert [memory.created_at for memory in everything] == [1007.0 - number for number in range(8)]
-    paged = [one.id for offset in (0, 3, 6) for one in shared.here.call(List(limit=3, offset=offset))]
+    paged = [one.id for offset in (0, 3, 6) for one in joined.here.call(List(limit=3, offset=offset))]
     assert paged == [memory.id for memory in everything]
     assert everything.total == 8
-    best = [hit.id for hit in shared.here.call(Search(query="number 2", limit=8))]
+    best = [hit.id for hit in joined.here.call(Search(query="number 2", limit=8))]
     pages = [
-        hit.id for offset in (0, 3, 6) for hit in shared.here.call(Search(query="number 2", limit=3, offset=offset))
+        hit.id for offset in (0, 3, 6) for hit in joined.here.call(Search(query="number 2", limit=3, offset=offset))
     ]
     assert pages[:8] == best[: len(pages)]
 
 
-def test_a_token_here_changes_nothing_there_outside_its_namespace(shared: Shared) -> None:
-    theirs, own = shared.decide("Theirs", "acme/web"), shared.decide("It is its own", "acme/api")
-    token = shared.here.call(AddToken(name="box", namespace="acme/api")).token
-    with shared.daemon.client(token=token) as box:
+def test_a_token_here_changes_nothing_there_outside_its_namespace(joined: Joined) -> None:
+    theirs, own = joined.decide("Theirs", "acme/web"), joined.decide("It is its own", "acme/api")
+    token = joined.here.call(AddToken(name="box", namespace="acme/api")).token
+    with joined.daemon.client(token=token) as box:
         for call in (Get(id=theirs.id), Update(id=theirs.id, content="x"), protocol.Delete(ids=[theirs.id])):
             with pytest.raises(NotFound):
                 box.call(call)

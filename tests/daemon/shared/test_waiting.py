@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from joined import Shared
+from joined import Shared, decide, get_roots
 
 from memoryd.client import NotFound, Unavailable, protocol
 from memoryd.client.protocol import Add, AddToken, Get, GetShared, NewMemory, RevokeToken, Search, Update
@@ -19,17 +19,11 @@ from waiting import wait_until
 def leave(shared: Shared) -> None:
     """Take the place away: no session goes on and none begins."""
     shared.sshd.stop()
-    for root in _roots(shared):
+    for root in get_roots(shared.daemon):
         child = root.line._child
         if child:
             child.kill()
-    wait_until(lambda: all(root.line.state in ("away", "idle") for root in _roots(shared)))
-
-
-def _roots(shared: Shared):  # type: ignore[no-untyped-def]
-    from memoryd.daemon.shared.sending import Shared as Roots
-
-    return shared.daemon.core.state(Roots, shared.daemon.core).roots
+    wait_until(lambda: all(root.line.state in ("away", "idle") for root in get_roots(shared.daemon)))
 
 
 def come_back(shared: Shared) -> None:
@@ -84,7 +78,7 @@ def test_what_is_deleted_while_it_waits_is_not_sent_and_what_came_back_is(shared
 @pytest.mark.slow
 def test_an_answer_that_was_lost_makes_no_second_memory_and_loses_no_change(shared: Shared) -> None:
     """The place takes the save, and the line ends before its reply: the save waits and is sent again."""
-    [root] = _roots(shared)
+    [root] = get_roots(shared.daemon)
     receive = root.line._receive
     root.line._receive = lambda data: receive(data) if root.line.state != "ready" else root.line._child.kill()
     added = shared.decide("Releases are on Tuesdays")
@@ -99,7 +93,7 @@ def test_an_answer_that_was_lost_makes_no_second_memory_and_loses_no_change(shar
 
 @pytest.mark.slow
 def test_what_was_erased_at_the_place_does_not_come_back_by_a_save_that_is_sent_again(shared: Shared) -> None:
-    [root] = _roots(shared)
+    [root] = get_roots(shared.daemon)
     receive = root.line._receive
     root.line._receive = lambda data: receive(data) if root.line.state != "ready" else root.line._child.kill()
     shared.decide("Releases are on Tuesdays")
@@ -128,7 +122,7 @@ def test_what_the_place_refuses_stays_with_the_reason_until_it_is_sent_again(sha
     assert (save.id, "only reads" in save.refused) == (added.id, True)
     shared.there.call(RevokeToken(name="acme"))
     shared.there.call(AddToken(name="acme", namespace="acme"))
-    [root] = _roots(shared)
+    [root] = get_roots(shared.daemon)
     root.line._child.kill()
     shared.send()
     assert shared.list_there() == ["Releases are on Tuesdays"]
@@ -163,15 +157,11 @@ def test_the_place_stops_and_starts_under_many_saves(shared: Shared) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         stopping = pool.submit(interrupt)
-        saved = list(pool.map(lambda text: shared.here.call(_distinct(text)), texts))
+        saved = list(pool.map(lambda text: decide(shared.here, text, dedup=False), texts))
         stopping.result()
     assert all(added.shared == "acme" for added in saved)
     shared.send()
     assert shared.list_there() == sorted(texts)
-
-
-def _distinct(text: str) -> Add:
-    return Add(memory=NewMemory(content=text, type="decision"), namespace="acme/api", dedup=False)
 
 
 def test_nothing_of_this_machine_is_merged_into_what_waits(shared: Shared) -> None:
