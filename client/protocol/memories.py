@@ -239,7 +239,7 @@ class Confirmed(Struct, kw_only=True):
     ids: list[str]
     """full ids of what is confirmed"""
     operation: str
-    """its id, for `undo`"""
+    """its id, for `undo`; empty for memories of a shared root"""
 
 
 class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -422,7 +422,8 @@ class Tag(Scoped[Changed], kw_only=True, frozen=True):
 class Confirm(Scoped[Confirmed], kw_only=True, frozen=True):
     """Confirm memories in the person's name, as they are now: all or none. They count as the person's own from then on.
 
-    A change of content, summary or type by an agent or an import ends that; `undo` takes it back.
+    A change of content, summary or type by an agent or an import ends that; `undo` takes it back. Memories of a shared
+    root are confirmed on this machine alone, until anybody changes them there.
     """
 
     ids: list[str]

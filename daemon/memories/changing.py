@@ -93,10 +93,14 @@ def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
 
 
 @handles(Confirm)
-def confirm(core: Core, call: Confirm, caller: Caller = USER) -> "Future[Confirmed]":
-    """Mark memories as confirmed by the person: all or none."""
+def confirm(core: Core, call: Confirm, caller: Caller = USER) -> "Answer[Confirmed]":
+    """Mark memories as confirmed by the person: all or none, here or in one shared root."""
     if not call.ids:
         raise Invalid("Give the ids of the memories to confirm.")
+    return here_or_elsewhere(core, call, caller, lambda: _confirm(core, call, caller))
+
+
+def _confirm(core: Core, call: Confirm, caller: Caller) -> "Future[Confirmed]":
     condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Confirmed:

@@ -27,7 +27,20 @@ from memoryd.client.errors import (
     Unavailable,
 )
 from memoryd.client.offline import is_here
-from memoryd.client.protocol import Add, Added, Hit, Hits, Memory, Page, Reply, Scoped, Share, Shared
+from memoryd.client.protocol import (
+    Add,
+    Added,
+    Confirm,
+    Confirmed,
+    Hit,
+    Hits,
+    Memory,
+    Page,
+    Reply,
+    Scoped,
+    Share,
+    Shared,
+)
 from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.exchange import error_of, result_of
 from memoryd.client.transport.ssh import build_line_command
@@ -37,6 +50,7 @@ from memoryd.daemon.core.limits import check_metadata
 from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.search.remotes import CHANGE_S
 from memoryd.daemon.server.access import AUTHOR
+from memoryd.daemon.shared import confirming
 from memoryd.daemon.shared.line import Line
 from memoryd.daemon.shared.retrying import Retrying
 from memoryd.daemon.shared.shelf import PAGE, Shelf
@@ -78,14 +92,7 @@ class _RawPage(msgspec.Struct):
 class Root:
     """A root as `Remote`. `keep` stores a save here until it is sent, `move` sends memories of here."""
 
-    def __init__(
-        self,
-        core: Core,
-        name: str,
-        settings: SharedConfig,
-        keep: "Keep",
-        move: "Move",
-    ) -> None:
+    def __init__(self, core: Core, name: str, settings: SharedConfig, keep: "Keep", move: "Move") -> None:
         self.name, self.settings = name, settings
         self._core, self._keep, self._move = core, keep, move
         self.line = self._build_line()
@@ -94,6 +101,7 @@ class Root:
         self.wake: Callable[[], None] = lambda: None
         self.unreadable = 0
         self.identity: Greeting | None = None
+        self._confirmed = confirming.read(core, name)
 
     def _build_line(self) -> Retrying:
         settings = self.settings
@@ -122,9 +130,7 @@ class Root:
         """Return what a call reaches in the root."""
         place = call.namespace
         match call.reach or ("visible" if place else "all"):
-            case "all":
-                return [Target(self.name, "subtree")]
-            case "subtree" if not place:
+            case "all" | "subtree" as reach if reach == "all" or not place:
                 return [Target(self.name, "subtree")]
             case "subtree" | "exact" as reach if self.holds(place):
                 return [Target(place, reach)]
@@ -148,6 +154,8 @@ class Root:
     def ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
         """Send a call, narrowed to what it reaches in the root and what its caller may, without credentials."""
         try:
+            if isinstance(call, Confirm):
+                return self._core.background.run(f"confirm in {self.name}", lambda: self._confirm(call, caller))
             self._check_allowed(call)
             return self._ask(find_privacy(self._core).strip(call), caller, within_s)
         except MemorydError as error:
@@ -161,6 +169,16 @@ class Root:
             return self.ask(call, caller, CHANGE_S).result(CHANGE_S + 1)
         except Late:
             raise TimedOut(f"The place of {self.name} did not answer in time.") from None
+
+    def _confirm(self, call: Confirm, caller: Caller) -> Any:
+        """Note here what the person confirms: others need not believe it."""
+        gets = [protocol.Get(id=prefix, reach=call.reach, touch=False) for prefix in call.ids]
+        memories = [self.ask_and_wait(get, caller) for get in gets]
+        confirming.note(self._core, self.name, memories)
+        self._confirmed = confirming.read(self._core, self.name)
+        self.shelf.expect()
+        self.wake()
+        return Confirmed(ids=[memory.id for memory in memories], operation="")
 
     def _ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
         outcome: Future[R] = Future()
@@ -239,32 +257,17 @@ class Root:
         return result
 
     def _read_hits(self, call: protocol.Search, replies: list[Reply]) -> Hits:
-        hits: list[Hit] = []
-        degraded: list[str] = []
-        for reply in replies:
-            answer = _decode(reply, _RawHits)
-            for raw in answer.hits:
-                hit = self._read(raw, Hit)
-                if hit is None:
-                    degraded.append(f"unreadable:{self.name}")
-                else:
-                    hit.related, hit.newer_than = [], ""
-                    hits.append(hit)
+        rows = [raw for reply in replies for raw in _decode(reply, _RawHits).hits]
+        hits, degraded = self._read_rows(rows, Hit)
+        for hit in hits:
+            hit.related, hit.newer_than = [], ""
         hits.sort(key=lambda hit: -hit.score)
         return Hits(hits=hits[: call.limit], degraded=degraded)
 
     def _read_pages(self, replies: list[Reply]) -> Page:
-        page = Page(memories=[], total=0)
-        for reply in replies:
-            answer = _decode(reply, _RawPage)
-            page.total += answer.total
-            for raw in answer.memories:
-                memory = self._read(raw, Memory)
-                if memory is None:
-                    page.degraded = [f"unreadable:{self.name}"]
-                else:
-                    page.memories.append(memory)
-        return page
+        answers = [_decode(reply, _RawPage) for reply in replies]
+        memories, degraded = self._read_rows([raw for answer in answers for raw in answer.memories], Memory)
+        return Page(memories=memories, total=sum(answer.total for answer in answers), degraded=degraded)
 
     def _read_namespaces(self, replies: list[Reply]) -> protocol.NamespaceList:
         answers = [_decode(reply, protocol.NamespaceList) for reply in replies]
@@ -275,23 +278,30 @@ class Root:
     # Telling ---------------------------------------------------------------------------------------------------------
 
     def _read_own(self, offset: int) -> Sequence[Memory]:
-        """Return memories of the place among which this person's are, the newest first."""
+        """Return memories of the place among which this person's are, the newest first; before them the confirmed."""
         author = self._find_author()
         where = {f"metadata.{AUTHOR}": author} if author else {}
         call = protocol.List(namespace=self.name, reach="subtree", limit=PAGE, offset=offset, where=where)
-        return self.ask_and_wait(call).memories
+        memories = self.ask_and_wait(call).memories
+        if offset or not (ids := list(self._confirmed)):
+            return memories
+        return [*self.ask_and_wait(msgspec.structs.replace(call, where={}, ids=ids)).memories, *memories]
 
     def _find_author(self) -> str:
         """Return whom the place names as the author of what this person saves, empty for its owner."""
         return self.identity.name if self.identity and self.identity.name != self.name else ""
 
     def _is_mine(self, memory: Memory) -> bool:
-        """Return whether this person wrote a memory. The root's own token is its owner's, who needs none there."""
+        """Return whether this person wrote or confirmed a memory.
+
+        The root's own token is its owner's, who needs none there.
+        """
         author = self._find_author()
-        return memory.metadata.get(AUTHOR, "") in ((author,) if author else ("", self.name))
+        is_own = memory.metadata.get(AUTHOR, "") in ((author,) if author else ("", self.name))
+        return is_own or confirming.find_time(self._confirmed, memory) is not None
 
     def list_told(self, call: Scoped[Any]) -> list[Memory]:
-        """Return what this person wrote of what a call reaches, from the shelf, and have that fetched."""
+        """Return what this person wrote or confirmed of what a call reaches, from the shelf, and have that fetched."""
         targets = self.find_targets(call)
         if targets and self.line.state != "ready" and self.line.may_try():
             self.shelf.expect()
@@ -306,6 +316,11 @@ class Root:
         ]
 
     # Believing -------------------------------------------------------------------------------------------------------
+
+    def _read_rows(self, rows: Sequence[msgspec.Raw], kind: type[M]) -> tuple[list[M], list[str]]:
+        """Return the rows that are memories, and what is degraded where others are left out."""
+        read = [memory for raw in rows if (memory := self._read(raw, kind)) is not None]
+        return read, [f"unreadable:{self.name}"] if len(read) < len(rows) else []
 
     def _read(self, raw: msgspec.Raw, kind: type[M]) -> M | None:
         """Return a row of the place as a memory, None for one that is none."""
@@ -336,8 +351,8 @@ class Root:
             raise ValueError("its id is none")
         if not self.holds(memory.namespace):
             raise ValueError("it is of another namespace")
-        times = (memory.created_at, memory.updated_at, memory.last_accessed_at or 0.0, memory.expires_at or 0.0)
-        if not all(math.isfinite(at) and 0.0 <= at <= _LATEST for at in times):
+        times = (memory.created_at, memory.updated_at, memory.last_accessed_at, memory.expires_at, memory.confirmed_at)
+        if not all(at is None or (math.isfinite(at) and 0.0 <= at <= _LATEST) for at in times):
             raise ValueError("its times are none")
         if not 0.0 <= memory.importance <= 1.0 or not 0 <= memory.access_count <= protocol.MAX_INTEGER:
             raise ValueError("its numbers are out of range")
@@ -350,6 +365,9 @@ class Root:
             check_metadata(memory.metadata, protocol.MAX_VALUE_BYTES)  # of one with a key
         except Invalid as error:
             raise ValueError(error.message) from None
+        # What others there confirmed is not confirmed by this person.
+        confirmed_at = None if self._find_author() else memory.confirmed_at
+        memory.confirmed_at = confirming.find_time(self._confirmed, memory) or confirmed_at
         # What relates it to other memories is decided where it is shown.
         memory.contradicts, memory.contradicts_texts, memory.later = [], [], None
         memory.links, memory.linked_from, memory.usefulness, memory.vector = [], [], None, None

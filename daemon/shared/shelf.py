@@ -1,7 +1,8 @@
 """The shelf of a root: in RAM, what a session's start may tell of it, so that no start waits for a line.
 
 It is fetched when the line opens, after a change, and every twenty minutes while it is open; it goes with the daemon,
-or at once when the place refuses the line. What the person wrote there is on it; a start tells nothing else of a root.
+or at once when the place refuses the line. What the person wrote or confirmed is on it; a start tells nothing else of a
+root.
 """
 
 import time
@@ -51,7 +52,7 @@ class Shelf:
         if left > 0.0:
             return left
         self._due_at = time.monotonic() + EVERY_S
-        fetched: list[Memory] = []
+        fetched: dict[str, Memory] = {}
         size = 0
         try:
             for offset in range(0, MOST, PAGE):
@@ -59,12 +60,12 @@ class Shelf:
                 for memory in page:
                     size += len(memory.content.encode()) + len(memory.summary.encode())
                     if size <= MOST_BYTES and self._is_mine(memory):
-                        fetched.append(memory)
+                        fetched[memory.id] = memory
                 if len(page) < PAGE:
                     break
         except (MemorydError, TimeoutError) as error:  # what it has stays, unless the place refused
             if isinstance(error, MemorydError):
                 self.drop(error)
         else:
-            self.memories = tuple(fetched)
+            self.memories = tuple(fetched.values())
         return EVERY_S

@@ -122,7 +122,7 @@ def describe_saved(core: Core, row: Row, namespace: str) -> str:
     """Describe the type of a saved memory and where it was saved."""
     whose = "of yours, from /" if _is_of_root(core, row, namespace) else "that was saved here"
     if row.tier == L3:
-        whose = "of yours, from the shared root"
+        whose = f"{'of yours' if row.confirmed_at is None else 'that you confirmed'}, from the shared root"
     if row.source in queries.OF_HOSTS:
         whose = f"in the notes of {row.source}"
     return f"a {row.type} {whose}"

@@ -342,12 +342,12 @@ def _declare_confirm(parser: ArgumentParser) -> None:
 
 def _confirm(args: Namespace) -> None:
     check_person("Run `memctl confirm`")
-    call = methods.confirm(args.ids)
-    show_result(
-        args,
-        call,
-        lambda done: f"Confirmed {count_text(len(done.ids), 'memory')}; {undo_text(done.operation)} takes it back.",
-    )
+    show_result(args, methods.confirm(args.ids), _confirmed_text)
+
+
+def _confirmed_text(done: protocol.Confirmed) -> str:
+    back = f"{undo_text(done.operation)} takes it back" if done.operation else "a change of it in its root ends that"
+    return f"Confirmed {count_text(len(done.ids), 'memory')}; {back}."
 
 
 def _tag_arguments(parser: ArgumentParser) -> None:

@@ -144,6 +144,7 @@ class PostgresRoot(Root):
             until=call.before,
             path_begins=call.path_prefix,
             matching=matching.build_predicate(call.where),
+            ids=call.ids or None if isinstance(call, protocol.List) else None,
         )
 
     def _count(self, connection: Any, wanted: Wanted) -> protocol.NamespaceList:

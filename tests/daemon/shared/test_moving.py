@@ -1,14 +1,28 @@
 """Memories that are shared: they move into a root and out of it, and nothing of what moved is left here."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from joined import Shared, get_roots
+from joined import Shared, decide, get_roots
 from test_waiting import come_back, leave
 
 from memoryd.client import Conflict, Forbidden, Invalid, NotFound, protocol
-from memoryd.client.protocol import Add, AddToken, GetShared, GetUnasked, NewMemory, RevokeToken, Search, Share
+from memoryd.client.protocol import (
+    Add,
+    AddToken,
+    Confirm,
+    Get,
+    GetShared,
+    GetUnasked,
+    NewMemory,
+    RevokeToken,
+    Search,
+    Share,
+)
+from memoryd.daemon.shared import confirming
 from waiting import wait_until
+from workbench import Daemon
 
 
 def prefer(shared: Shared, content: str, namespace: str = "acme/api", **fields: object) -> str:
@@ -134,6 +148,39 @@ def test_a_start_tells_what_this_person_wrote_from_ram(shared: Shared) -> None:
     leave(shared)
     assert "Releases" in start(shared)
     assert not holds(shared.daemon.core.folder, b"on tuesdays")
+
+
+def test_a_start_tells_what_this_person_confirmed_until_somebody_changes_it(
+    shared: Shared, start_daemon: Callable[..., Daemon]
+) -> None:
+    for name in ("ada", "eve"):
+        shared.there.call(AddToken(name=name, namespace="acme"))
+    daemons = {name: start_daemon(shared={"acme": {**shared.root, "token": name}}) for name in ("ada", "eve")}
+    with daemons["ada"].client() as ada, daemons["eve"].client() as eve:
+        added, other = decide(eve, "Eve releases on Fridays"), decide(eve, "Eve builds on Mondays")
+
+        def begin() -> str:
+            return ada.call(GetUnasked(namespace="acme/api")).text
+
+        decide(ada, "Ada tests on Sundays")
+        shared.there.call(Confirm(ids=[other.id]))  # by the owner of the place, for the owner
+        wait_until(lambda: "on Sundays" in begin())
+        assert "Eve" not in begin()
+        assert ada.call(Get(id=other.id)).confirmed_at is None
+        assert ada.call(Confirm(ids=[added.id[:8]])).ids == [added.id]
+        wait_until(lambda: "Eve releases on Fridays" in begin())
+        assert "Eve builds" not in begin()
+        assert ada.call(Get(id=added.id)).confirmed_at
+        with pytest.raises(NotFound):
+            ada.call(Confirm(ids=[added.id, "abcd1234"]))
+        assert not holds(daemons["ada"].core.folder, b"on fridays")
+        [root] = get_roots(daemons["ada"])
+        assert confirming.read(daemons["ada"].core, "acme") == root._confirmed
+        eve.call(protocol.Update(id=added.id, content="Eve releases whenever she likes"))
+        assert ada.call(Get(id=added.id)).confirmed_at is None
+        root.shelf.expect()
+        root.wake()
+        wait_until(lambda: "Eve" not in begin())
 
 
 def test_what_is_revoked_is_told_no_more(shared: Shared) -> None:

@@ -58,6 +58,7 @@ class Wanted(NamedTuple):
     until: float | None = None
     path_begins: str | None = None
     matching: str | None = None  # a jsonpath predicate on the metadata
+    ids: list[str] | None = None
 
 
 class Version(NamedTuple):
@@ -114,6 +115,7 @@ def list_page(
         "until": "m.created_at < %(until)s",
         "path_begins": "starts_with(m.path, %(path_begins)s)",
         "matching": f"{METADATA} @@ %(matching)s::jsonpath",
+        "ids": "EXISTS (SELECT FROM unnest(%(ids)s::text[]) x WHERE starts_with(m.id, x))",
     }
     parts += [condition for name, condition in conditions.items() if values[name] is not None]
     for at, word in enumerate(words):
