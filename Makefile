@@ -1,4 +1,5 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
+# make demo-team: two people, three machines (folders here), one memory of a repository; one leaves, the place goes away.
 # make check: format, lint, types, imports, spelling, guides, slow tests, model formats.    make bench: every benchmark;
 # QUICK=1 has each measure at most 10,000 memories, fewer times.
 # make wheel: the wheel and the source distribution in dist/, to install from.
@@ -22,10 +23,13 @@ unexport PYTHONDONTWRITEBYTECODE
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo test check stress fuzz bench quality quality-quick soak format protocol wheel release clean
+.PHONY: demo demo-team test check stress fuzz bench quality quality-quick soak format protocol wheel release clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
+
+demo-team: $(VENV)/installed
+	$(BIN)/python tests/daemon/shared/demo.py
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not stress"
