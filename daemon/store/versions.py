@@ -101,4 +101,5 @@ def _read_changed(connection: apsw.Connection, ids: Sequence[str] | Mapping[str,
 def _digest(row: Row, names: NamespaceTable) -> str:
     expires_at = None if row.ttl_s is not None else row.expires_at  # each read on a machine may set that of a `ttl_s`
     compared = [names.name(row.namespace), expires_at, *(getattr(row, name) for name in _COMPARED)]
-    return hashlib.blake2b(msgspec.msgpack.encode(compared), digest_size=12).hexdigest()
+    # Of two that were changed at one time, such as one import with and without `mine`, the person's is the greater.
+    return f"{int(row.is_persons)}{hashlib.blake2b(msgspec.msgpack.encode(compared), digest_size=12).hexdigest()}"

@@ -5,11 +5,13 @@ differs then go as an export and an import do, so the next run completes one tha
 writes whether it has something later by then.
 """
 
+import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memoryd.client.errors import Invalid, TimedOut, Unavailable, UnknownMethod, VersionMismatch
 from memoryd.client.offline import is_offline
@@ -109,7 +111,8 @@ def _plan(source: Versions, target: Versions, roots: dict[str, list[str]]) -> _P
         if one.digest and _is_later(one, other):
             holder = holders.get((one.namespace, one.key or ""), one)
             if holder.id == one.id or holder.at < one.at:
-                plan.records.append(one)
+                is_tie = other is not None and other.at == one.at
+                plan.records.append(replace(one, at=math.nextafter(one.at, math.inf)) if is_tie else one)
             if holder.id != one.id and holder.at < one.at:  # both machines put something under one key
                 plan.gone.append(Gone(id=holder.id, at=one.at))
         elif one.digest or not other:
@@ -122,7 +125,7 @@ def _plan(source: Versions, target: Versions, roots: dict[str, list[str]]) -> _P
 
 
 def _is_later(one: Version, other: Version | None) -> bool:
-    """Return whether a memory takes the place of what the other machine has; of two at one time one always does."""
+    """Return whether a memory takes the place of what the other machine has; of two at one time the greater digest."""
     if other is None:
         return True
     is_erased = other.gone == "erased" and not other.digest

@@ -286,6 +286,19 @@ def test_successors_in_a_circle_come_to_one_state(machines: Machines) -> None:
     check_same(machines)
 
 
+def test_of_two_that_were_changed_at_one_time_the_persons_stays(machines: Machines) -> None:
+    here, there = machines
+    records = [
+        Record(id=f"{n:032x}", namespace="shop", type="fact", content=f"Number {n}", created_at=5.0, updated_at=5.0,
+               origin="person")
+        for n in range(9)
+    ]  # fmt: skip
+    here.do(ImportMemories(records=records, mine=True))
+    there.do(ImportMemories(records=records))
+    assert len(settle(machines).there.changed) == 9
+    assert {record.origin for record in there.export().values()} == {"person"}
+
+
 def test_a_change_made_after_the_lists_is_kept(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = machines
     edited, deleted = here.add("Edited"), here.add("Deleted")
