@@ -58,9 +58,8 @@ def _text(name: str, model: str, filled: int, had: bool) -> str:
     if had:
         return f"{name} has the vectors of {model}."
     return (
-        f"{name} has the vectors of {model} now; this run made {count_text(filled, 'vector')}. A daemon with another"
-        f" model finds what is there by words, until its machine did memctl model pull {model} and memctl model use"
-        f" {model}."
+        f"{name} has the vectors of {model} now; this run made {count_text(filled, 'vector')}. Daemons with another"
+        f" model find what is there by words alone, until `memctl model pull {model}` and `memctl model use {model}`."
     )
 
 

@@ -20,6 +20,7 @@ from memoryd.client.programs.memctl.running import run
 from memoryd.client.protocol import GetShared, Search, Update
 from memoryd.client.transport.postgres import migrating
 from memoryd.client.transport.postgres.connection import transact
+from memoryd.daemon.shared.postgres.tables import statements
 from workbench import WordEmbedder
 
 
@@ -101,6 +102,10 @@ def test_daemons_go_on_by_the_old_model_until_the_switch_and_by_the_new_one_afte
         def do(work: Callable[..., Any], *values: Any) -> Any:
             return transact(owner, lambda connection: work(connection, "acme", "opposite", *values))
 
+        with psycopg.connect(team.server.url("ada"), autocommit=True) as ada:
+            statements.begin(ada, "acme")  # until this transaction ends, columns do not change
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                do(migrating.prepare, 64)
         assert do(migrating.prepare, 64) == (6, 6)
         part = do(migrating.fill, [])
         assert len(part) == 2
