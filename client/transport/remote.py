@@ -15,7 +15,7 @@ _END_S = 5.0  # how long ssh may take to end
 
 
 class RemoteClient(Client):
-    """A client of the daemon of a host as ssh knows it; the line is opened with the first call.
+    """A client of the daemon of a host as ssh knows it; the line is opened with the first call, or by `open`.
 
     `memctl` is how memctl is called there, `command` the command that takes this as `--memctl`, for messages.
     """
@@ -25,6 +25,10 @@ class RemoteClient(Client):
         self._host, self._taking = host, command
         self._line = ssh.build_owner_command(host, memctl)
         self._child: subprocess.Popen[bytes] | None = None
+
+    def open(self) -> None:
+        """Open the line before the first call."""
+        self._idle.append(self._connect())
 
     def close(self) -> None:
         """Close the line."""

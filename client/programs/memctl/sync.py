@@ -197,6 +197,7 @@ def _sync(args: Namespace) -> None:
         raise Unavailable(f"{args.host} is not asked: it is elsewhere, and `offline` is set. Nothing was changed.")
     remote = RemoteClient(args.host, args.memctl, "memctl sync", named_namespace(args) or "", args.timeout)
     with client_for(args) as here, remote as there, ProgressBar("list") as bar:
+        remote.open()  # if that fails, nothing was done yet
         try:
             report = sync(here, there, bar, args.dry_run)
         except UnknownMethod:
