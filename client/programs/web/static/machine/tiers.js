@@ -88,7 +88,7 @@ function showFlow({ tiers, flows, nodes, waiting, resting }) {
       ${arrow(sum(beginning(flows, "gone: job:")), "became memories")}${showTier(L1)}
       ${arrow(L2.count, "older, or less important")}${showTier(L2, `, ${count(nodes, "node")}`)}</div>
     <div class="flow">${showTier(hot)}${showTier(documents)}
-      ${card("Not kept", sum(skipped), ...reasons.map(([reason, many]) => `${number(many)} ${reason}`))}
+      ${card("Not recorded", sum(skipped), ...reasons.map(([reason, many]) => `${number(many)} ${reason}`))}
       ${sum(queue) > 0 && card("Waiting", sum(queue), counts(queue))}</div>`;
 }
 

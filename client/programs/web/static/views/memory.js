@@ -107,7 +107,7 @@ function Tools({ filter, set, total, marks }) {
   };
   const pick = (label, name, options, all) =>
     choice(label, filter[name], (value) => set({ [name]: value }), options, all);
-  const all = total > MOST ? `Select the first ${number(MOST)}` : "Select all";
+  const all = total > MOST ? `Select ${number(MOST)}` : "Select all";
   return head(
     "Memory",
     field("Filter by words", words, write, apply, { type: "search", class: "filter" }),
@@ -115,7 +115,7 @@ function Tools({ filter, set, total, marks }) {
     pick("Type", "type", Object.keys(stats?.by_type || {}), "all"),
     pick("Tier", "tier", TIERS, "all"),
     pick("Order", "sort", SORTS),
-    total > 0 && button(all, () => markAll().catch(fail)),
+    total > 0 && button(all, () => markAll().catch(fail), { title: `At most the first ${number(MOST)} in this order` }),
   );
 }
 
