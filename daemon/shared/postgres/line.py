@@ -19,7 +19,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from memoryd.client.errors import MemorydError, TimedOut, Unavailable
+from memoryd.client.errors import Forbidden, MemorydError, TimedOut, Unavailable
 from memoryd.client.transport.postgres.connection import explain, open_connection, transact
 from memoryd.daemon.shared.retrying import Retrying
 
@@ -128,7 +128,9 @@ class PostgresLine(Retrying):
                 self._end()
                 return
             _fail(question.answer, explained)
-            if self._connection is not None and self._connection.closed:
+            if isinstance(explained, Forbidden):
+                self._end()  # opened again, it says which rights are left, or none
+            elif self._connection is not None and self._connection.closed:
                 self._end()
                 self._note_failure(explained)
         else:

@@ -87,6 +87,8 @@ def test_memctl_grants_and_revokes_and_the_next_call_is_refused(team: Team, caps
     with pytest.raises(Forbidden, match="does not allow"):
         bob.call(Get(id=added.id))
     assert bob.search("releases").degraded == ["shared:acme"]
+    status = bob.call(GetShared()).roots[0]
+    assert (status.state, "may not read" in status.problem) == ("away", True)
     assert run(["shared", "grant", "acme", "nobody_there", *server]) == 1
     assert "no role nobody_there" in capsys.readouterr().err
 
