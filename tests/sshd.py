@@ -28,7 +28,8 @@ class Sshd:
             subprocess.run(command, check=True)
         self.port = _find_port()
         self.allow("")
-        self._write_client()
+        self.programs = folder / "bin"  # to be first in PATH
+        self.lead_through(self.port)
         self.child: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -75,10 +76,11 @@ class Sshd:
             self.child.wait(30)
             self.child = None
 
-    def _write_client(self) -> None:
+    def lead_through(self, port: int) -> None:
+        """Have the `ssh` of `programs` connect to a port, that of the server or of what stands before it."""
         settings = {
             "HostName": "127.0.0.1",
-            "Port": self.port,
+            "Port": port,
             "User": getpass.getuser(),
             "IdentityFile": self.folder / "key",
             "IdentitiesOnly": "yes",
@@ -88,9 +90,8 @@ class Sshd:
         lines = "".join(f"  {name} {value}\n" for name, value in settings.items())
         (self.folder / "ssh_config").write_text(f"Host place home\n{lines}")
         host = (self.folder / "host.pub").read_text()
-        (self.folder / "known").write_text(f"[127.0.0.1]:{self.port} {host}")
-        self.programs = self.folder / "bin"  # to be first in PATH
-        self.programs.mkdir()
+        (self.folder / "known").write_text(f"[127.0.0.1]:{port} {host}")
+        self.programs.mkdir(exist_ok=True)
         (self.programs / "ssh").write_text(f'#!/bin/sh\nexec {_SSH} -F {self.folder / "ssh_config"} "$@"\n')
         (self.programs / "ssh").chmod(0o755)
 

@@ -4,11 +4,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from database import Team
 from joined import Joined, Shared
 from machine import Machine
+from standing import PostgresStanding, SshStanding
 
 from memoryd.daemon.shared import line
 from places import make_folder
@@ -85,5 +87,14 @@ def joined(request: pytest.FixtureRequest) -> Joined:
 @pytest.fixture
 def team(start_daemon: Callable[..., Daemon], postgres: PostgresServer, patient: None) -> Iterator[Team]:
     made = Team(start_daemon, postgres)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=[SshStanding, PostgresStanding], ids=["ssh", "postgres"])
+def place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Any]:
+    """Each kind of place, with a right for each of `MEMBERS`."""
+    server = request.getfixturevalue("sshd" if request.param is SshStanding else "postgres")
+    made = request.param(folder, server)
     yield made
     made.close()

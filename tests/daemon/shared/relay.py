@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 
 class Relay:
@@ -11,10 +12,18 @@ class Relay:
 
     def __init__(self, port: int, meet: Callable[[socket.socket], socket.socket] = lambda client: client) -> None:
         self._port, self._meet = port, meet
-        self.left: float = float("inf")
+        self._passed, self._most = 0, inf  # threads write the one, tests the other: neither loses what the other says
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def left(self) -> float:
+        return self._most - self._passed
+
+    @left.setter
+    def left(self, blocks: float) -> None:
+        self._most = self._passed + blocks
 
     def close(self) -> None:
         self._listener.close()
@@ -36,7 +45,7 @@ class Relay:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                self.left -= 1
+                self._passed += 1
                 if self.left < 0:
                     break
                 target.sendall(data)

@@ -10,14 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from joined import MEMCTL, decide, wait_until_sent
 
 from configs import NO_MODEL
 from memoryd.client import MemorydError
-from memoryd.client.protocol import AddToken, GetShared, History, List, Search, Update
+from memoryd.client.protocol import AddToken, GetShared, List, Search
 from sshd import Sshd
 from waiting import wait_until
 from workbench import Process
@@ -144,55 +143,6 @@ def test_a_line_that_is_cut_anywhere_loses_and_repeats_nothing(folder: Path, ssh
         pair.wait_until_sent()
         assert pair.list_there() == sorted(texts)
     finally:
-        pair.stop()
-
-
-@pytest.mark.slow
-def test_eight_daemons_that_save_and_change_the_same_while_the_place_is_killed_lose_nothing(
-    folder: Path, sshd: Sshd
-) -> None:
-    pair = Pair(folder)
-    daemons = [pair.here, *(Process(_make(folder / f"other{number}"), pair.config).start() for number in range(7))]
-    until = time.monotonic() + 60.0
-    try:
-        with pair.here.client() as client:
-            same = [save(client, f"Known to all {number}").id for number in range(5)]
-
-        def work(process: Any, place: int) -> tuple[list[str], list[str]]:
-            """Return the texts that were saved, and the ids of what was changed, each as often as it was."""
-            saved, changed = [], []
-            with process.client() as client:
-                while time.monotonic() < until:
-                    saved.append(f"Decision {len(saved)} of daemon {place}")
-                    save(client, saved[-1])
-                    id = random.choice(same)
-                    with suppress(MemorydError):  # the place is away
-                        client.call(Update(id=id, content=f"Changed by {place} after {len(saved)}"))
-                        changed.append(id)
-            return saved, changed
-
-        def kill_place() -> None:
-            while time.monotonic() < until - 15:
-                time.sleep(10.0)
-                pair.place.kill()
-                pair.place.start()
-
-        with ThreadPoolExecutor(9) as pool:
-            killing = pool.submit(kill_place)
-            done = list(pool.map(work, daemons, range(8)))
-            killing.result()
-        for process in daemons:
-            with process.client() as client:
-                wait_until_sent(client, 120)
-        with pair.place.client() as owner:
-            saved = sorted(text for text in pair.list_there() if text.startswith("Decision"))
-            assert saved == sorted(text for texts, _ in done for text in texts)
-            for id in same:
-                actions = [change.action for change in owner.call(History(id=id)).changes]
-                assert actions.count("updated") >= sum(changed.count(id) for _, changed in done) > 0
-    finally:
-        for process in daemons[1:]:
-            process.stop()
         pair.stop()
 
 

@@ -1,11 +1,8 @@
 """Faults of the server, the line and the rows: no acknowledged save is lost or there twice, others go on."""
 
-import random
 import signal
 import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -289,32 +286,3 @@ def test_what_was_erased_does_not_come_back_by_a_save_that_is_sent_again(
     wait_until_sent(client)
     assert team.list_there() == []
     assert client.list().total == 0
-
-
-@pytest.mark.slow
-def test_many_that_save_and_edit_the_same_while_the_server_is_killed_lose_nothing(team: Team) -> None:
-    joined = [(team.daemon, team.here), team.join("bob"), team.join("ada"), team.join("bob")]
-    own = [[f"Decision {number} of daemon {place}" for number in range(30)] for place in range(len(joined))]
-    common = [f"Common decision {number}" for number in range(10)]
-
-    def work(at: int) -> None:
-        client = joined[at][1]
-        for number, text in enumerate(own[at]):
-            decide(client, text, dedup=False)
-            added = decide(client, common[number % 10])
-            if not added.waiting:
-                with suppress(Exception):
-                    client.call(Update(id=added.id, importance=random.random()))
-
-    with ThreadPoolExecutor(len(joined)) as pool:
-        working = [pool.submit(work, at) for at in range(len(joined))]
-        for _ in range(3):
-            threading.Event().wait(1.0)
-            team.server.kill()
-            team.server.start()
-        for one in working:
-            one.result()
-    for _, client in joined:
-        wait_until_sent(client, 120)
-    assert team.list_there() == sorted([*common, *(text for part in own for text in part)])
-    assert team.list_gaps() == []
