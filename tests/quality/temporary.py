@@ -16,7 +16,7 @@ from typing import NamedTuple
 from memoryd.client.errors import TimedOut
 from memoryd.client.programs.memctl.private_daemon import PrivateDaemon, run_private_daemon
 from memoryd.client.programs.memctl.service import wait_until_ready
-from memoryd.client.protocol import Memory, Turn
+from memoryd.client.protocol import Memory, NewMemory, Turn
 from memoryd.client.transport.paths import models_dir
 from memoryd.client.transport.sync import Client
 from memoryd.models.folder import installed, model_folder
@@ -29,11 +29,19 @@ VECTORS_S = 3600.0
 DEFAULTS = "# the default settings, whatever the user has\n"
 
 
+def add_many(client: Client, namespace: str, memories: Sequence[NewMemory], dedup: bool) -> list[str]:
+    """Add memories at the client's namespace; return the ids of what they became."""
+    del namespace
+    return [result.id for result in client.add_many(memories, dedup=dedup)]
+
+
 class EvaluatedDaemon(NamedTuple):
-    """How to connect at a namespace, and how to set the daemon's time."""
+    """How to connect at a namespace, how to set the daemon's time, and how memories are added."""
 
     connect: Callable[[str], Client]
     set_time: Callable[[float], None] = lambda seconds: None
+    add: Callable[[Client, str, Sequence[NewMemory], bool], list[str]] = add_many
+    root: str = "bench-eval"  # the namespace around all that is stored
 
     def wait_until_ready(self) -> str:
         """Wait until all vectors are made; return the model's name."""
