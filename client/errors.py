@@ -25,7 +25,7 @@ class MemorydError(Exception):
 
 
 class Internal(MemorydError, code="internal"):
-    """The daemon failed in a way that it was not made for; its log has the details."""
+    """The daemon failed unexpectedly; its log has the details."""
 
 
 class Invalid(MemorydError, code="invalid"):
@@ -33,7 +33,7 @@ class Invalid(MemorydError, code="invalid"):
 
 
 class BadFrame(MemorydError, code="bad_frame"):
-    """What was sent is not a frame of the protocol, or is over the size limit."""
+    """The bytes sent are not a frame of the protocol, or exceed the size limit."""
 
 
 class UnknownMethod(MemorydError, code="unknown_method"):
@@ -53,7 +53,7 @@ class AmbiguousId(MemorydError, code="ambiguous_id"):
 
 
 class Conflict(MemorydError, code="conflict"):
-    """The request contradicts the present state, for example undoing what was changed again since."""
+    """The request contradicts the present state: for example, a memory was changed again after the change to undo."""
 
 
 class Busy(MemorydError, code="busy"):
@@ -61,15 +61,16 @@ class Busy(MemorydError, code="busy"):
 
 
 class Unavailable(MemorydError, code="unavailable"):
-    """No daemon answers and none can be started, or it stopped before it replied: then a change may have been made."""
+    """No daemon answers and none can be started; or it stopped before it replied, and a change may have been made."""
 
 
 class Untrusted(MemorydError, code="untrusted"):
-    """The socket, its folder, what listens there or a folder of data belongs to another user. Nothing was sent."""
+    """The socket, its folder, the process that listens there or a data folder belongs to another user. Nothing was
+    sent."""
 
 
 class TimedOut(MemorydError, code="timeout"):
-    """No reply within the client's `timeout_s`. A change may have been made, or be made yet."""
+    """There was no reply within the client's `timeout_s`. The change may have been made, or may still be made."""
 
 
 class ModelUnavailable(MemorydError, code="model_unavailable"):
@@ -81,8 +82,8 @@ class StorageFailed(MemorydError, code="storage_failed"):
 
 
 class StorageFull(MemorydError, code="storage_full"):
-    """The database has reached its size limit. Reading and deleting go on; nothing is added or changed, as a change
-    grows the history."""
+    """The database has reached its size limit. Memories can be read and deleted, but not added or changed, because a
+    change grows the history."""
 
 
 class Forbidden(MemorydError, code="forbidden"):
@@ -90,12 +91,12 @@ class Forbidden(MemorydError, code="forbidden"):
 
 
 class Unauthenticated(MemorydError, code="unauthenticated"):
-    """The daemon wants a token, and this connection has presented none that is in force."""
+    """The daemon requires a token, and this connection has presented no valid one."""
 
 
 ERRORS: dict[str, type[MemorydError]] = {error.code: error for error in MemorydError.__subclasses__()}
 
 
 def error_for(code: str, message: str, data: dict[str, Any] | None = None) -> MemorydError:
-    """Return the exception for a code; a code of a newer daemon becomes `Internal`."""
+    """Return the exception for a code; an unknown code, of a newer daemon, becomes `Internal`."""
     return ERRORS.get(code, Internal)(message, data)

@@ -21,20 +21,19 @@ def get(
     *,
     reach: Reach | None = None,
 ) -> protocol.Get:
-    """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
+    """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` this counts as an access."""
     return protocol.Get(
         id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, around=around, reach=reach
     )
 
 
 def confirm(ids: Words, *, reach: Reach | None = None) -> protocol.Confirm:
-    """Confirm memories in the person's name, as they are now: all or none. They count as the person's own from
-    then on."""
+    """Confirm memories in the person's name, as they are now: all or none. They then count as the person's own."""
     return protocol.Confirm(ids=to_list("ids", ids), reach=reach)
 
 
 def traces(kind: Words = (), limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
-    """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
+    """List the stored traces of searches and contexts, newest first; the root lists those of all namespaces."""
     return protocol.Traces(kind=to_list("kind", kind), limit=limit, reach=reach)
 
 
@@ -49,7 +48,7 @@ def get_unasked(
     *,
     reach: Reach | None = None,
 ) -> protocol.GetUnasked:
-    """Return what an agent should know though it did not ask: at a session's start, or beside a `prompt`."""
+    """Return what an agent is to be shown automatically, at a session's start or with a `prompt`."""
     return protocol.GetUnasked(
         prompt=prompt,
         session=session,
@@ -63,12 +62,12 @@ def get_unasked(
 
 
 def list_given(since: float | None = None, limit: int = 20, *, reach: Reach | None = None) -> protocol.ListGiven:
-    """List what agents were given by contexts and unasked, by session, of the last 400 days."""
+    """List what agents were given by contexts and automatically within the last 400 days, session by session."""
     return protocol.ListGiven(since=since, limit=limit, reach=reach)
 
 
 def measure_usefulness(since: float | None = None, *, reach: Reach | None = None) -> protocol.MeasureUsefulness:
-    """Count by project and month what became of the lines that sessions were told by contexts and unasked."""
+    """Count by project and month how many of the lines shown to sessions were used, said again or corrected."""
     return protocol.MeasureUsefulness(since=since, reach=reach)
 
 
@@ -78,12 +77,12 @@ def links(limit: int = 20, *, reach: Reach | None = None) -> protocol.Links:
 
 
 def dismiss_link(id: str, other: str, restore: bool = False, *, reach: Reach | None = None) -> protocol.DismissLink:
-    """Say that two memories do not contradict each other: they are not linked again, unless that is taken back."""
+    """Declare that two memories do not contradict each other: their link is removed and not made again."""
     return protocol.DismissLink(id=id, other=other, restore=restore, reach=reach)
 
 
 def list_changes(limit: int = 20, *, reach: Reach | None = None) -> protocol.ListChanges:
-    """List the saved memories within reach that something said or saved later seems to change."""
+    """List the saved memories within reach that a later turn or memory seems to change."""
     return protocol.ListChanges(limit=limit, reach=reach)
 
 
@@ -94,7 +93,7 @@ def settle_change(
     *,
     reach: Reach | None = None,
 ) -> protocol.SettleChange:
-    """Settle what holds of a saved memory and the newest later statement: that one is not asked again."""
+    """Settle whether a saved memory, the newest later statement that seems to change it, or both hold."""
     return protocol.SettleChange(id=id, verdict=verdict, origin=origin, reach=reach)
 
 
@@ -108,8 +107,7 @@ def feedback(
 def history(
     id: str = "", operation: str = "", limit: int = 100, offset: int = 0, *, reach: Reach | None = None
 ) -> protocol.History:
-    """Return every change of one memory, also of a deleted one, or what one operation did to memories within
-    reach."""
+    """Return every change of one memory, even a deleted one, or an operation's changes to memories within reach."""
     return protocol.History(id=id, operation=operation, limit=limit, offset=offset, reach=reach)
 
 
@@ -122,7 +120,7 @@ def operations(
     *,
     reach: Reach | None = None,
 ) -> protocol.Operations:
-    """The latest operations, newest first: what `undo` can take back."""
+    """List the latest operations, which `undo` can take back, newest first."""
     return protocol.Operations(
         limit=limit,
         offset=offset,
@@ -134,8 +132,7 @@ def operations(
 
 
 def undo(operation: str | None = None, *, reach: Reach | None = None) -> protocol.Undo:
-    """Take back one operation as a whole; without an id the latest that was done at the caller's place, whoever
-    did it."""
+    """Undo one operation as a whole; without an id the latest of the caller's namespace, whoever did it."""
     return protocol.Undo(operation=operation, reach=reach)
 
 
@@ -156,8 +153,8 @@ def erase(
     before: When | None = None,
     path_prefix: str | None = None,
 ) -> protocol.Erase:
-    """Erase memories and turns for good: only copies of the database still hold them, and no undo brings them
-    back."""
+    """Erase memories and turns for good: no undo brings them back, and only copies of the database still have
+    them."""
     return protocol.Erase(
         ids=to_list("ids", ids),
         session=session,
@@ -184,12 +181,12 @@ def turns(
 
 
 def tiers(*, reach: Reach | None = None) -> protocol.Tiers:
-    """Return what each tier holds, and how many turns went which way."""
+    """Return the size of each tier, and the account of turns: how many were observed and where they went."""
     return protocol.Tiers(reach=reach)
 
 
 def consolidate(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.Consolidate:
-    """Move all turns within reach from L0 to L1 or L2 now, by their importance, and group what is in L2."""
+    """Move all turns within reach from L0 to L1 or L2 now, by their importance, and cluster the memories of L2."""
     return protocol.Consolidate(dry_run=dry_run, reach=reach)
 
 
@@ -201,18 +198,20 @@ def get_observing() -> protocol.GetObserving:
 def pause_observing(
     kind: Literal["session", "namespace", "folder"], name: str, resume: bool = False
 ) -> protocol.PauseObserving:
-    """Stop observing in a place until it is resumed; what was observed before stays. Pauses of the settings stay."""
+    """Stop observing in a session, namespace or folder, or with `resume` start again. What was observed before
+    stays."""
     return protocol.PauseObserving(kind=kind, name=name, resume=resume)
 
 
 def end_session(session: str, wait: bool = False, *, reach: Reach | None = None) -> protocol.EndSession:
-    """Say that a conversation is over: it is summed up now, in the background; a language model draws facts from
-    it."""
+    """Report that a conversation is over: it is summarised in the background, and a language model extracts its
+    facts."""
     return protocol.EndSession(session=session, wait=wait, reach=reach)
 
 
 def reset_session(session: str, *, reach: Reach | None = None) -> protocol.ResetSession:
-    """Say that a session has lost what contexts gave it, as by a compaction: the next ones may give it again."""
+    """Report that a session has lost the contexts it was given, as by a compaction: it may be given the same
+    again."""
     return protocol.ResetSession(session=session, reach=reach)
 
 
@@ -225,7 +224,7 @@ def complete_task(
     *,
     reach: Reach | None = None,
 ) -> protocol.CompleteTask:
-    """Keep what came of a task for the next sessions: a note, or a lesson where it failed."""
+    """Record the result of a task for later sessions: as a note, or as a lesson if it failed."""
     return protocol.CompleteTask(
         outcome=outcome, output=output, task=task, session=session, allow_secrets=allow_secrets, reach=reach
     )
@@ -240,7 +239,8 @@ def get_log(
     *,
     reach: Reach | None = None,
 ) -> protocol.GetLog:
-    """Return what was done, session by session: what was asked, what it came to, which files were written."""
+    """Return what was done, session by session: the request, the summary, the results, the files that were
+    written."""
     return protocol.GetLog(since=since, until=until, path=path, session=session, limit=limit, reach=reach)
 
 
@@ -254,7 +254,7 @@ def backfill(
     dry_run: bool = False,
     allow_secrets: bool = False,
 ) -> protocol.Backfill:
-    """Keep turns of a past session as memories at once, with the times at which they were said."""
+    """Store turns of a past session as memories, with the times at which they were said."""
     return protocol.Backfill(
         namespace=namespace,
         session=session,
@@ -279,7 +279,8 @@ def listen(
     turns: list[protocol.NewTurn] = [],
     allow_secrets: bool = False,
 ) -> protocol.Listen:
-    """Say that something happened in a session of a coding agent, of which its host keeps a file: it is read soon."""
+    """Report an event in a session of a coding agent whose host keeps a file of the session: that file is read
+    soon."""
     return protocol.Listen(
         agent=agent,
         file=file,
@@ -297,14 +298,14 @@ def listen(
 def remember(
     text: str, workspace: str, file: str = "today", allow_secrets: bool = False, *, reach: Reach | None = None
 ) -> protocol.Remember:
-    """Write a note into a file of a workspace; it can be found when this returns."""
+    """Write a note into a file of a workspace; searches find it when the call returns."""
     return protocol.Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
 
 
 def dream(
     place: str | None = None, dry_run: bool = False, force: bool = False, undo: bool = False, allow: bool | None = None
 ) -> protocol.Dream:
-    """Put MEMORY.md of a workspace in order with its daily files."""
+    """Put MEMORY.md of a workspace in order, together with its daily files."""
     return protocol.Dream(place=place, dry_run=dry_run, force=force, undo=undo, allow=allow)
 
 
@@ -317,7 +318,7 @@ def graph_nodes(
     *,
     reach: Reach | None = None,
 ) -> protocol.GraphNodes:
-    """List the nodes of the graph, the largest first, or show one with its members and its neighbours."""
+    """List the nodes of the graph, the largest first, or return one with its members and its neighbours."""
     return protocol.GraphNodes(query=query, topic=topic, node=node, limit=limit, offset=offset, reach=reach)
 
 
@@ -327,35 +328,35 @@ def graph_topics(*, reach: Reach | None = None) -> protocol.GraphTopics:
 
 
 def graph_rebuild(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.GraphRebuild:
-    """Make the graph of the namespaces within reach anew, as the job `cluster` does each night."""
+    """Rebuild the graph of the namespaces within reach, as the job `cluster` does each night."""
     return protocol.GraphRebuild(dry_run=dry_run, reach=reach)
 
 
 def namespaces(
     prefix: str = "", limit: int = 100, offset: int = 0, *, reach: Reach | None = None
 ) -> protocol.Namespaces:
-    """List the namespaces that hold memories. In `prefix`, `*` stands for any one part."""
+    """List the namespaces that have memories. In `prefix`, `*` stands for any one part."""
     return protocol.Namespaces(prefix=prefix, limit=limit, offset=offset, reach=reach)
 
 
 def move_namespace(namespace: str, to: str) -> protocol.MoveNamespace:
-    """Let what a namespace has beside its memories go to another one: turns of L0 and tokens; see `share`."""
+    """Move the turns of L0 and the tokens of a namespace to another one; `share` moves memories."""
     return protocol.MoveNamespace(namespace=namespace, to=to)
 
 
 def authenticate(token: str) -> protocol.Authenticate:
-    """Bind this connection, from now on, to what a token stands for. After an unknown token it may do nothing
-    more."""
+    """Bind this connection to the namespace and role of a token. After an unknown token all its calls are refused."""
     return protocol.Authenticate(token=token)
 
 
 def confine(name: str) -> protocol.Confine:
-    """Bind this connection for good to the token of a name, without its secret, for somebody on another machine."""
+    """Bind this connection for good to a token, given by its name instead of its secret, for another machine's
+    user."""
     return protocol.Confine(name=name)
 
 
 def add_token(name: str, namespace: str, role: Literal["reader", "agent", "lead"] = "agent") -> protocol.AddToken:
-    """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
+    """Make a token for an agent: a connection that presents it is bound to the namespace and the role."""
     return protocol.AddToken(name=name, namespace=namespace, role=role)
 
 
@@ -370,12 +371,12 @@ def revoke_token(name: str) -> protocol.RevokeToken:
 
 
 def get_shared(send: bool = False) -> protocol.GetShared:
-    """Return the shared roots of this machine and what waits to be sent to them."""
+    """Return the shared roots of this machine and the saves that wait to be sent to them."""
     return protocol.GetShared(send=send)
 
 
 def jobs(name: str | None = None, limit: int = 20) -> protocol.Jobs:
-    """List the background jobs with their states and intervals, and how their latest runs went."""
+    """List the background jobs with their states, intervals and latest runs."""
     return protocol.Jobs(name=name, limit=limit)
 
 
@@ -392,7 +393,7 @@ def run_job(
 
 
 def pause_job(name: str) -> protocol.PauseJob:
-    """Keep a job from running by itself, also after a restart; a run under way is interrupted."""
+    """Stop a job from running by itself, also after a restart of the daemon; a current run is interrupted."""
     return protocol.PauseJob(name=name)
 
 
@@ -412,17 +413,18 @@ def use_model(name: str) -> protocol.UseModel:
 
 
 def verify(repair: bool = False) -> protocol.Verify:
-    """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows."""
+    """Check the database, and whether full text, vectors, hashes, graph and the account of turns agree with the
+    rows."""
     return protocol.Verify(repair=repair)
 
 
 def shutdown(restart: bool = False) -> protocol.Shutdown:
-    """Finish the calls under way, write everything to disk and end the daemon, or start again."""
+    """Finish the current calls, write everything to disk, and stop or restart the daemon."""
     return protocol.Shutdown(restart=restart)
 
 
 def hello(version: str) -> protocol.Hello:
-    """Say which version the client has, ahead of its first call."""
+    """Tell the daemon the client's version, before the first call."""
     return protocol.Hello(version=version)
 
 

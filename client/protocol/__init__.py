@@ -7,9 +7,9 @@ methods and protocol.json come from the declarations. Requests forbid unknown fi
 be ignored silently); results ignore them. Times are UTC seconds since the epoch. Namespaces are written
 `acme/api/alpha`; the root is the empty string.
 
-A module is imported when one of its names is first asked for here, since making all Structs takes longer than a search
-from a shell: what is on that way names a call as `protocol.Add` where it needs it, and imports at its head names of
-`base`, `memories`, `search` and `service` alone.
+A module of the contract is imported when one of its names is first used, because defining all Structs takes longer than
+a search from a shell. Modules that such a search loads therefore import names from `base`, `memories`, `search` and
+`service` alone, and write `protocol.Share` where they need another call.
 """
 
 from importlib import import_module
@@ -48,21 +48,21 @@ if TYPE_CHECKING:
     READS: frozenset[type[Call[Any]]]
     UNVERSIONED: frozenset[str]
 
-# In this order protocol.json lists the methods. docs/reference.md has a section for each module with its docstring.
+# protocol.json lists the methods in this order; docs/reference.md has a section for each module.
 _MODULES = tuple(
     f"{__name__}.{module}"
     for module in "base memories keyed search context links feedback history erase tiers pauses sessions summaries"
     " backfill workspaces dreams topics namespaces access shared jobs events transfer statistics service".split()
 )
-# Where names are looked for first: all that a search needs.
-_SOONER = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))
+# Looked through first: they have every name that a search needs.
+_FIRST_MODULES = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))
 
 
 def __getattr__(name: str) -> Any:
     """Return a name of the contract, from the first module that has it."""
     if name.startswith("__"):
         raise AttributeError(name)
-    for module in (*_SOONER, *_MODULES):
+    for module in (*_FIRST_MODULES, *_MODULES):
         names = vars(import_module(module))
         if name in names:
             globals()[name] = names[name]
@@ -71,19 +71,19 @@ def __getattr__(name: str) -> Any:
 
 
 def _build_tables(name: str) -> Any:
-    """Return one of the tables of all calls; by now all are declared."""
+    """Return one of the tables of all calls; every module is imported by now."""
     methods = tuple(sorted(DECLARED, key=lambda call: _MODULES.index(call.__module__)))
-    made = {
+    tables = {
         "METHODS": methods,
         # Calls that change nothing: a client may send them again after a broken connection.
         "READS": frozenset(call for call in methods if DECLARED[call].reads),
         # Answered whatever version the request names, so that a newer client can end or restart an older daemon.
         "UNVERSIONED": frozenset(method_name(call) for call in methods if DECLARED[call].any_version),
     }
-    if name not in made:
+    if name not in tables:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals().update(made)
-    return made[name]
+    globals().update(tables)
+    return tables[name]
 
 
 def method_name(call: type[Call[Any]]) -> str:

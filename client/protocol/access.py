@@ -10,14 +10,14 @@ Role = Literal["reader", "agent", "lead"]
 
 
 class SharedMemory(Struct, kw_only=True):
-    """What became of one memory: `id` is the one in the namespace shared to, `origin` the one that was named."""
+    """The outcome for one memory: `origin` is the memory that was shared, `id` the one in the target namespace."""
 
     id: str
-    """id of the memory in the namespace shared to"""
+    """id of the memory in the target namespace"""
     origin: str
     """id of the memory that was shared"""
     outcome: Literal["copied", "moved", "merged"]
-    """what happened; `merged`: it was known there"""
+    """what happened; `merged`: the target already had it"""
 
 
 class Shared(Listed[SharedMemory], kw_only=True):
@@ -28,9 +28,9 @@ class Shared(Listed[SharedMemory], kw_only=True):
     operation: str
     """its id, for `undo`"""
     shared: str = ""
-    """the shared root that they are in now, or that they were in, empty for none"""
+    """name of the shared root that they moved into or out of; empty: none"""
     waiting: bool = False
-    """whether some wait on this machine until that of the root answers"""
+    """some of them wait on this machine until the root's machine answers"""
 
 
 class Identity(Struct, kw_only=True):
@@ -39,13 +39,13 @@ class Identity(Struct, kw_only=True):
     name: str
     """name of the token; empty for the owner"""
     namespace: str
-    """what it is bound to; empty for the owner"""
+    """the namespace that it is bound to; empty for the owner"""
     role: Literal["owner", "lead", "agent", "reader"]
     """what it may do"""
 
 
 class NewToken(Struct, kw_only=True):
-    """A new token: `token` is the secret, which is shown this once and not kept."""
+    """A new token: `token` is the secret, which is returned only here and not stored."""
 
     name: str
     """its name"""
@@ -54,7 +54,7 @@ class NewToken(Struct, kw_only=True):
     role: Role
     """what it may do"""
     token: str
-    """the secret, shown this once"""
+    """the secret, returned only here"""
 
 
 class Token(Struct):
@@ -83,12 +83,12 @@ class TokenList(Iterated[Token], kw_only=True):
 class Share(Scoped[Shared], kw_only=True, frozen=True):
     """Share memories outward: copy them, or with `move` move them, to a namespace that encloses theirs.
 
-    Into a shared root, and out of one, they always move: saved there, then erased here with their history, or the other
-    way round, where the history of the other machine keeps them.
+    All or none are shared, as one operation. A copy is a memory of its own with the link `shared_from`. What the target
+    already has is merged as `add` does; a memory that was to be moved is then superseded by the one there. A memory
+    that moves keeps its feedback, without the reasons given; a copy begins without feedback.
 
-    All or none, one operation. A copy is a memory of its own, linked `shared_from`. What the target already knows is
-    merged as `add` does; a memory that was to be moved is then superseded by the one there.
-    Feedback goes along with a memory that moves, without the reasons given; a copy begins without any.
+    Into or out of a shared root memories always move. On the way in they are saved there, then erased here with their
+    history. On the way out they are saved here, then deleted there, where the history still has them.
     """
 
     ids: list[str]
@@ -98,12 +98,12 @@ class Share(Scoped[Shared], kw_only=True, frozen=True):
     move: bool = False
     """move them instead of copying them"""
     here: bool = False
-    """keep them on this machine, also where the namespace is in a shared root"""
+    """keep them on this machine, even if the namespace is in a shared root"""
 
 
 @rpc("anyone", reads=True, lane="inline", page=False)
 class Authenticate(Call[Identity], kw_only=True, frozen=True):
-    """Bind this connection, from now on, to what a token stands for. After an unknown token it may do nothing more."""
+    """Bind this connection to the namespace and role of a token. After an unknown token all its calls are refused."""
 
     token: str
     """the secret that `add_token` returned, or the owner's"""
@@ -111,12 +111,13 @@ class Authenticate(Call[Identity], kw_only=True, frozen=True):
 
 @rpc("owner", reads=True, lane="inline", page=False)
 class Confine(Call[Identity], kw_only=True, frozen=True):
-    """Bind this connection for good to the token of a name, without its secret, for somebody on another machine.
+    """Bind this connection for good to a token, given by its name instead of its secret, for another machine's user.
 
-    It then reaches the token's namespace with what is inside it and nothing around that: calls that name no reach have
-    `subtree`, `visible` and `all` are refused. Searches and lists have what was saved, neither turns, nor what was made
-    of them, nor parts of files. Only these calls are taken: `search`, `get`, `list`, `namespaces`, `history`, `add`,
-    `put`, `update`, `delete`, `undo`. What it saves or changes has the token's name as `author` in its metadata.
+    The connection then reaches the token's namespace and those inside it, but no enclosing one: the reach is `subtree`
+    by default, `visible` and `all` are refused. Searches and lists return saved memories alone: no turns, nothing made
+    of turns, no parts of files. Only these calls are permitted: `search`, `get`, `list`, `namespaces`, `history`,
+    `add`, `put`, `update`, `delete`, `undo`. A memory that is saved or changed over it gets the token's name as
+    `author` in its metadata.
     """
 
     name: str
@@ -125,15 +126,15 @@ class Confine(Call[Identity], kw_only=True, frozen=True):
 
 @rpc("owner", page=False)
 class AddToken(Call[NewToken], kw_only=True, frozen=True):
-    """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
+    """Make a token for an agent: a connection that presents it is bound to the namespace and the role."""
 
     name: str
-    """what to call it in lists and to revoke it by; up to 64 characters"""
+    """its name in lists and for `revoke_token`; up to 64 characters"""
     namespace: str
     """what it is bound to; not the root"""
     role: Role = "agent"
-    """`reader` changes nothing; `agent` changes what is in its namespace, whoever wrote it; `lead` also what is shared
-    with it"""
+    """`reader` changes nothing; `agent` changes memories in its namespace, whoever wrote them; `lead` also those of
+    enclosing namespaces"""
 
 
 @rpc("owner", reads=True, page=True)

@@ -1,4 +1,4 @@
-"""Coding agents: take in their sessions, past ones and those that go on, from the files that their hosts keep."""
+"""Coding agents: read their past and current sessions from the files in which their hosts keep them."""
 
 from typing import Annotated, Literal
 
@@ -7,25 +7,25 @@ from msgspec import Meta, Struct
 from memoryd.client.protocol.base import Call, Redacted, rpc
 from memoryd.client.protocol.tiers import MAX_TURNS, NewTurn, Observed, TurnList
 
-AROUND = 8  # turns before and after those that are kept, which say what answers what
+AROUND = 8  # turns sent before and after those to be kept, so that questions and answers are paired across calls
 
 
 class PastTurn(NewTurn, kw_only=True, frozen=True, omit_defaults=True):
-    """A turn of a past session; it needs its time and its id."""
+    """A turn of a past session; its time and its id are required."""
 
     folder: str = ""
     """the folder in which it was said"""
     to_program: bool = False
-    """it answers what a program said, such as a notice: it counts little, and answers nothing of the user's"""
+    """it answers a program's message, such as a notice: it is rated low and is no answer to the user"""
 
 
 class Backfilled(Struct, kw_only=True):
     """What became of the turns of a past session, or with `dry_run` would become of them."""
 
     taken: int = 0
-    """are memories now"""
+    """turns that are memories now"""
     known: int = 0
-    """were there already, from an earlier backfill or as they were said"""
+    """turns that were stored before, by an earlier backfill or when they were said"""
     left_out: dict[str, int] = {}
     """how many were not kept, by reason"""
     operation: str | None = None
@@ -33,19 +33,20 @@ class Backfilled(Struct, kw_only=True):
     dry_run: bool = False
     """nothing was changed"""
     keys: list[str] = []
-    """in a dry run, for each turn that would be taken, by what an equal one is known, which is left out; or empty"""
+    """of a dry run: a key for each turn that would be taken. Of turns with equal keys only the first is kept; an empty
+    key equals no other"""
     redacted: Redacted = {}
     """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 @rpc("owner", grows=True, lane="bulk", page=False)
 class Backfill(Call[Backfilled], kw_only=True, frozen=True):
-    """Keep turns of a past session as memories at once, with the times at which they were said.
+    """Store turns of a past session as memories, with the times at which they were said.
 
-    They pass the same gate as what is observed, and enter L2. A turn that is known by its id, or by its text and its
-    session, is left as it is. Where observing is paused, none is kept; nor is one that was deleted, or of a session of
-    which something was erased. Without turns an operation is begun, for calls
-    that name it. Each part is on disk by itself; an error says how much is kept.
+    They pass the same gate as observed turns, and enter L2. A turn that is stored already (the same id, or the same
+    text in the same session) is left as it is. Not kept are turns from places where observing is paused, turns that
+    were deleted, and all turns of a session of which something was erased. A call without turns begins an operation,
+    which further calls name. Each part is committed by itself; an error says how many turns are kept.
     """
 
     namespace: str = ""
@@ -55,11 +56,11 @@ class Backfill(Call[Backfilled], kw_only=True, frozen=True):
     turns: Annotated[list[PastTurn], Meta(max_length=MAX_TURNS)] = []
     """in the order in which they were said, at most 500, with time and id"""
     before: int = 0
-    """how many turns at the beginning are not kept, only looked at: the others may answer them"""
+    """how many turns at the beginning are only context for the others and not kept"""
     after: int = 0
-    """how many turns at the end are not kept, only looked at"""
+    """how many turns at the end are only context and not kept"""
     operation: str | None = None
-    """the whole id of a backfill to go on with; left out: a new one"""
+    """the whole id of a backfill to continue; left out: a new one"""
     dry_run: bool = False
     """only report what would be done"""
     allow_secrets: bool = False
@@ -68,21 +69,21 @@ class Backfill(Call[Backfilled], kw_only=True, frozen=True):
 
 @rpc("owner", grows=True, page=False)
 class Listen(Call[Observed], kw_only=True, frozen=True):
-    """Say that something happened in a session of a coding agent, of which its host keeps a file: it is read soon.
+    """Report an event in a session of a coding agent whose host keeps a file of the session: that file is read soon.
 
-    `turns` are taken in at once, as by `observe`, which says what becomes of them. The file gives what was said besides
-    and nothing twice; what the person took back there is deleted again. What was said before the session was first
-    named here is left to a backfill. Only a file of yours is read, and only where that agent keeps its sessions.
+    `turns` are recorded at once, as by `observe`. The other turns come from the file, none of them twice; a turn that
+    the person took back there is deleted again. Turns from before the first such call for the session are left to a
+    backfill. A file is read only if it belongs to the user and is where that agent keeps its sessions.
     """
 
     agent: str
-    """which one, by the name that `hooks install` has for it"""
+    """the agent's name, as in `hooks install`"""
     file: str
-    """the absolute path of the session's file or of the agent's database, which may be yet to come"""
+    """the absolute path of the session's file or of the agent's database, which need not exist yet"""
     session: str
     """the conversation's name"""
     namespace: str = ""
-    """where turns are kept that were said in `folder`"""
+    """where turns said in `folder` are kept"""
     folder: str = ""
     """the folder that the agent works in"""
     size: int = 0
@@ -90,9 +91,9 @@ class Listen(Call[Observed], kw_only=True, frozen=True):
     at: float = 0.0
     """when the event was, UTC seconds; 0: now"""
     moment: Literal["start", "turn", "stop", "end"] = "turn"
-    """`start`: files of former sessions of the namespace are read to their ends as well; `end`: this one is; `stop`:
-    what the agent said last in the file is its answer, in place of `turns` where the file can be read"""
+    """`start`: files of earlier sessions of the namespace are also read to their ends; `end`: this session's file is;
+    `stop`: the agent's last message in the file is its answer and replaces `turns`, if the file can be read"""
     turns: TurnList = []
-    """what the event itself tells"""
+    """the turns that the event itself contains"""
     allow_secrets: bool = False
     """store likely credentials as they are"""

@@ -11,30 +11,24 @@ DreamOutcome = Literal["written", "planned", "unchanged", "refused", "undone"]
 
 
 class DreamStep(Struct, kw_only=True):
-    """What became of one statement: `take` puts it into MEMORY.md; `repeat` and `outdated` leave it out.
-
-    `source` is the file that it is from, `kept` the statement that is in its place.
-    """
+    """What a dream does with one statement: `take` puts it into MEMORY.md; `repeat` and `outdated` leave it out."""
 
     action: Fate
-    """what became of it"""
+    """what is done with it"""
     text: str
     """the statement"""
     source: str
     """the file that it is from"""
     date: str = ""
-    """its day, empty when that is not known"""
+    """its day; empty: unknown"""
     kept: str = ""
-    """the statement that is kept for it"""
+    """the statement that is kept in its place"""
     reason: str = ""
     """why"""
 
 
 class DreamReport(Struct, kw_only=True):
-    """How one dream went. `passing` counts notes that stay in the daily files alone.
-
-    `by` is `rules` or the model that decided; `refused` and `unchanged` say why in `problem`.
-    """
+    """How one dream went. With the outcomes `refused` and `unchanged`, `problem` says why."""
 
     place: str
     """the namespace of the workspace"""
@@ -43,40 +37,40 @@ class DreamReport(Struct, kw_only=True):
     by: str = "rules"
     """who decided: `rules` or a model, or both"""
     steps: list[DreamStep] = []
-    """what became of each statement"""
+    """what is done with each statement"""
     passing: int = 0
     """notes that stay in the daily files alone"""
     path: str = ""
-    """of MEMORY.md; empty for a workspace that could not be read"""
+    """path of MEMORY.md; empty: the workspace could not be read"""
     chars_before: int = 0
-    """how many characters it had"""
+    """characters in MEMORY.md before"""
     chars_after: int = 0
-    """how many it has, or would have"""
+    """characters in MEMORY.md after it, or if it were written"""
     diary: str | None = None
-    """the file that describes it"""
+    """the file that describes the dream"""
     backup: str | None = None
-    """the file that holds MEMORY.md as it was"""
+    """the copy of the former MEMORY.md"""
     problem: str = ""
-    """why nothing was changed, or how to have what is planned written"""
+    """why nothing was changed, or how to have the plan written"""
 
 
 class Dreamt(Struct, kw_only=True):
     """Dreams, one for each workspace."""
 
     dreams: list[DreamReport]
-    """how each of them went"""
+    """one report per workspace"""
 
 
 @rpc("owner", grows=True, lane="control", page=False)
 class Dream(Call[Dreamt], kw_only=True, frozen=True):
-    """Put MEMORY.md of a workspace in order with its daily files.
+    """Put MEMORY.md of a workspace in order, together with its daily files.
 
-    Repeats are removed, and what a newer note contradicts is replaced by it, with its date. A language model, where one
-    is configured, also adds what lasts of the daily files, which may take minutes. The old MEMORY.md and a diary are
-    kept in `memory/dreams/`; `undo` puts the old one back, byte for byte. MEMORY.md is a person's file: it is written
-    once somebody has allowed that for the workspace (`allow`); until then a dream returns what it would do. Files that
-    were processed are not processed again, unless with `force`, which also lets MEMORY.md lose more than half.
-    `dry_run` changes nothing. Sends progress.
+    Repetitions are removed, and a statement that a newer note contradicts is replaced by the note, with its date. A
+    language model, if one is configured, also adds what is of lasting use in the daily files, which may take minutes.
+    The former MEMORY.md and a diary are kept in `memory/dreams/`; `undo` restores it byte for byte. MEMORY.md is a
+    person's file: it is written only if somebody has allowed that for the workspace (`allow`); until then a dream
+    returns its plan. Files are processed once, or again with `force`, which also permits that MEMORY.md loses more than
+    half of its text. `dry_run` changes nothing. Sends progress.
     """
 
     place: str | None = None
@@ -84,8 +78,8 @@ class Dream(Call[Dreamt], kw_only=True, frozen=True):
     dry_run: bool = False
     """report what would be done, and change nothing"""
     force: bool = False
-    """also files that were processed already, and where MEMORY.md loses more than half"""
+    """process all files again, and permit that MEMORY.md loses more than half of its text"""
     undo: bool = False
     """put back MEMORY.md as it was before the latest dream"""
     allow: bool | None = None
-    """let dreams of the workspace write MEMORY.md, now, later and each night; false: not any more"""
+    """permit dreams of the workspace, this one and later ones, to write MEMORY.md; false: no longer"""

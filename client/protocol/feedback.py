@@ -1,4 +1,4 @@
-"""Feedback: whether a memory was of use, said by a caller or seen from what its agents cite."""
+"""Feedback: whether a memory was useful, as a caller says or as citations by agents show."""
 
 from typing import Annotated
 
@@ -14,14 +14,14 @@ MAX_NOTE_CHARS = 500
 class Feedback(Scoped[Changed], kw_only=True, frozen=True):
     """Say whether a memory was useful, and why.
 
-    It moves the memory's score in later searches a little, by a factor of 0.85 to 1.15 in all. Each caller counts once
-    on each memory: what it says later replaces what it said before. A caller is a token, or without one a namespace.
+    Feedback changes the memory's score in later searches a little, by a factor of 0.85 to 1.15 in all. Each caller has
+    one vote on a memory: a later one replaces it. A caller is a token, or without a token a namespace.
     """
 
     id: str
     """id or unique prefix"""
     useful: bool
-    """whether it was of use"""
+    """whether it was useful"""
     note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
     """why, at most 500 characters"""
     allow_secrets: bool = False

@@ -1,4 +1,4 @@
-"""History: read how memories changed and what was done, take operations back."""
+"""History: read how memories changed and which operations there were, and undo operations."""
 
 from typing import Annotated, Any
 
@@ -13,23 +13,23 @@ class Change(Struct, kw_only=True):
     id: str = ""
     """id of the memory or turn"""
     namespace: str = ""
-    """of an operation: where it is, or was"""
+    """where the memory is, or was; given for an operation's changes"""
     preview: str = ""
-    """of an operation: the beginning of its text"""
+    """the beginning of its text; given for an operation's changes"""
     operation: str
     """id of the operation"""
     kind: str
-    """what was called: `add`, `update`, `delete`, `undo` …"""
+    """the kind of the operation: `add`, `update`, `delete`, `undo` …"""
     action: Action
-    """what that did to this memory"""
+    """what it did to this memory"""
     at: float
     """when"""
     changed: dict[str, tuple[Any, Any]] = {}
     """field → [old value, new value]"""
     token: str = ""
-    """name of the token of whoever did it; empty: there was none"""
+    """name of the caller's token; empty: none"""
     session: str = ""
-    """the session that its call named"""
+    """the session that the call named"""
     process: str = ""
     """the process that called, as `name (pid)`; empty: the daemon itself"""
 
@@ -40,19 +40,19 @@ class Operation(Struct, kw_only=True):
     id: str
     """32 hex digits"""
     kind: str
-    """what was called"""
+    """its kind: `add`, `update`, `delete`, `undo` …"""
     at: float
     """when"""
     namespace: str
-    """where the memories are that it touched; if they are in several places, the caller's"""
+    """the innermost namespace that holds all memories that it changed"""
     memories: int
-    """how many it touched"""
+    """how many memories it changed"""
     undone_by: str | None = None
-    """id of the undo, null while it is in effect"""
+    """id of the undo; null while the operation is in effect"""
     token: str = ""
-    """name of the token of whoever did it; empty: there was none"""
+    """name of the caller's token; empty: none"""
     session: str = ""
-    """the session that its call named"""
+    """the session that the call named"""
     process: str = ""
     """the process that called, as `name (pid)`; empty: the daemon itself"""
 
@@ -65,70 +65,68 @@ class OperationLog(Iterated[Operation], kw_only=True):
 
 
 class Changes(Iterated[Change], kw_only=True):
-    """The history of one memory, or one operation with what it did, in order."""
+    """The history of one memory, or one operation with its changes, in order."""
 
     id: str = ""
-    """id of the memory; empty: it is about an operation"""
+    """id of the memory; empty: the changes are those of an operation"""
     operation: Operation | None = None
-    """the entry of the log, where an operation was asked for"""
+    """the operation, if one was asked for"""
     changes: list[Change]
-    """oldest first; of an operation from `offset` on, at most `limit`: `operation.memories` counts all of them"""
+    """oldest first; of an operation at most `limit` from `offset` on, of `operation.memories` in all"""
 
 
 class Undone(Struct, kw_only=True):
-    """What an undo did; it is an operation itself, so undoing `operation` does the change again."""
+    """The outcome of an undo, which is an operation itself: undoing `operation` makes the change again."""
 
     undone: str
-    """id of the operation that was taken back"""
+    """id of the operation that was undone"""
     operation: str
     """id of the undo itself"""
     ids: list[str]
-    """the memories and turns it touched"""
+    """ids of the memories and turns that it changed"""
     turns: int = 0
-    """how many of them are turns of L0"""
+    """how many of these are turns of L0"""
 
 
 @rpc("within", reads=True, page=True)
 class History(Scoped[Changes], kw_only=True, frozen=True):
-    """Return every change of one memory, also of a deleted one, or what one operation did to memories within reach."""
+    """Return every change of one memory, even a deleted one, or an operation's changes to memories within reach."""
 
     id: str = ""
     """id or unique prefix, also of a deleted memory"""
     operation: str = ""
     """instead of a memory: an operation, by its id or a unique prefix of 4 or more digits"""
     limit: Limit = 100
-    """of an operation: changes in the reply at most"""
+    """of an operation: the most changes in the reply"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
-    """of an operation: how many of them to skip"""
+    """of an operation: how many changes to skip"""
 
 
 @rpc("within", reads=True, page=True)
 class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
-    """The latest operations, newest first: what `undo` can take back."""
+    """List the latest operations, which `undo` can take back, newest first."""
 
     limit: Limit = 20
     """how many at most"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
     """how many to skip"""
     after: Seconds | None = None
-    """only those after this time"""
+    """only operations after this time"""
     before: Seconds | None = None
-    """only those before this time"""
+    """only operations before this time"""
     kind: Choice = []
-    """only those of one of these kinds"""
+    """only operations of one of these kinds"""
 
 
 @rpc("within", page=True)
 class Undo(Scoped[Undone], kw_only=True, frozen=True):
-    """Take back one operation as a whole; without an id the latest that was done at the caller's place, whoever did it.
+    """Undo one operation as a whole; without an id the latest of the caller's namespace, whoever did it.
 
-    With a token it is what was done with this token, and nothing else.
-
-    That is one that was called in its namespace or inside it, or that changed only what is there, and was not undone
-    yet; undos, erasures and runs of jobs are passed over. What changed namespaces inside it is passed over too, unless
-    `reach` is `subtree`: with `reach` it is the latest that changed only what is within reach. Where several programs
-    work in one namespace, give the id of the operation.
+    The latest is one that was called in the namespace or inside it, or that changed only memories of the namespace, and
+    that is not undone yet. With a token only operations of this token count, with `reach` only those that changed
+    nothing out of reach. Undos, erasures and runs of jobs are passed over, and so are changes of inner namespaces,
+    unless `reach` is `subtree`. Give the id of the operation if several programs work in one namespace.
     """
 
     operation: str | None = None
-    """its id or a unique prefix of 4 or more digits; left out: the latest that was done here"""
+    """its id or a unique prefix of 4 or more digits; left out: the latest of the namespace"""

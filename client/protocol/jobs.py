@@ -1,4 +1,4 @@
-"""Jobs: see what runs in the background and how runs went, run one by hand, read its plan."""
+"""Jobs: list the background jobs and their latest runs, run a job by hand, read its plan."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ Outcome = Literal["planned", "running", "done", "failed", "interrupted"]
 
 
 class PlannedStep(Struct, kw_only=True):
-    """One thing that a job would do, to which memory, node or file, and why."""
+    """One step of a job's plan: an action on a memory, node or file, and its reason."""
 
     action: str
     """a verb"""
@@ -20,11 +20,11 @@ class PlannedStep(Struct, kw_only=True):
     reason: str
     """why"""
     preview: str = ""
-    """the beginning of its text"""
+    """the beginning of the target's text"""
 
 
 class SkippedStep(Struct, kw_only=True):
-    """A step of a plan that was not applied, because what it rests on changed after the plan was made."""
+    """A step of a plan that was not applied, because the memory changed after the plan was made."""
 
     action: str
     """a verb"""
@@ -37,8 +37,8 @@ class SkippedStep(Struct, kw_only=True):
 class JobRun(Struct, kw_only=True):
     """How a run went, or what it would do.
 
-    `done`: all that there was to do; `interrupted`, by the deadline, a stop or a pause: the rest comes next time;
-    `failed`: `error` says why; `planned`: nothing was done. What `counts` reports as done stays done in any case;
+    `done`: the job did everything; `interrupted` by the deadline, a stop or a pause: the rest is left to the next run;
+    `failed`: `error` says why; `planned`: a dry run changed nothing. What `counts` reports is done with any outcome;
     `undo` of `operation` takes all of it back.
     """
 
@@ -53,21 +53,21 @@ class JobRun(Struct, kw_only=True):
     took_ms: float
     """how long it took"""
     run: int | None = None
-    """its number in the history; null: a dry run"""
+    """its number in the list of runs; null: a dry run"""
     counts: dict[str, int] = {}
-    """what was done how often; of a dry run: what would be"""
+    """how many times each action was done; of a dry run: would be done"""
     operation: str | None = None
-    """its id, for `undo`; null when no memory was changed"""
+    """id of the operation, for `undo`; null: no memory was changed"""
     error: str = ""
     """why it was interrupted or failed"""
     plan: str | None = None
     """of a dry run: the id under which the plan is kept for a while"""
     total: int = 0
-    """steps that were looked at; of a dry run: steps of the plan"""
+    """steps that were checked; of a dry run: steps of the plan"""
     more: bool = False
-    """of a dry run: there is more to do than the plan holds"""
+    """of a dry run: there is more to do than the plan contains"""
     steps: list[PlannedStep] = []
-    """of a dry run: from `offset` on, at most `limit`"""
+    """of a dry run: the plan's steps from `offset` on, at most `limit`"""
     skipped: list[SkippedStep] = []
     """steps of the plan that were left out, at most 1000"""
     next_run_at: float | None = None
@@ -82,19 +82,19 @@ class Job(Struct, kw_only=True):
     about: str
     """what it does"""
     state: Literal["waiting", "running", "queued", "paused", "quarantined", "off"]
-    """`queued`: it waits for another job's run; `off`: it runs only when asked to"""
+    """`queued`: it waits for another job's run to end; `off`: it runs only by hand"""
     every_s: float
     """seconds between runs"""
     deadline_s: float
     """seconds after which a run is interrupted"""
     failures: int = 0
-    """runs that failed, in a row"""
+    """how many of the latest runs failed in a row"""
     last_run_at: float | None = None
     """when the latest run began"""
     next_run_at: float | None = None
-    """when it is due; null: only when asked to"""
+    """when it is due; null: it runs only by hand"""
     last: JobRun | None = None
-    """how the latest run went; null: there was none"""
+    """the latest run; null: there was none"""
 
 
 class JobList(Struct, kw_only=True):
@@ -110,7 +110,7 @@ class JobList(Struct, kw_only=True):
 
 @rpc("owner", reads=True, lane="control", page=True)
 class Jobs(Call[JobList], kw_only=True, frozen=True):
-    """List the background jobs with their states and intervals, and how their latest runs went."""
+    """List the background jobs with their states, intervals and latest runs."""
 
     name: str | None = None
     """only this job"""
@@ -122,27 +122,27 @@ class Jobs(Call[JobList], kw_only=True, frozen=True):
 class RunJob(Call[JobRun], kw_only=True, frozen=True):
     """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` runs such a plan.
 
-    A plan is kept for a while by its id. Each of its steps is checked again and left out if the memory changed
-    meanwhile. A job that is under way already is refused with `conflict`.
+    A plan is kept for a while by its id. When it runs, each of its steps is checked again, and left out if the memory
+    has changed. If the job is running already, the call is refused with `conflict`.
     """
 
     name: str
     """the job's name"""
     dry_run: bool = False
-    """make the plan, or show the one of `plan`, and change nothing"""
+    """make a plan, or show the one that `plan` names, and change nothing"""
     plan: str | None = None
     """id of a plan to apply"""
     offset: Annotated[int, Meta(ge=0)] = 0
-    """of a dry run: steps to leave out of the reply"""
+    """of a dry run: how many steps to skip"""
     limit: Limit = 1000
-    """of a dry run: steps in the reply at most"""
+    """of a dry run: the most steps in the reply"""
     by: RunBy = "hand"
     """`scheduler` is refused with `conflict` while the job is paused, in quarantine or off"""
 
 
 @rpc("owner", lane="control", page=True)
 class PauseJob(Call[Job], kw_only=True, frozen=True):
-    """Keep a job from running by itself, also after a restart; a run under way is interrupted."""
+    """Stop a job from running by itself, also after a restart of the daemon; a current run is interrupted."""
 
     name: str
     """the job's name"""

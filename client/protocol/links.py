@@ -1,4 +1,4 @@
-"""Disagreements: which memories disagree, or seem to be changed by what was said later; settle that for good."""
+"""Disagreements: memories that contradict each other or seem to be changed by later statements, and settling them."""
 
 from typing import Literal
 
@@ -12,18 +12,18 @@ class Disagreement(Struct, kw_only=True):
     """Two memories that contradict each other."""
 
     newer: Memory
-    """the one that was linked when it came"""
+    """the memory that was saved later"""
     older: Memory
-    """what it contradicts"""
+    """the memory that it contradicts"""
     created_at: float
     """when they were linked"""
 
 
 class Disagreements(Struct, kw_only=True):
-    """Links of contradiction, the latest first."""
+    """Pairs of memories that contradict each other, the latest link first."""
 
     links: list[Disagreement]
-    """both memories of each"""
+    """the pairs"""
 
 
 @rpc("within", reads=True, page=True)
@@ -36,28 +36,28 @@ class Links(Scoped[Disagreements], kw_only=True, frozen=True):
 
 @rpc("within", page=True)
 class DismissLink(Scoped[Done], kw_only=True, frozen=True):
-    """Say that two memories do not contradict each other: they are not linked again, unless that is taken back."""
+    """Declare that two memories do not contradict each other: their link is removed and not made again."""
 
     id: str
-    """id or unique prefix of one"""
+    """id or unique prefix of one memory"""
     other: str
     """id or unique prefix of the other"""
     restore: bool = False
-    """take a dismissal back: they are linked as before"""
+    """take the dismissal back: the memories are linked as before"""
 
 
 class ChangedMemories(Struct, kw_only=True):
-    """Saved memories that seem to be changed and are not settled, the newest first."""
+    """Saved memories that a later statement seems to change, as long as that is not settled, the newest first."""
 
     memories: list[Memory]
-    """the field `later` of each has the newest statement that changes it"""
+    """the memories; `later` of each is the newest statement that seems to change it"""
     total: int
     """how many there are in all"""
 
 
 @rpc("within", reads=True, page=True)
 class ListChanges(Scoped[ChangedMemories], kw_only=True, frozen=True):
-    """List the saved memories within reach that something said or saved later seems to change."""
+    """List the saved memories within reach that a later turn or memory seems to change."""
 
     limit: Limit = 20
     """how many at most"""
@@ -67,25 +67,26 @@ class Settled(Struct, kw_only=True):
     """Outcome of `settle_change`."""
 
     message: str
-    """what holds now"""
+    """a sentence: what holds now"""
     id: str
-    """the memory that was settled"""
+    """id of the memory that was settled"""
     by: str = ""
-    """the memory that replaces it; empty: none does"""
+    """id of the memory that replaces it; empty: none"""
     operation: str = ""
-    """its id, for `undo`; empty: `settle_change` with `open` takes it back"""
+    """id of the operation, for `undo`; empty: `settle_change` with `open` takes it back"""
 
 
 @rpc("within", grows=True, page=True)
 class SettleChange(Scoped[Settled], kw_only=True, frozen=True):
-    """Settle what holds of a saved memory and the newest later statement: that one is not asked again.
+    """Settle whether a saved memory, the newest later statement that seems to change it, or both hold.
 
-    What the person saved or confirmed is settled by the person alone.
+    The same statement is not asked about again. A memory that the person saved or confirmed is settled by the person
+    alone.
     """
 
     id: str
     """id or unique prefix of the memory, or of the later statement"""
     verdict: Literal["new", "both", "open"]
-    """`new`: the later one replaces it (a turn is saved as a memory); `both` hold; `open` takes `both` back"""
+    """`new`: the later statement replaces the memory (a turn is saved as one); `both` hold; `open` takes `both` back"""
     origin: MemoryOrigin = "agent"
-    """whose decision it is: `person` only where a person chose; a caller bound to a token is an agent"""
+    """whose decision it is: `person` only if a person decided; a caller with a token is an agent"""

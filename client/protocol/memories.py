@@ -23,53 +23,48 @@ from memoryd.client.protocol.base import (
 
 
 class Vote(Struct, kw_only=True):
-    """What one caller (a token or a namespace) said of a memory.
-
-    `cited` are digests of the caller's sessions that referred to it. `useful` is null if it only cited the memory."""
+    """The feedback of one caller (a token or a namespace) on a memory."""
 
     by: str
     """`token NAME`, or the namespace of a caller without a token"""
     useful: bool | None = None
-    """what it said; null: it only cited the memory"""
+    """whether it found the memory useful; null: it only cited the memory"""
     note: str = ""
     """why"""
     at: float
-    """when it last said or cited it"""
+    """when it last gave feedback or cited the memory"""
     cited: list[str] = []
-    """digests of its sessions that cited the memory; two count"""
+    """digests of its sessions that cited the memory; two of them count"""
 
 
 class Usefulness(Struct, kw_only=True):
-    """What feedback comes to: the `factor` of its score, how many callers said what, how often it was cited.
-
-    `notes` are the latest reasons given; `get` alone shows them.
-    """
+    """The sum of all feedback on a memory."""
 
     factor: float
-    """of the score, 0.85 to 1.15"""
+    """by which its score is multiplied, 0.85 to 1.15"""
     useful: int = 0
-    """callers who found it useful"""
+    """callers that found it useful"""
     useless: int = 0
-    """callers who did not"""
+    """callers that did not find it useful"""
     cited: int = 0
-    """sessions that cited it, two of a caller at most"""
+    """sessions that cited it, at most two of each caller"""
     notes: list[str] = []
-    """the latest reasons"""
+    """the latest reasons that were given; returned by `get` alone"""
 
 
 class LaterStatement(Struct, kw_only=True):
-    """What was said or saved later and seems to change a memory."""
+    """A later turn or memory that seems to change a memory."""
 
     id: str
-    """of the turn or memory"""
+    """id of the later turn or memory"""
     at: float
     """when it was said or saved"""
     role: str = ""
-    """who said it: `user` or `assistant`; empty: the person saved it; else the origin of what was saved"""
+    """who said the turn: `user` or `assistant`; of a memory its origin, empty for the person's"""
     text: str
-    """the sentence that tells of the change, shortened to 200 characters"""
+    """the sentence that reports the change, shortened to 200 characters"""
     likely: bool = True
-    """false: it only may be a change"""
+    """false: the change is only possible"""
 
 
 class Memory(Struct, kw_only=True):
@@ -78,29 +73,29 @@ class Memory(Struct, kw_only=True):
     id: str
     """32 hex digits"""
     namespace: str
-    """its path"""
+    """the namespace that it is in"""
     type: str
-    """what it is"""
+    """a word such as `fact`, `decision`, `turn`"""
     content: str
     """the text"""
     content_bytes: int | None = None
-    """the length of the whole text where it comes shortened, with a mark at its end; `get` returns the whole"""
+    """length of the whole text if `content` is shortened, with a mark at its end; `get` returns the whole"""
     summary: str = ""
-    """a shorter text, or empty"""
+    """a shorter text; empty: none"""
     metadata: Metadata = {}
-    """the JSON object"""
+    """a JSON object"""
     importance: float = 0.5
     """0 to 1"""
     source: str = "manual"
-    """how it came in"""
+    """how it was stored, such as `manual` or `conversation`"""
     origin: MemoryOrigin = "import"
-    """whose words they are"""
+    """whose words the text is"""
     confirmed_at: float | None = None
-    """when the person confirmed them; null: not, or somebody else changed them since"""
+    """when the person confirmed the text; null: never, or somebody else has changed it since"""
     tier: Tier = "L1"
-    """where in the hierarchy it is"""
+    """the tier that it is in"""
     created_at: float
-    """when it came about"""
+    """when it was created or said"""
     updated_at: float
     """when it was last changed"""
     last_accessed_at: float | None = None
@@ -108,39 +103,39 @@ class Memory(Struct, kw_only=True):
     access_count: int = 0
     """how often it was among the relevant hits or read by id"""
     expires_at: float | None = None
-    """when it leaves search"""
+    """when it expires and is not found any more; null: never"""
     pinned: bool = False
-    """never decays, never expires"""
+    """it never decays and never expires"""
     superseded_by: str | None = None
-    """id of the memory that replaces it in results; null when there is none, or it was deleted or has expired"""
+    """id of the memory that replaces it in results; null: none, or that one was deleted or has expired"""
     path: str | None = None
-    """the file it came from"""
+    """the file that it is from"""
     start_line: int | None = None
-    """its first line there"""
+    """its first line in the file"""
     end_line: int | None = None
-    """its last line there"""
+    """its last line in the file"""
     contradicts: list[str] = []
     """ids of memories that disagree with it"""
     contradicts_texts: list[str] = []
-    """what each of these says: its first 200 characters"""
+    """the first 200 characters of each of these memories"""
     later: LaterStatement | None = None
-    """the newest later statement that seems to change it, as long as nobody has settled which holds; null: none"""
+    """the newest later statement that seems to change it, until somebody settles which holds; null: none"""
     links: list[str] = []
     """files that this part of a file links to, as paths or `name (not found)`; returned by `get` alone"""
     linked_from: list[str] = []
-    """files that link to the file it came from; returned by `get` alone"""
+    """files that link to the file that it is from; returned by `get` alone"""
     key: str | None = None
     """its key, unique in its namespace"""
     searchable: bool = True
     """false: it is found by its key and in lists, not by searches"""
     ttl_s: float | None = None
-    """how long it lives after it was put, or read with `renew`"""
+    """how many seconds it lives after it was put, or read with `renew`"""
     vector: list[float] | None = None
-    """its vector, if `include_vectors` asked for it and it is made"""
+    """its vector, with `include_vectors` and once it is computed"""
     usefulness: Usefulness | None = None
-    """what feedback comes to; null: nobody has given any"""
+    """the sum of all feedback; null: there is none"""
     shared: str = ""
-    """name of the shared root that holds it, on another machine; empty: it is on this one"""
+    """name of the shared root that holds it on another machine; empty: it is on this one"""
 
 
 class Page(Listed[Memory], kw_only=True):
@@ -151,48 +146,48 @@ class Page(Listed[Memory], kw_only=True):
     total: int
     """how many match in all"""
     degraded: list[str] = []
-    """`shared:NAME` for each shared root that did not answer in time, `unreadable:NAME` where a row was left out"""
+    """`shared:NAME` for each shared root that did not answer in time, `unreadable:NAME` if a row of it was left out"""
 
     def __getitem__(self, index: int) -> Memory:
         return self.memories[index]
 
 
 class Added(Struct, kw_only=True):
-    """Outcome of an add: durable and searchable. `embedded` is false while its vector waits in the queue."""
+    """Outcome of `add`: the memory is on disk and searchable."""
 
     id: str
     """id of the new memory or of the one it was merged into"""
     outcome: Literal["created", "merged"]
     """what happened"""
     embedded: bool
-    """false while its vector waits in the queue; words find it at once"""
+    """false: its vector waits in the queue; searches by words find it already"""
     similarity: float | None = None
-    """cosine with the nearest one above the threshold"""
+    """cosine with the nearest memory above the threshold"""
     contradicts: list[str] = []
     """ids of memories that disagree with it"""
     contradicts_texts: list[str] = []
     """what each of these says: its first 200 characters"""
     operation: str
-    """its id, for `undo`"""
+    """id of the operation, for `undo`"""
     redacted: Redacted = {}
     """credentials and private passages that were taken out before anything was stored, by kind"""
     namespace: str | None = None
-    """where it is; null from a daemon that does not say"""
+    """the namespace that it is in; null from older daemons"""
     nearest: str | None = None
-    """id of the nearest saved memory of its namespace and type, if one is about the same, which it may replace"""
+    """id of the nearest saved memory of the same namespace, type and subject, which the new one may replace"""
     nearest_text: str = ""
-    """what that one says: its first 200 characters"""
+    """the first 200 characters of that memory"""
     shared: str = ""
-    """name of the shared root that it went to, on another machine; empty: it is on this machine alone"""
+    """name of the shared root on another machine that it was sent to; empty: it is on this machine alone"""
     waiting: bool = False
-    """the other machine did not answer: it is here, and is sent when that is back"""
+    """the other machine did not answer: the memory is here and is sent later"""
 
 
 class AddedMany(Listed[Added], kw_only=True):
-    """Outcome of `add_many`: one `Added` per memory, in order. One call is one operation."""
+    """Outcome of `add_many`, which is one operation."""
 
     results: list[Added]
-    """one per memory, in order"""
+    """one `Added` per memory, in order"""
     created: int
     """how many are new"""
     merged: int
@@ -209,7 +204,7 @@ class Changed(Struct, kw_only=True):
     memory: Memory
     """the memory after the change"""
     operation: str
-    """its id, for `undo`"""
+    """id of the operation, for `undo`"""
     redacted: Redacted = {}
     """credentials and private passages that were taken out before anything was stored, by kind"""
 
@@ -220,40 +215,39 @@ class Deleted(Struct, kw_only=True):
     count: int
     """how many memories and turns"""
     ids: list[str]
-    """full ids of what was deleted; by a filter those of the first 1,000, oldest first"""
+    """full ids of what was deleted; with a filter the first 1,000, oldest first"""
     operation: str | None = None
-    """its id, for `undo`; null in a dry run, or where there was nothing to delete"""
+    """id of the operation, for `undo`; null in a dry run, or if there was nothing to delete"""
     turns: int = 0
-    """how many of those given by id are turns of L0"""
+    """how many of the given ids are turns of L0"""
     derived: list[str] = []
-    """full ids of the summaries and facts that were made of turns given by id, and are deleted too"""
+    """full ids of summaries and facts that were derived from the given turns and are deleted too"""
     documents: int = 0
-    """parts of files that the filter leaves too: they stay, since they are changed in their files"""
+    """parts of files that match the filter too and stay: they are changed in their files"""
     dry_run: bool = False
     """nothing was deleted"""
 
 
 class Confirmed(Struct, kw_only=True):
-    """Ids of the memories that are confirmed, and the operation that `undo` takes back."""
+    """The memories that are confirmed now, and the operation that `undo` takes back."""
 
     ids: list[str]
-    """full ids of what is confirmed"""
+    """full ids of the memories"""
     operation: str
-    """its id, for `undo`; empty for memories of a shared root"""
+    """id of the operation, for `undo`; empty for memories of a shared root"""
 
 
 class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A memory to add. `supersedes` names one that it replaces in results; `id` and `created_at` serve imports.
+    """A memory to add. `id` and `created_at` are for imports.
 
-    `neighbours` are the turns before and after it in a conversation. Where these and the content are short, a search
-    counts their words lightly. `path` and lines name the file that it came from. Where age counts, a file named
-    YYYY-MM-DD.md is as old as its name says, and any other file does not age.
+    The words of short `neighbours` count a little in searches, if the content is short too. Where age counts, a memory
+    from a file named YYYY-MM-DD.md is as old as the name says, and one from another file does not age.
     """
 
     content: str
     """the text, at most 1 MiB of UTF-8"""
     type: str = "fact"
-    """a free word for what it is"""
+    """any word, such as `fact` or `decision`"""
     summary: str = ""
     """a shorter text"""
     metadata: Metadata = {}
@@ -261,41 +255,41 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     importance: Fraction = 0.5
     """how much it matters"""
     source: str = "manual"
-    """how it came in"""
+    """how it is stored, such as `manual`"""
     origin: MemoryOrigin = "agent"
-    """whose words they are: `person` only where a person wrote or chose them; a caller bound to a token is an agent"""
+    """whose words the text is: `person` only if a person wrote or chose it; a caller with a token is an agent"""
     created_at: Seconds | None = None
-    """when it came about; left out: now"""
+    """when it was created or said; left out: now"""
     expires_at: Seconds | None = None
-    """when it leaves search; left out: never"""
+    """when it expires and is not found any more; left out: never"""
     pinned: bool = False
-    """never decays and never expires"""
+    """it never decays and never expires"""
     supersedes: str | list[str] | None = None
-    """ids of memories that it replaces in results until it is deleted or expires; what the person saved or confirmed is
-    replaced by the person alone, else it stays and is shown with this one until they settle it"""
+    """ids of memories that it replaces in results until it is deleted or expires. A memory that the person saved or
+    confirmed is replaced by the person alone; otherwise it stays, and is shown with this one until the person settles
+    which holds"""
     id: str | None = None
     """32 lower-case hex digits, for imports; left out: a random one"""
     neighbours: list[str] = []
     """the turns before and after it in a conversation"""
     path: str | None = None
-    """the file that it came from: relative or absolute, at most 4096 bytes"""
+    """the file that it is from: relative or absolute, at most 4096 bytes"""
     start_line: LineNumber | None = None
-    """where it begins in that file, counted from 1"""
+    """its first line in the file, counted from 1"""
     end_line: LineNumber | None = None
-    """where it ends there"""
+    """its last line in the file"""
 
 
 @rpc("outward", grows=True, page=True)
 class Add(Scoped[Added], kw_only=True, frozen=True):
-    """Remember one thing. Durable and searchable when it returns.
+    """Add one memory. It is on disk and searchable when the call returns.
 
-    Equal text, or a near-duplicate that does not disagree, is merged into the memory that is there (same namespace and
-    type). `dedup_threshold` is the cosine above which texts are compared; left out, the model's own. Likely credentials
-    are taken out first, unless `allow_secrets`; `redacted` counts them by kind.
+    An equal text, or a near-duplicate that does not disagree, is merged into the stored memory of the same namespace
+    and type. Likely credentials are removed first, unless `allow_secrets`; `redacted` counts them by kind.
     """
 
     memory: NewMemory
-    """what to remember"""
+    """the memory to add"""
     dedup: bool = True
     """look for a duplicate first"""
     dedup_threshold: Fraction | None = None
@@ -303,22 +297,23 @@ class Add(Scoped[Added], kw_only=True, frozen=True):
     allow_secrets: bool = False
     """store likely credentials as they are"""
     idempotency_key: Annotated[str, Meta(max_length=64)] = ""
-    """a random text of the caller's choice: the same call with the same key, within 90 days, does nothing and returns
-    what the first one did, whatever became of the memory since"""
+    """a random text that the caller chooses: a repeated call with the same key within 90 days does nothing and returns
+    the result of the first, even if the memory was changed or deleted since"""
 
 
 @rpc("outward", grows=True, lane="bulk", page=False)
 class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
-    """Remember many things as one operation, which one `undo` takes back. Sends progress while it embeds.
+    """Add many memories as one operation, which one `undo` takes back. Sends progress while it embeds.
 
     All are checked before the first is stored. They are committed in parts of at most fifty, so that no other write
-    waits long: a crash, or a client that leaves, ends the call between two parts. If a later part is refused (at the
-    size limit, by a stop of the daemon, by an undo meanwhile), the error says how many memories are stored, from the
-    first on (`data["stored"]`), and as which operation (`data["operations"]`). Such a call is not to be repeated whole.
+    waits long: a crash, or a client that disconnects, ends the call between two parts. If a later part is refused (at
+    the size limit, by a stop of the daemon, by an undo meanwhile), the error says how many memories are stored, from
+    the first on (`data["stored"]`), and in which operation (`data["operations"]`). Do not repeat such a call as a
+    whole.
     """
 
     memories: list[NewMemory]
-    """what to remember, in order"""
+    """the memories to add, in order"""
     dedup: bool = True
     """look for duplicates first"""
     dedup_threshold: Fraction | None = None
@@ -331,33 +326,33 @@ class MemoryDetail(Memory, kw_only=True):
     """A memory, and the turns of its conversation around it."""
 
     around: list[Memory] = []
-    """where `around` asked for them: turns in the order in which they were said, in L0 or memories by now; of a fact
-    around the first turn that it was drawn from, of a summary or an outcome around its time"""
+    """with `around`: turns in the order in which they were said, whether in L0 or memories by now; for a fact those
+    around the first turn that it was derived from, for a summary or an outcome those around its time"""
 
 
 @rpc("within", reads=True, lane="inline", page=True)
 class Get(Scoped[MemoryDetail], kw_only=True, frozen=True):
-    """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
+    """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` this counts as an access."""
 
     id: str = ""
     """id or unique prefix of 4 or more digits"""
     key: str = ""
     """instead of an id: the key of a memory in the namespace itself"""
     renew: bool = False
-    """a memory with a time to live lives that long from now on"""
+    """start the memory's time to live again"""
     include_vectors: bool = False
-    """with its vector"""
+    """return its vector too"""
     touch: bool = True
-    """count an access of it"""
+    """count an access of the memory"""
     around: Annotated[int, Meta(ge=0, le=200)] | None = None
-    """with so many turns before it and after it in its conversation, and itself; left out: without"""
+    """return itself and this many turns before and after it in its conversation; left out: none"""
 
 
 @rpc("within", reads=True, page=True)
 class List(Filtered[Page], kw_only=True, frozen=True):
-    """List memories by filter, newest first unless `sort` says otherwise. Superseded and expired ones on request.
+    """List memories by filter, newest first unless `sort` says otherwise; superseded and expired ones on request.
 
-    Where memories have large values, fewer come than asked for; the next page begins at `offset` + their number.
+    If the memories are large, fewer than asked for are returned; the next page begins at `offset` + their number.
     """
 
     sort: Sort = "created"
@@ -369,7 +364,7 @@ class List(Filtered[Page], kw_only=True, frozen=True):
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
     """how many to skip"""
     words: Annotated[str, Meta(max_length=1000)] = ""
-    """only memories whose text has each of these words, be it within a longer one"""
+    """only memories whose text has each of these words, even within a longer word"""
     all_states: bool = False
     """superseded and expired ones too"""
     ids: list[str] = []
@@ -383,7 +378,7 @@ class Update(Scoped[Changed], kw_only=True, frozen=True):
     id: str
     """id or unique prefix"""
     content: str | UnsetType = UNSET
-    """new text; it is embedded again"""
+    """new text, which is embedded again"""
     type: str | UnsetType = UNSET
     """new type"""
     summary: str | UnsetType = UNSET
@@ -391,7 +386,7 @@ class Update(Scoped[Changed], kw_only=True, frozen=True):
     metadata: Metadata | UnsetType = UNSET
     """merged key by key; null removes a key"""
     replace_metadata: bool = False
-    """`metadata` replaces all there is"""
+    """`metadata` replaces all metadata"""
     importance: Fraction | UnsetType = UNSET
     """new importance"""
     expires_at: Seconds | UnsetType | None = UNSET
@@ -399,7 +394,7 @@ class Update(Scoped[Changed], kw_only=True, frozen=True):
     pinned: bool | UnsetType = UNSET
     """pin or unpin"""
     origin: MemoryOrigin = "agent"
-    """who changes it: a new content, summary or type is theirs, and no longer confirmed"""
+    """who changes it: a new content, summary or type is then theirs and not confirmed any more"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
 
@@ -420,10 +415,10 @@ class Tag(Scoped[Changed], kw_only=True, frozen=True):
 
 @rpc("owner", grows=True, page=True)
 class Confirm(Scoped[Confirmed], kw_only=True, frozen=True):
-    """Confirm memories in the person's name, as they are now: all or none. They count as the person's own from then on.
+    """Confirm memories in the person's name, as they are now: all or none. They then count as the person's own.
 
-    A change of content, summary or type by an agent or an import ends that; `undo` takes it back. Memories of a shared
-    root are confirmed on this machine alone, until anybody changes them there.
+    The confirmation ends when an agent or an import changes content, summary or type; `undo` takes it back. Memories of
+    a shared root are confirmed on this machine only, until anybody changes them there.
     """
 
     ids: list[str]
@@ -432,14 +427,14 @@ class Confirm(Scoped[Confirmed], kw_only=True, frozen=True):
 
 @rpc("within", page=True)
 class Delete(Filtered[Deleted], kw_only=True, frozen=True):
-    """Delete memories by id or unique prefix, or by key, all or none; or all that a filter leaves, turns in L0 too.
+    """Delete memories by id, unique prefix or key, all or none; or all that match a filter, turns in L0 included.
 
-    It is one operation, which `undo` takes back. Ids and a filter cannot be given together, and a call without either
-    is refused.
+    The deletion is one operation, which `undo` takes back. Ids and a filter cannot be given together, and a call
+    without either is refused.
 
-    With a filter `reach`, left out, is `subtree`: what is shared with the caller stays. All matches are checked before
-    the first is deleted; if the caller may not change one of them, none is. They are deleted in parts, on the `bulk`
-    lane, so that no other write waits long: a crash ends the call between two parts.
+    With a filter `reach` is `subtree` if left out, so that memories of enclosing namespaces stay. All matches are
+    checked before the first is deleted; if the caller may not change one of them, none is deleted. They are deleted in
+    parts, on the `bulk` lane, so that no other write waits long: a crash ends the call between two parts.
     """
 
     ids: list[str] = []

@@ -1,4 +1,4 @@
-"""Namespaces: list those that hold memories, and move turns and tokens of one to another."""
+"""Namespaces: list those that have memories, and move turns and tokens from one to another."""
 
 from typing import Annotated
 
@@ -28,20 +28,20 @@ class NamespaceList(Struct, kw_only=True):
 
 
 class MovedNamespace(Struct, kw_only=True):
-    """What went to another namespace beside memories."""
+    """What was moved to another namespace."""
 
     turns: int
-    """turns of L0"""
+    """how many turns of L0"""
     tokens: list[str]
-    """the names of tokens that are bound to the other namespace from now on"""
+    """names of the tokens that are bound to the other namespace now"""
 
 
 @rpc("within", reads=True, page=True)
 class Namespaces(Scoped[NamespaceList], kw_only=True, frozen=True):
-    """List the namespaces that hold memories. In `prefix`, `*` stands for any one part."""
+    """List the namespaces that have memories. In `prefix`, `*` stands for any one part."""
 
     prefix: str = ""
-    """only those that begin with these parts, like `acme/*/docs`"""
+    """only namespaces that begin with these parts, like `acme/*/docs`"""
     limit: Limit = 100
     """how many at most"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
@@ -50,12 +50,13 @@ class Namespaces(Scoped[NamespaceList], kw_only=True, frozen=True):
 
 @rpc("owner", page=False)
 class MoveNamespace(Call[MovedNamespace], kw_only=True, frozen=True):
-    """Let what a namespace has beside its memories go to another one: turns of L0 and tokens; see `share`.
+    """Move the turns of L0 and the tokens of a namespace to another one; `share` moves memories.
 
-    Its pauses stay and hold under the other name as well; what was said in one, also one that is over, stays out there.
+    Pauses of the namespace stay and hold for the other one too: a backfill there also leaves out what was said during
+    a pause that has ended.
     """
 
     namespace: str
-    """where it is; not the root"""
+    """the namespace that they are in; not the root"""
     to: str
-    """where it goes; not the root"""
+    """the namespace that they are moved to; not the root"""

@@ -1,4 +1,4 @@
-"""Pauses: places in which nothing that is said is kept."""
+"""Pauses: sessions, namespaces and folders in which nothing is recorded."""
 
 from msgspec import Struct
 
@@ -10,9 +10,9 @@ class Observing(Struct, kw_only=True):
     """All pauses, those of the settings last."""
 
     pauses: list[Pause]
-    """none: everything is observed, as far as `only` says"""
+    """the pauses; empty: nothing is paused"""
     only: list[str] = []
-    """folders and namespaces outside of which nothing is observed (`[observe] only`); none: there is no such limit"""
+    """folders and namespaces outside of which nothing is observed (`[observe] only`); empty: no such limit"""
 
 
 @rpc("owner", reads=True, page=True)
@@ -22,11 +22,14 @@ class GetObserving(Call[Observing], kw_only=True, frozen=True):
 
 @rpc("owner", page=True)
 class PauseObserving(Call[Observing], kw_only=True, frozen=True):
-    """Stop observing in a place until it is resumed; what was observed before stays. Pauses of the settings stay."""
+    """Stop observing in a session, namespace or folder, or with `resume` start again. What was observed before stays.
+
+    Pauses that the settings declare can be ended there alone.
+    """
 
     kind: PauseKind
     """whether the name is of a session, a namespace or a folder"""
     name: str
-    """of a session, a namespace (the empty text: all) or an absolute folder"""
+    """name of a session, a namespace (the empty text: all) or an absolute folder"""
     resume: bool = False
-    """observe there again"""
+    """end the pause"""

@@ -1,4 +1,4 @@
-"""Search: find memories, and see how they were found or why not."""
+"""Search: find memories, and see how a search found them or why not."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,50 +11,50 @@ ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
 
 
 class Related(Struct, kw_only=True):
-    """What a hit is shown with: what it replies to, its answers, facts drawn from it, the turns that it was drawn from.
+    """A memory or turn that belongs to a hit and is shown with it.
 
-    What it replies to is its `question`, or a `prompt` if that does not ask. An answer is the agent's, or that of a
-    person with a name: what a person without one says next is none.
-    Of a fact, a turn or the same question in other words only the id is given: it was found too, with a lower score.
+    It is what the hit replies to (a `question`, or a `prompt` that asks nothing), an `answer` to the hit, a `fact` that
+    was derived from it, or a `turn` that it was derived from. Answers are the agent's or those of a person with a name.
+    A fact, a turn, and the same question in other words have their id alone: the search found them too, with a lower
+    score.
     """
 
     id: str
     """id of the memory or turn"""
     kind: Literal["question", "prompt", "answer", "fact", "turn"]
-    """what it is to the hit"""
+    """its relation to the hit"""
     content: str = ""
-    """the text of what it replies to or of an answer, at most 4,000 characters"""
+    """text of a question, prompt or answer, at most 4,000 characters"""
 
 
 class Hit(Memory, kw_only=True):
-    """A memory found by a search. `score` ranks it: 0 to 1, times the factor that feedback gives it (`usefulness`).
-
-    `similarity` (cosine) and `bm25` are there where that arm found it. What belongs together is one hit: `related`.
-    """
+    """A memory found by a search. Memories that belong together are one hit, with the others in `related`."""
 
     score: float
-    """0 to 1, as ranked; it depends on what else is stored, so compare it within one search only"""
+    """the rank's score: 0 to 1, times the factor of `usefulness`; compare it within one search only, because it depends
+    on what else is stored"""
     similarity: float | None = None
-    """cosine with the query, if the vectors found it"""
+    """cosine with the query; null: the search by vectors did not find it"""
     bm25: float | None = None
-    """full-text score, if the words found it"""
+    """full-text score; null: the search by words did not find it"""
     confidence: float = 0.0
-    """how likely it is what was asked for, 0 to 1, whatever the other hits are"""
+    """probability that it is what was asked for, 0 to 1, independent of the other hits"""
     confidence_word: str = ""
-    """the same in a word: `likely`, `maybe`, `a guess`, or `unlikely`, which `memctl search` shows only with `--all`"""
+    """the confidence as a word: `likely`, `maybe`, `a guess`, or `unlikely`, which `memctl search` shows with `--all`
+    alone"""
     newer_than: str = ""
-    """id of an older memory whose place and confidence it has: it replaces that one, or tells what became of it"""
+    """id of an older memory that it replaces or updates, and whose place and confidence it was given"""
     related: list[Related] = []
-    """what belongs to it: its question, its latest answers, facts or turns"""
+    """its question, its latest answers, facts or turns"""
 
 
 class StageTrace(Struct, kw_only=True):
-    """One stage of a retrieval: its time, how many candidates entered and left, what it decided."""
+    """One stage of a search."""
 
     name: str
     """name of the stage"""
     took_ms: float
-    """its time"""
+    """milliseconds that it took"""
     entered: int
     """candidates before it"""
     left: int
@@ -64,11 +64,7 @@ class StageTrace(Struct, kw_only=True):
 
 
 class CandidateTrace(Struct, kw_only=True):
-    """One candidate's way through the stages. `lost` is empty for a hit, else `stage: reason`.
-
-    `origins` says what brought it: `words`, `meaning`, `hot`, `L0`, `graph`. `score` contains the factor
-    `usefulness`.
-    """
+    """One candidate on its way through the stages."""
 
     id: str
     """id of the memory"""
@@ -79,53 +75,53 @@ class CandidateTrace(Struct, kw_only=True):
     bm25: float | None = None
     """full-text score"""
     score: float | None = None
-    """as ranked"""
+    """the rank's score, with the factor `usefulness`"""
     confidence: float = 0.0
-    """of a hit: how likely it is what was asked for, 0 to 1"""
+    """of a hit: probability that it is what was asked for, 0 to 1"""
     confidence_word: str = ""
-    """of a hit: the same in a word"""
+    """of a hit: the confidence as a word"""
     parts: dict[str, float] = {}
-    """what the score is made of: `meaning`, `words`, and each of the `cues` that raised it; feedback, and a place
-    before or behind another memory, come on top"""
+    """the parts of the score: `meaning`, `words`, and each of the `cues` that raised it. Feedback, and being placed
+    before or after another memory, change the score further"""
     usefulness: float = 1.0
     """the factor of its score that feedback gives"""
     tier: str = ""
-    """where the memory is kept"""
+    """the tier that it is in"""
     origins: list[str] = []
-    """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`"""
+    """what found it: `words`, `meaning`, `hot`, `graph`, `L0`"""
     cues: list[str] = []
-    """what in the question raised its score: `speaker`, `subject`, `role`, `date`, `when`, `identifier`; what lowered
-    it: `asks` (it is a question that nobody answered), `unknown` (it says that it does not know), `tool` (a tool
-    printed it, or it is a log that was pasted)"""
+    """cues that raised its score: `speaker`, `subject`, `role`, `date`, `when`, `identifier`; and that lowered it:
+    `asks` (it is a question that nobody answered), `unknown` (it says that somebody does not know), `tool` (a tool
+    printed it, or it is a pasted log)"""
     lost: str = ""
-    """`stage: reason`, empty for a hit"""
+    """`stage: reason` where it was dropped; empty for a hit"""
     outcome: str = ""
-    """what became of it, in words"""
+    """a sentence: how it ended"""
     reasons: list[str] = []
-    """what brought it and what raised or lowered its score, in words"""
+    """in words: what found it, and what raised or lowered its score"""
 
 
 class Trace(Struct, kw_only=True):
-    """A kept retrieval: the query, its parameters, each stage and each candidate."""
+    """The trace of a search: the query, its parameters, each stage and each candidate."""
 
     id: str
     """its id"""
     query: str
-    """what was looked for"""
+    """the query"""
     at: float
     """when"""
     namespace: str
-    """the caller's place"""
+    """the caller's namespace"""
     reach: Reach
-    """what it saw from there"""
+    """which memories it saw from there"""
     model: str | None
-    """the embedding model, null without one"""
+    """the embedding model; null: there was none"""
     stages: list[StageTrace]
     """in order"""
     candidates: list[CandidateTrace]
     """best first"""
     degraded: list[str] = []
-    """what was left out"""
+    """what the search had to do without"""
     took_ms: float = 0.0
     """time in the daemon"""
     kind: str = ""
@@ -133,62 +129,62 @@ class Trace(Struct, kw_only=True):
     session: str = ""
     """the conversation that it was for; empty: none was named"""
     token: str = ""
-    """name of the token of who searched"""
+    """name of the caller's token"""
     touch: bool = True
-    """whether it left a mark: false for a look at what would be found"""
+    """whether accesses were counted; false for a preview"""
     given: list[str] = []
-    """ids of what was returned: the hits, or the memories of the context"""
+    """ids that were returned: the hits, or the memories of the context"""
     left_out: dict[str, str] = {}
-    """of a prompt's `get_unasked`: ids of what was found and not given, each with the reason in words"""
+    """of a prompt's `get_unasked`: ids of memories that were found and not shown, each with the reason"""
 
 
 class TraceSummary(Struct, kw_only=True):
-    """One retrieval of those that are kept, without its stages and candidates."""
+    """A trace without its stages and candidates."""
 
     id: str
     """its id, for `get_trace`"""
     query: str
-    """what was looked for, at most 1,000 characters"""
+    """the query, at most 1,000 characters"""
     at: float
     """when"""
     namespace: str
-    """the caller's place"""
+    """the caller's namespace"""
     kind: str
     """the call that searched: `search`, `get_context` or `get_unasked`"""
     session: str
     """the conversation that it was for; empty: none was named"""
     token: str
-    """name of the token of who searched"""
+    """name of the caller's token"""
     given: int
     """how many memories were returned"""
     touch: bool = True
-    """whether it left a mark: false for a look at what would be found"""
+    """whether accesses were counted; false for a preview"""
     took_ms: float
     """time in the daemon"""
     degraded: list[str] = []
-    """what was left out"""
+    """what the search had to do without"""
 
 
 class TraceList(Listed[TraceSummary], kw_only=True):
-    """Retrievals that are kept, newest first."""
+    """The stored traces, newest first."""
 
     traces: list[TraceSummary]
     """newest first"""
 
 
 class Hits(Listed[Hit], kw_only=True):
-    """Hits, best first. `degraded` names what was left out (`vector`, `fulltext`) or incomplete."""
+    """Hits, best first."""
 
     hits: list[Hit]
     """best first"""
     degraded: list[str] = []
-    """what was left out: `vector`, `fulltext`, `deadline`; `pending_embeddings`: some of the texts searched,
-    turns of L0 included, have no vector yet, so only words find these; `shared:NAME`: that shared root did not answer
-    in time; `unreadable:NAME`: something there could not be read and was left out"""
+    """what the search had to do without. `vector`, `fulltext`: this arm; `deadline`: the stages after the deadline;
+    `pending_embeddings`: vectors of some texts, which are found by words alone; `shared:NAME`: that shared root, which
+    did not answer in time; `unreadable:NAME`: a row of it that could not be read"""
     trace: str = ""
-    """id of the kept trace, for `get_trace`"""
+    """id of the trace, for `get_trace`"""
     explanation: Trace | None = None
-    """the trace itself, where `explain` asked for it"""
+    """the trace itself, with `explain`"""
     took_ms: float = 0.0
     """time in the daemon"""
 
@@ -197,7 +193,7 @@ class Hits(Listed[Hit], kw_only=True):
 
 
 class Meant(Struct, kw_only=True):
-    """A memory that some words may mean."""
+    """A memory that given words may mean."""
 
     id: str
     """its id"""
@@ -206,7 +202,7 @@ class Meant(Struct, kw_only=True):
 
 
 class Why(Struct, kw_only=True):
-    """Why a memory is or is not among the hits of a query: the stage that lost it and the reason."""
+    """Why a memory is or is not among the hits of a query."""
 
     id: str
     """full id of the memory"""
@@ -215,56 +211,57 @@ class Why(Struct, kw_only=True):
     rank: int | None = None
     """its place among the hits, from 1"""
     namespace: str = ""
-    """where it is"""
+    """the namespace that it is in"""
     shown_with: str = ""
-    """the hit that shows it too: its answer, its question, what was drawn from it"""
+    """id of the hit in whose `related` it is"""
     stage: str = ""
-    """the stage that lost it"""
+    """the stage that dropped it"""
     reason: str = ""
-    """why; of a hit that is hardly likely, what that may come from"""
+    """why; of an unlikely hit, a possible cause"""
     similarity: float | None = None
     """cosine with the query"""
     similarity_rank: int | None = None
-    """its place among all by cosine"""
+    """its place among all memories by cosine"""
     bm25: float | None = None
     """full-text score"""
     bm25_rank: int | None = None
-    """its place among all by words"""
+    """its place among all memories by full-text score"""
     score: float | None = None
-    """as ranked"""
+    """the rank's score"""
     confidence: float | None = None
-    """how likely it is what was asked for, 0 to 1; unlikely hits are found, and mostly not shown"""
+    """probability that it is what was asked for, 0 to 1; unlikely hits are found, and mostly not shown"""
     confidence_reason: str = ""
-    """what the confidence comes from"""
+    """what the confidence is based on"""
     parts: dict[str, float] = {}
-    """what the score is made of: `meaning`, `words`, and what raised it"""
+    """the parts of the score: `meaning`, `words`, and each cue that raised it"""
     last_hit_score: float | None = None
-    """what the last hit had"""
+    """score of the last hit"""
     last_hit_confidence: float | None = None
-    """how likely the last hit is what was asked for"""
+    """confidence of the last hit"""
     said: list[str] = []
-    """what became of it, in sentences"""
+    """the explanation, in sentences"""
     figures: dict[str, str] = {}
-    """the figures that this comes from, as text"""
+    """the figures behind the explanation, as text"""
     others: list[Meant] = []
-    """other memories that the words given for it may mean"""
+    """other memories that the words given for `id` may mean"""
 
 
 class SearchOptions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What only an experiment or a program with needs of its own sets of a search; an unknown name is refused.
+    """Options of a search for experiments and special programs; an unknown name is refused.
 
-    `fusion` is `weighted` or `rrf` (k = 60). `weighted` is `vector_weight` x cosine + the rest x BM25 / B, with the
-    cosine of any model on the scale of the default one; B is the best BM25, at least half of what the query's words
-    weigh. `min_score` cuts on the fused score, `min_similarity` on the cosine. `half_life_days` multiplies the score by
-    2^(-age / half-life), except for what is pinned or from a file that is not dated. `profile` is a named set of these.
+    `fusion` is `weighted` or `rrf` (k = 60). `weighted` is `vector_weight` x cosine + (1 - `vector_weight`) x BM25 / B,
+    with the cosine of every model scaled to that of the default one; B is the best BM25, but at least half the weight
+    of the query's words. `min_score` is a limit of the fused score, `min_similarity` of the cosine. `half_life_days`
+    multiplies the score by 2^(-age / half-life), except for pinned memories and those from a file without a date.
+    `profile` is a named set of these options.
     """
 
     vector: Annotated[list[float], Meta(max_length=65536)] = []
-    """look for what is near this vector, of the model in use; with a query, that one is for the words"""
+    """find memories near this vector of the model in use; a query is then used for the words alone"""
     profile: ProfileName = "default"
     """a named set of parameters"""
     fusion: Literal["weighted", "rrf"] | None = None
-    """how words and meaning are combined; left out: as the profile says"""
+    """how words and meaning are combined; left out: as in the profile"""
     vector_weight: Fraction | None = None
     """share of the cosine in a `weighted` score; left out: as the daemon is configured"""
     min_score: Fraction | None = None
@@ -272,68 +269,65 @@ class SearchOptions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tru
     min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
     """leave out hits with a lower cosine"""
     half_life_days: Annotated[float, Meta(gt=0.0)] | None = None
-    """the score is halved after so many days; left out, age does not count"""
+    """the score is halved after this many days; left out: age does not count"""
     mmr_lambda: Fraction = 1.0
-    """below 1 variety counts: mmr_lambda x score - (1 - mmr_lambda) x the likeness to better hits"""
+    """below 1 variety counts: mmr_lambda x score - (1 - mmr_lambda) x the similarity to better hits"""
     graph: bool = True
-    """also what was often retrieved together with the best hits"""
+    """also find memories that were often retrieved together with the best hits"""
     distinct: bool = True
-    """equal texts are one hit, the newest; false: each by itself"""
+    """equal texts are one hit, the newest; false: each is a hit of its own"""
     include_vectors: bool = False
-    """each hit with its vector"""
+    """return the vector of each hit"""
 
 
 class Query(Filtered[R], kw_only=True, frozen=True):
-    """The parameters that every kind of search takes.
+    """The parameters of every kind of search.
 
-    `floor` cuts on the confidence. The search stops at `deadline_ms` with the best finished answer. `session` names
-    the conversation that the hits are for: what is said there again of them is not taken for news. A relevant hit
-    counts as an access of that memory; it is relevant when its cosine reaches the model's floor, or when it has most of
-    the query's rare words. Without `touch` nothing is counted.
-
-    `like`, the id of a memory, stands for that memory's vector; with a query, that one is for the words. `mode` leaves
-    out an arm; `dense` scores by the cosine alone. Stop words are not looked for: a query of stop words alone has no
-    hits by words.
+    A relevant hit counts as an access of that memory, unless `touch` is false. It is relevant if its cosine reaches the
+    model's floor, or if it has most of the query's rare words. Stop words are not searched for: a query of stop words
+    alone has no hits by words.
     """
 
     query: str = ""
-    """what to look for, in plain words; empty where `like` or a vector says it"""
+    """the query, in plain words; it may be empty with `like` or a vector"""
     like: str = ""
-    """look for what is near this memory: an id or unique prefix; it is not among the hits"""
+    """id or unique prefix of a memory: find memories near it by its vector, without itself; a query is then used for
+    the words alone"""
     mode: Literal["hybrid", "lexical", "dense"] = "hybrid"
-    """by words and meaning, by words alone, by meaning alone"""
+    """by words and meaning, by words alone, by meaning alone (the score is the cosine)"""
     limit: Limit = 10
     """how many hits at most"""
     offset: Annotated[int, Meta(ge=0, le=10_000)] = 0
     """how many of the best to skip"""
     floor: Fraction | None = None
-    """leave out hits with a lower confidence: 0.02 leaves out most that has nothing to do with the query"""
+    """leave out hits with a lower confidence; 0.02 leaves out most that have nothing to do with the query"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
-    """stop then with the best finished answer; `degraded` says what was left out"""
+    """stop then with the results so far; `degraded` says what is missing"""
     session: str = ""
-    """the conversation that the hits are for"""
+    """the conversation that the hits are for: if it repeats them, that is not recorded as new"""
     touch: bool = True
     """count an access of each relevant hit"""
     options: SearchOptions = SearchOptions()
-    """what only experiments set"""
+    """options for experiments"""
 
 
 @rpc("within", reads=True, page=True)
 class Search(Query[Hits], kw_only=True, frozen=True):
     """Find memories by meaning and by words, best first.
 
-    Where memories have large values, fewer come than asked for; the next page begins at `offset` + their number.
+    If the memories are large, fewer than asked for are returned; the next page begins at `offset` + their number.
     """
 
     explain: bool = False
-    """with the whole trace: how the hits were found, stage by stage"""
+    """return the whole trace too: how the hits were found, stage by stage"""
 
 
 @rpc("within", reads=True, page=True)
 class WhyNot(Query[Why], kw_only=True, frozen=True):
-    """Say why the memory `id` is or is not among the hits of a search; name the stage that lost it.
+    """Explain why the memory `id` is or is not among the hits of a search, and name the stage that dropped it.
 
-    Words in place of an id mean the memory that has each of them, else the nearest one, be it superseded or expired.
+    Instead of an id, words name the memory that has all of them, else the nearest one, even if it is superseded or
+    expired.
     """
 
     id: str
@@ -342,17 +336,17 @@ class WhyNot(Query[Why], kw_only=True, frozen=True):
 
 @rpc("within", reads=True, page=True)
 class GetTrace(Scoped[Trace], kw_only=True, frozen=True):
-    """Return the kept trace of an earlier search; without an id the latest one that left a mark (`touch`)."""
+    """Return the trace of an earlier search; without an id the latest one with `touch`."""
 
     id: str | None = None
-    """id or prefix of the trace; left out: the latest that left a mark"""
+    """id or prefix of the trace; left out: the latest one with `touch`"""
 
 
 @rpc("within", reads=True, page=True)
 class Traces(Scoped[TraceList], kw_only=True, frozen=True):
-    """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
+    """List the stored traces of searches and contexts, newest first; the root lists those of all namespaces."""
 
     kind: Choice = []
-    """only those of these calls: `search`, `get_context`, `get_unasked`"""
+    """only traces of these calls: `search`, `get_context`, `get_unasked`"""
     limit: Limit = 20
     """how many at most"""

@@ -1,4 +1,4 @@
-"""Service: the daemon's health, its model, checks and copies of the database, its end."""
+"""Service: the daemon's health, its model, checks and copies of the database, stop and restart."""
 
 from typing import Literal
 
@@ -10,120 +10,120 @@ PauseKind = Literal["session", "namespace", "folder"]
 
 
 class ModelState(Struct, kw_only=True):
-    """The embedder: `state` is missing, fetching, loading, ready or failed; `reembedding` while models are swapped."""
+    """The embedding model."""
 
     name: str
-    """the model"""
+    """its name"""
     state: Literal["missing", "fetching", "loading", "ready", "failed"]
-    """how it is"""
+    """its state"""
     dimensions: int | None = None
-    """length of its vectors, once ready"""
+    """length of its vectors; null: it is not ready"""
     format: str = ""
-    """how its weights are stored, such as rows8/2: chosen for the processor when it was installed; empty: not known"""
+    """format of its weights, such as rows8/2, chosen for the processor at the installation; empty: unknown"""
     error: str = ""
     """why it is missing or failed"""
     attempts: int = 0
     """failed attempts to load it"""
     reembedding: Progress | None = None
-    """how far the change to another model is"""
+    """progress of a change to another model; null: there is none"""
 
 
 class ThreadState(Struct, kw_only=True):
-    """How a thread of the daemon is. One that fails continues after a pause."""
+    """A thread of the daemon. After an error it starts again."""
 
     name: str
-    """what it does"""
+    """its task"""
     restarts: int = 0
-    """how often it failed and went on"""
+    """how often it failed and started again"""
     error: str = ""
-    """why, the latest time"""
+    """the latest error"""
     failed_at: float | None = None
-    """when it failed the latest time"""
+    """when it failed last"""
     works_since: float | None = None
     """since when it works again; null: it fails, or it never failed"""
 
     def is_failing(self) -> bool:
-        """Return whether it does not work at present."""
+        """Return whether it fails at present."""
         return self.failed_at is not None and self.works_since is None
 
 
 class ClockState(Struct, kw_only=True):
-    """Whether the system's clock jumped by more than a day, or the machine was off for so long.
+    """Whether the system's clock jumped by more than a day, which a machine that was off so long looks like too.
 
-    Until a day has passed since then, nothing is deleted, moved or forgotten by the new time.
+    For a day after a jump, nothing is deleted, moved or forgotten because of the new time.
     """
 
     state: Literal["steady", "jumped"]
-    """how it is"""
+    """whether it jumped"""
     now: float
-    """what it says"""
+    """the clock's time"""
     off_s: float = 0.0
-    """by how much it jumped; below 0: back"""
+    """seconds that it jumped; negative: backward"""
     counts_in_s: float | None = None
-    """how much of that day is left; null: it did not jump"""
+    """seconds until the new time counts; null: it did not jump"""
 
 
 class Unread(Struct, kw_only=True):
-    """Texts in languages that the embedding model does not read: by meaning they are hardly found."""
+    """Texts in languages that the embedding model does not support, so that searches by meaning hardly find them."""
 
     languages: list[str]
-    """the commonest first; `Cyrillic` is any that is written so"""
+    """the languages, the commonest first; `Cyrillic` is any in that script"""
     share: float
-    """how much of all texts that is, by a sample"""
+    """their share of all texts, estimated from a sample"""
     model: str
-    """one of the catalogue that reads them"""
+    """a model of the catalogue that supports them"""
 
 
 class Pause(Struct, kw_only=True):
-    """A place in which nothing is observed: a session, a namespace with those inside it, a folder with all below it."""
+    """A place in which nothing is observed: a session, a namespace with its inner ones, or a folder with subfolders."""
 
     kind: PauseKind
     """whether the name is of a session, a namespace or a folder"""
     name: str
-    """of the session, namespace (the empty text: all) or folder"""
+    """name of the session, namespace (the empty text: all) or folder"""
     since: float | None = None
-    """when it was paused; null: by the settings, `[observe] never`"""
+    """when it was paused; null: the settings declare it (`[observe] never`)"""
 
 
 class Status(Struct, kw_only=True):
     """Health of the daemon."""
 
     version: str
-    """of the daemon"""
+    """version of the daemon"""
     protocol: int
-    """version of the protocol it speaks"""
+    """version of its protocol"""
     pid: int
-    """its process"""
+    """its process id"""
     uptime_s: float
-    """for how many seconds it has run"""
+    """seconds since it started"""
     socket: str
-    """where it listens"""
+    """path of its socket"""
     data_dir: str
     """the folder of the database"""
     memories: int
-    """how many there are"""
+    """how many memories there are"""
     pending_embeddings: int
-    """how many wait for a vector"""
+    """how many memories wait for a vector"""
     model: ModelState
     """the embedding model"""
     degraded: list[str] = []
-    """what does not work now: `vector` while there is no model, `database` where a part of it cannot be read"""
+    """what does not work now: `vector` while there is no model, `database` if a part of it cannot be read"""
     connections: int = 0
     """open connections"""
     queued: dict[str, int] = {}
-    """calls under way or waiting, per lane; writes waiting"""
+    """calls that run or wait, per lane; writes that wait"""
     rss_bytes: int = 0
     """resident memory"""
     index_bytes: int = 0
-    """of that the vector index"""
+    """the vector index's part of it"""
     database_bytes: int = 0
     """size of the database file and its log"""
     database_limit_bytes: int = 0
-    """`max_size_mb` of [storage]; at it nothing more is added; 0: no limit"""
+    """`max_size_mb` of [storage], from which on nothing is added; 0: no limit"""
     database_used_bytes: int = 0
-    """what the limit is compared with: pages of the file that are in use, not empty ones"""
+    """size that is compared with the limit: pages of the file that are in use"""
     clock: ClockState | None = None
-    """how the system's clock is"""
+    """state of the system's clock"""
     threads: list[ThreadState] = []
     """the daemon's threads"""
     turns: int = 0
@@ -131,22 +131,22 @@ class Status(Struct, kw_only=True):
     data_bytes: int = 0
     """size of all files in `data_dir`: the database, its log, copies, the daemon's log"""
     disk_full: bool = False
-    """whether the disk has no room: what is there is read and deleted, nothing is added until there is"""
+    """the disk is full: memories can be read and deleted, but not added"""
     options: list[str] = []
-    """with which it was started, all paths absolute; shown to the owner"""
+    """its command line's options, with absolute paths; returned to the owner alone"""
     unread: Unread | None = None
-    """texts in languages that the model does not read, when they are a tenth of all or more"""
+    """texts in languages that the model does not support, if they are at least a tenth of all"""
     pauses: list[Pause] = []
-    """where observing is paused; shown to the owner"""
+    """where observing is paused; returned to the owner alone"""
 
 
 class Verification(Struct, kw_only=True):
-    """Result of a check of the store: `problems` is empty when all is well."""
+    """Result of a check of the store."""
 
     memories: int
-    """how many there are"""
+    """how many memories there are"""
     pending_embeddings: int
-    """how many wait for a vector"""
+    """how many memories wait for a vector"""
     problems: list[str] = []
     """what is wrong; empty: nothing"""
     repaired: list[str] = []
@@ -154,27 +154,27 @@ class Verification(Struct, kw_only=True):
 
 
 class BackedUp(Struct, kw_only=True):
-    """A copy that was made and checked, and what it holds."""
+    """A copy of the database that was made and checked."""
 
     path: str
-    """the copy"""
+    """its path"""
     size_bytes: int
     """its size"""
     memories: int
-    """how many memories it holds, parts of files aside"""
+    """how many memories it has, not counting parts of files"""
     turns: int = 0
-    """how many turns of L0 it holds"""
+    """how many turns of L0 it has"""
     parts: int = 0
-    """how many parts of files it holds"""
+    """how many parts of files it has"""
     operation: str | None
-    """the latest operation that it holds; null: there is none"""
+    """id of the latest operation in it; null: there is none"""
     took_ms: float
-    """how long it took, the check included"""
+    """milliseconds that copying and checking took"""
 
 
 @rpc("anyone", reads=True, lane="control", any_version=True, page=True)
 class GetStatus(Call[Status], kw_only=True, frozen=True, tag="status"):
-    """Health of the daemon: model, queue of embeddings, connections, memory use."""
+    """Return the health of the daemon: model, queue of embeddings, connections, memory use."""
 
 
 @rpc("owner", grows=True, page=False)
@@ -187,18 +187,20 @@ class UseModel(Call[Done], kw_only=True, frozen=True):
 
 @rpc("owner", lane="bulk", page=False)
 class Verify(Call[Verification], kw_only=True, frozen=True):
-    """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows.
+    """Check the database, and whether full text, vectors, hashes, graph and the account of turns agree with the rows.
 
-    With `repair` all indexes and everything derived are rebuilt from the rows, while the daemon continues.
+    With `repair` all indexes and derived tables are rebuilt from the rows, while the daemon continues.
     """
 
     repair: bool = False
-    """rebuild what is derived"""
+    """rebuild all that is derived"""
 
 
 @rpc("owner", lane="bulk", page=False)
 class Backup(Call[BackedUp], kw_only=True, frozen=True):
-    """Copy the whole database to one file while it is in use, and check it: it holds all that was acknowledged before.
+    """Copy the whole database to one file while it is in use, and check the copy.
+
+    The copy has everything that was acknowledged before the call.
 
     `path` is an absolute path of a new file or of a folder; without one the copy is written to `backups` beside the
     database, and stays there until somebody deletes it.
@@ -210,32 +212,31 @@ class Backup(Call[BackedUp], kw_only=True, frozen=True):
 
 @rpc("owner", lane="inline", any_version=True, page=False)
 class Shutdown(Call[Done], kw_only=True, frozen=True):
-    """Finish the calls under way, write everything to disk and end the daemon, or start again."""
+    """Finish the current calls, write everything to disk, and stop or restart the daemon."""
 
     restart: bool = False
-    """start again from what is installed now, on the same socket: nobody is refused"""
+    """start the version that is installed now, on the same socket; meanwhile calls wait and none is refused"""
 
 
 class Welcome(Struct, kw_only=True):
-    """Which daemon answers; `installed` is the version on disk, which is newer after an upgrade."""
+    """The daemon's versions."""
 
     version: str
-    """version of memoryd that answers"""
+    """version of the running daemon"""
     protocol: int
-    """version of the protocol"""
+    """version of its protocol"""
     installed: str
-    """version that a daemon started now would have"""
+    """version on disk, which is newer after an upgrade"""
     restarting: bool = False
-    """it hands over to that one now"""
+    """the daemon restarts now, with the installed version"""
 
 
 @rpc("anyone", reads=True, lane="inline", any_version=True, page=False)
 class Hello(Call[Welcome], kw_only=True, frozen=True):
-    """Say which version the client has, ahead of its first call.
+    """Tell the daemon the client's version, before the first call.
 
-    Where a newer version was installed in the place that the daemon runs from, and the client is no older than that,
-    the daemon restarts as `shutdown` does with `restart`, so that an upgrade leaves no old code running. Nothing else
-    depends on it.
+    If a newer version was installed where the daemon runs from, and the client is not older than that, the daemon
+    restarts as by `shutdown` with `restart`, so that no old code runs after an upgrade. The call does nothing else.
     """
 
     version: str

@@ -1,4 +1,4 @@
-"""Sessions: say that one ended or that a task is done, and read what was done."""
+"""Sessions: report that a session ended or a task is done, and read what was done."""
 
 from typing import Literal
 
@@ -9,50 +9,48 @@ from memoryd.client.protocol.memories import Added
 
 
 class SessionEnded(Struct, kw_only=True):
-    """What is being made of an ended session: a `summary`, and with a language model facts (`extract`).
-
-    Empty when nothing new was observed, and with `wait` when all is done.
-    """
+    """What is still to be made of an ended session in the background."""
 
     waiting: list[str]
-    """what is being made in the background: `summary`, `extract` (facts); with `wait` what could not be made yet"""
+    """`summary`, and with a language model `extract` (facts); empty: nothing new was observed. With `wait` only what
+    could not be made yet"""
 
 
 @rpc("outward", page=False)
 class EndSession(Scoped[SessionEnded], kw_only=True, frozen=True):
-    """Say that a conversation is over: it is summed up now, in the background; a language model draws facts from it.
+    """Report that a conversation is over: it is summarised in the background, and a language model extracts its facts.
 
-    Without this it happens when the conversation rests. A later summary of the same session replaces this one. With
-    `wait` the reply comes when these are there; sends progress.
+    Without this call that happens when the conversation pauses. A later summary of the same session replaces this one.
+    With `wait` the reply comes when summary and facts are stored; sends progress.
     """
 
     session: str
-    """the conversation's name, as it was observed under"""
+    """the conversation's name, as in `observe`"""
     wait: bool = False
     """return when its summary and its facts can be found"""
 
 
 @rpc("within", page=False)
 class ResetSession(Scoped[Done], kw_only=True, frozen=True):
-    """Say that a session has lost what contexts gave it, as by a compaction: the next ones may give it again."""
+    """Report that a session has lost the contexts it was given, as by a compaction: it may be given the same again."""
 
     session: str
-    """the conversation's name, as contexts were asked for with"""
+    """the conversation's name, as in `get_context`"""
 
 
 @rpc("outward", grows=True, page=False)
 class CompleteTask(Scoped[Added], kw_only=True, frozen=True):
-    """Keep what came of a task for the next sessions: a note, or a lesson where it failed.
+    """Record the result of a task for later sessions: as a note, or as a lesson if it failed.
 
-    A long output is condensed in the background. `[lifetime]` may set how long outcomes live.
+    A long result is condensed in the background. `[lifetime]` may set how long results live.
     """
 
     outcome: Literal["completed", "failed", "partial", "cancelled"]
-    """how it went; what failed is kept as a lesson"""
+    """how the task ended"""
     output: str
-    """what came of it, or what failed and why"""
+    """the result, or what failed and why"""
     task: str = ""
-    """what was to be done"""
+    """the task"""
     session: str = ""
     """the conversation that it belongs to"""
     allow_secrets: bool = False
@@ -60,29 +58,29 @@ class CompleteTask(Scoped[Added], kw_only=True, frozen=True):
 
 
 class LoggedOutcome(Struct, kw_only=True):
-    """How a task of a session went."""
+    """The result of a task of a session."""
 
     id: str
     """id of the memory"""
     outcome: str
     """completed, failed, partial or cancelled"""
     content: str
-    """the task and what came of it, at most 1,000 characters"""
+    """the task and its result, at most 1,000 characters"""
 
 
 class LoggedSession(Struct, kw_only=True):
-    """What is known of one session within the time that was asked for."""
+    """One session, as far as it lies within the given time."""
 
     namespace: str
-    """where it was observed"""
+    """the namespace in which it was observed"""
     session: str
     """the conversation's name"""
     began_at: float
-    """when its first turn was said"""
+    """time of its first turn"""
     ended_at: float
-    """when the last of it was said or noted"""
+    """time of its last turn, summary or result"""
     turns: int
-    """how many turns are kept"""
+    """how many of its turns are stored"""
     asked: str = ""
     """the user's first turn, at most 1,000 characters"""
     summary: str = ""
@@ -90,7 +88,7 @@ class LoggedSession(Struct, kw_only=True):
     files: list[str] = []
     """the files that its turns name, in order"""
     outcomes: list[LoggedOutcome] = []
-    """how its tasks went, in order"""
+    """the results of its tasks, in order"""
 
 
 class SessionLog(Listed[LoggedSession], kw_only=True):
@@ -102,18 +100,18 @@ class SessionLog(Listed[LoggedSession], kw_only=True):
 
 @rpc("within", reads=True, page=True)
 class GetLog(Scoped[SessionLog], kw_only=True, frozen=True):
-    """Return what was done, session by session: what was asked, what it came to, which files were written.
+    """Return what was done, session by session: the request, the summary, the results, the files that were written.
 
-    It is made of the latest 20,000 turns, summaries and outcomes of the time. Turns without a session are left out.
+    The log is made of the latest 20,000 turns, summaries and results of the time. Turns without a session are left out.
     """
 
     since: Seconds | None = None
-    """only what came about then or later"""
+    """only from this time on"""
     until: Seconds | None = None
-    """only what came about before"""
+    """only before this time"""
     path: str = ""
     """only sessions whose turns name this file, by its whole path or the end of it"""
     session: str | None = None
-    """only this conversation, or without one of this name those that begin so (with 4 characters or more)"""
+    """only the conversation of this name; if there is none, those whose names begin with these 4 or more characters"""
     limit: Limit = 20
     """how many sessions at most"""

@@ -1,4 +1,4 @@
-"""Shared roots: where they lie, whether the line to them is open, what waits to be sent."""
+"""Shared roots: where they are, whether the line to them is open, which saves wait to be sent."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ Auto = Literal["decisions", "all", "none"]
 
 
 class Greeting(Identity, kw_only=True):
-    """What another machine says first on a line: whom it speaks for, and what the root is."""
+    """The first message of another machine on a line: whom the line speaks for, and what the root is for."""
 
     protocol: int = 1
     """version of the protocol there"""
@@ -20,51 +20,51 @@ class Greeting(Identity, kw_only=True):
 
 
 class RootStatus(Struct, kw_only=True):
-    """A shared root and the line to its place."""
+    """A shared root and the line to the machine or database that holds it."""
 
     name: str
     """name of the root, the outermost of its namespaces"""
     server: str
-    """the other machine; empty: the root lies here"""
+    """address of the other machine or database; empty: the root is on this machine"""
     state: Literal["idle", "connecting", "ready", "away", "here"]
-    """the line to it; `idle`: nothing was asked for a while; `here`: there is none, as the root lies here"""
+    """state of the line; `idle`: it was not used for a while; `here`: there is none, because the root is here"""
     repositories: list[str] = []
     """patterns of the repositories that it is for"""
     problem: str = ""
-    """why it is away"""
+    """why the state is `away`"""
     token: str = ""
-    """name of the token that it speaks for there, once it was ready"""
+    """name of the token that the line speaks for there; empty until it was ready once"""
     role: str = ""
     """role of that token"""
     auto: Auto
-    """which saves go there by themselves"""
+    """which saves are sent there automatically"""
     exclude: list[str] = []
     """namespaces whose saves stay here"""
     waiting: int = 0
     """how many saves wait to be sent"""
     unreadable: int = 0
-    """how many rows of answers could not be read since the daemon began, and were left out"""
+    """how many rows of its answers could not be read, and were left out, since the daemon started"""
     place: dict[str, str] = {}
-    """what a database says of itself while the line is ready: versions, how safe a commit is, who holds a lock"""
+    """facts about a database while the line is ready: versions, how safe a commit is, who holds a lock"""
 
 
 class WaitingSave(Struct, kw_only=True):
-    """A save that is on this machine until its place answers."""
+    """A save that is on this machine until the root's machine or database answers."""
 
     id: str
     """id of the memory here"""
     namespace: str
-    """where it is, here and there"""
+    """its namespace, here and there"""
     preview: str
     """the beginning of its text"""
     since: float
     """when it was saved"""
     refused: str = ""
-    """why the place refused it; empty: it has not"""
+    """why the root refused it; empty: it did not"""
 
 
 class SharedStatus(Struct, kw_only=True):
-    """The shared roots of this machine, and what waits."""
+    """The shared roots of this machine, and the saves that wait to be sent."""
 
     roots: list[RootStatus]
     """by name"""
@@ -74,7 +74,7 @@ class SharedStatus(Struct, kw_only=True):
 
 @rpc("owner", page=True)
 class GetShared(Call[SharedStatus], kw_only=True, frozen=True):
-    """Return the shared roots of this machine and what waits to be sent to them."""
+    """Return the shared roots of this machine and the saves that wait to be sent to them."""
 
     send: bool = False
-    """try the places now, and send again what one refused"""
+    """try to send now, including saves that were refused before"""

@@ -1,4 +1,4 @@
-"""Statistics: what is stored, how the daemon is used and how it is at this moment, for people, `top` and metrics."""
+"""Statistics: counts of what is stored, use of the daemon, and its present state, for people, `top` and metrics."""
 
 from msgspec import Struct
 
@@ -7,15 +7,15 @@ from memoryd.client.protocol.jobs import Job
 from memoryd.client.protocol.service import ModelState, ThreadState
 from memoryd.client.protocol.tiers import TierState
 
-# The limits in seconds that `MethodStats.at_most` counts by: 2^-13 (122 µs), each twice the one before, to 16.
+# Upper limits of the buckets of `MethodStats.at_most`: from 2^-13 s (122 µs), each twice the one before, to 16 s.
 LATENCY_LIMITS_S = tuple(2.0**exponent for exponent in range(-13, 5))
 
 
 class Recent(Struct, kw_only=True):
-    """Calls of one method in the latest half minute to minute."""
+    """Calls of one method in the last 30 to 60 seconds."""
 
     over_s: float
-    """how long that is"""
+    """length of this time"""
     calls: int
     """how many"""
     p50_ms: float
@@ -27,10 +27,7 @@ class Recent(Struct, kw_only=True):
 
 
 class MethodStats(Struct, kw_only=True):
-    """Calls of one method since the start: count, errors, latency in the daemon; percentiles are within 9 %.
-
-    `at_most` has a count for each of the limits 2^-13, 2^-12 … 2^4 seconds.
-    """
+    """Calls of one method since the daemon started; percentiles are exact within 9 %."""
 
     calls: int
     """how many"""
@@ -43,65 +40,64 @@ class MethodStats(Struct, kw_only=True):
     p99_ms: float
     """99th percentile"""
     total_s: float = 0.0
-    """seconds that all of them took together"""
+    """seconds that all calls took together"""
     at_most: list[int] = []
-    """how many took no longer than each limit"""
+    """how many calls took at most 2^-13, 2^-12 … 2^4 seconds"""
     recent: Recent | None = None
-    """the latest past"""
+    """the calls of the last 30 to 60 seconds"""
 
 
 class LlmUsage(Struct, kw_only=True):
-    """How the language model was used since the daemon started; `tokens_*` as its server counts them."""
+    """Use of the language model since the daemon started; its server counts the tokens."""
 
     model: str
     """its name"""
     requests: int = 0
-    """sent to its server"""
+    """requests sent to its server"""
     answers: int = 0
-    """that could be used"""
+    """answers that could be used"""
     failures: int = 0
-    """questions without one; the rules answered them"""
+    """questions without a usable answer; rules answered them"""
     retries: int = 0
-    """requests that repeated one which failed"""
+    """requests that repeated a failed one"""
     repaired: int = 0
-    """answers that were almost JSON"""
+    """answers that were almost JSON and were repaired"""
     refused: int = 0
-    """questions not asked: the limit of the day, or after failures in a row"""
+    """questions that were not asked, because of the daily limit or after several failures in a row"""
     tokens_in: int = 0
-    """of the questions"""
+    """tokens of the questions"""
     tokens_out: int = 0
-    """of the answers"""
+    """tokens of the answers"""
     last_error: str = ""
-    """of the latest failure"""
+    """the latest error"""
 
 
 class Connected(Struct, kw_only=True):
-    """A client: its process as the kernel knows it, and what it calls."""
+    """A connected client: its process as the kernel knows it, and its calls."""
 
     pid: int
-    """of the process that connected"""
+    """id of the process"""
     name: str
-    """its program or script; empty when it cannot be known"""
+    """its program or script; empty: unknown"""
     since: float
     """when it connected"""
     calls: int
     """calls since then"""
     under_way: int = 0
-    """calls that are not answered yet, subscriptions included"""
+    """calls that are not answered yet, including subscriptions"""
     subscriptions: int = 0
-    """how many of these follow events"""
+    """how many of these are subscriptions"""
     token: str = ""
     """name of the token that it presented"""
 
 
 class Runtime(Struct, kw_only=True):
-    """How the daemon is at this moment. `queues` counts what waits: calls by lane, writes, texts without a vector,
-    turns by task of the extraction queue."""
+    """The present state of the daemon."""
 
     version: str
-    """of the daemon"""
+    """its version"""
     pid: int
-    """its process"""
+    """its process id"""
     at: float
     """its time"""
     uptime_s: float
@@ -111,7 +107,7 @@ class Runtime(Struct, kw_only=True):
     rss_bytes: int
     """resident memory"""
     index_bytes: int
-    """of that the vector index"""
+    """the vector index's part of it"""
     wal_bytes: int
     """size of the write-ahead log, a part of `database_bytes`"""
     model: ModelState
@@ -119,34 +115,34 @@ class Runtime(Struct, kw_only=True):
     degraded: list[str] = []
     """what does not work now: `vector` while there is no model"""
     queues: dict[str, int] = {}
-    """how many wait, by what for"""
+    """how much waits: calls by lane, writes, texts without a vector, turns by task of the extraction queue"""
     tiers: list[TierState] = []
-    """what each tier holds"""
+    """the tiers and their contents"""
     jobs: list[Job] = []
     """the background jobs"""
     clients: list[Connected] = []
-    """who is connected"""
+    """the connected clients"""
     threads: list[ThreadState] = []
     """the daemon's threads"""
 
 
 class Stats(Struct, kw_only=True):
-    """What is stored and how the daemon was used since it started."""
+    """Counts of what is stored, and use of the daemon since it started."""
 
     memories: int
-    """how many are within reach"""
+    """memories within reach"""
     by_namespace: dict[str, int]
-    """how many per namespace"""
+    """memories per namespace"""
     by_type: dict[str, int]
-    """how many per type"""
+    """memories per type"""
     by_source: dict[str, int]
-    """how many per source"""
+    """memories per source"""
     by_tier: dict[str, int]
-    """how many per tier"""
+    """memories per tier"""
     embedded: int
-    """how many of them have a vector"""
+    """memories that have a vector"""
     pending_embeddings: int
-    """how many wait for a vector"""
+    """memories that wait for a vector"""
     embedding_cache: int
     """vectors on disk, of all namespaces"""
     operations: int
@@ -158,15 +154,15 @@ class Stats(Struct, kw_only=True):
     newest_at: float | None
     """creation of the newest memory"""
     methods: dict[str, MethodStats] = {}
-    """per method since the daemon's start"""
+    """calls per method since the daemon started"""
     llm: LlmUsage | None = None
     """use of the language model; null: none is configured"""
     daemon: Runtime | None = None
-    """how the daemon is now; null for a caller that a token binds"""
+    """present state of the daemon; null for a caller with a token"""
     turns: int = 0
     """turns in L0, which are no memories yet"""
 
 
 @rpc("within", reads=True, page=True)
 class GetStats(Scoped[Stats], kw_only=True, frozen=True, tag="stats"):
-    """Counts of what is stored within reach, and how the daemon was used and is now."""
+    """Return counts of what is stored within reach, and use and present state of the daemon."""

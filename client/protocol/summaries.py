@@ -1,4 +1,4 @@
-"""Summaries: keep a conversation within a budget of tokens, its older part as a summary."""
+"""Summaries: keep a conversation within a budget of tokens by summarising its older part."""
 
 from typing import Annotated, Literal
 
@@ -10,85 +10,80 @@ MIN_SUMMARY_TOKENS = 16
 
 
 class ToolCall(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A call of a tool that an assistant asks for; `arguments` is JSON as text."""
+    """A tool call that an assistant requests."""
 
     id: str
-    """any text of its own"""
+    """a text that is unique in the conversation"""
     name: str = ""
-    """of the tool"""
+    """name of the tool"""
     arguments: str = ""
     """JSON as text"""
 
 
 class Message(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One message of a conversation; `tool_call_id` says which call a tool's result answers."""
+    """One message of a conversation."""
 
     id: str = ""
-    """any text of its own"""
+    """a text that is unique in the conversation"""
     role: Literal["system", "user", "assistant", "tool"]
     """who speaks"""
     content: str = ""
     """the text"""
     tool_calls: list[ToolCall] = []
-    """what an assistant asks for"""
+    """the tool calls that an assistant requests"""
     tool_call_id: str = ""
-    """the call that a tool's result answers"""
+    """of a tool's result: id of the call that it answers"""
 
 
 class RunningSummary(Struct, kw_only=True):
-    """What a conversation came to, of which messages, and up to which one."""
+    """The summary of the older part of a conversation."""
 
     summary: str
     """the text"""
     summarized_ids: list[str]
-    """of all messages that are in it"""
+    """ids of the summarised messages"""
     last_id: str
-    """of the last one of these"""
+    """id of the last summarised message"""
 
 
 class Summarized(Struct, kw_only=True):
-    """A conversation within its budget: the system message, the summary as another one, the rest as it was.
-
-    `by` is `rules` or the model that wrote the summary, empty when nothing new was summarised. `trimmed` are messages
-    that were too long to fit and lost their middle.
-    """
+    """A conversation within its budget: the system message, the summary as a second one, and the other messages."""
 
     messages: list[Message]
-    """what is left of the conversation, the summary included"""
+    """the shortened conversation, including the summary"""
     running_summary: RunningSummary | None
-    """for the next call; null while nothing is summarised"""
+    """the summary to give to the next call; null: nothing is summarised yet"""
     tokens: int
-    """of all these messages, 4 for each added"""
+    """tokens of these messages, with 4 added for each"""
     tokenizer: str
-    """what counted them"""
+    """the tokenizer that counted them"""
     summarized: int = 0
     """messages that were summarised now"""
     by: str = ""
-    """who wrote the summary, empty for none now"""
+    """`rules`, or the model that wrote the summary; empty: nothing new was summarised"""
     trimmed: list[str] = []
-    """ids of messages that lost their middle"""
+    """ids of messages that were too long and lost their middle"""
 
 
 @rpc("within", reads=True, lane="bulk", page=False)
 class Summarize(Scoped[Summarized], kw_only=True, frozen=True):
-    """Keep a conversation within `max_tokens`: from `max_tokens_before_summary` on its older part becomes a summary.
+    """Keep a conversation within `max_tokens`, including the summary of its older part.
 
-    Every message needs an id of its own, apart from a system message at the beginning, which stays. Give
-    `running_summary` as the last reply had it, and all messages, or those of the last reply with the new ones. The
-    newest message and the newest of the user always stay; a tool's results stay with their call. With the summary of at
-    most `max_summary_tokens`, all is at most `max_tokens`. Sentences are chosen by rules, at once; with `wait` a
-    language model writes the summary where one is configured. Nothing is stored.
+    Every message needs a unique id, except for a system message at the beginning, which stays. Give `running_summary`
+    from the last reply, and all messages or the last reply's messages with the new ones. The newest message and the
+    user's newest message always stay; a tool's results stay with their call. Rules select the summary's sentences at
+    once; with `wait` a language model writes the summary, if one is configured. Nothing is stored.
     """
 
     messages: list[Message]
     """the conversation, oldest first"""
     running_summary: RunningSummary | None = None
-    """as the last reply had it"""
+    """the one of the last reply"""
     max_tokens: Annotated[int, Meta(ge=1)]
-    """of all messages in the reply"""
+    """the most tokens of all messages in the reply"""
     max_tokens_before_summary: Annotated[int, Meta(ge=1)] | None = None
-    """nothing is summarised below that; left out: `max_tokens`"""
+    """nothing is summarised below this many tokens; left out: `max_tokens`"""
     max_summary_tokens: Annotated[int, Meta(ge=MIN_SUMMARY_TOKENS)] = 256
-    """of the summary's message"""
+    """the most tokens of the summary's message"""
     wait: bool = False
-    """let a language model write the summary, where one is configured"""
+    """let a language model write the summary, if one is configured"""

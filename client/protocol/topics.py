@@ -1,4 +1,4 @@
-"""Graph: the nodes of L2, what is in them and between them, their topics."""
+"""Graph: the nodes of L2 with their members and edges, and topics."""
 
 from typing import Annotated, Literal
 
@@ -10,24 +10,24 @@ Number = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 
 
 class Node(Struct, kw_only=True):
-    """A cluster of memories of L2, or a concept that represents clusters.
+    """A cluster of memories of L2, or a concept that represents several clusters.
 
-    A cluster has the id of its medoid, the memory nearest to its middle, so that it keeps its id from one making of the
-    graph to the next; a concept has that of the cluster nearest to its own, with `concept-` before it.
+    A cluster's id is that of its medoid, the memory nearest to its centre, so that the id stays the same when the graph
+    is rebuilt. A concept's id is `concept-` and the id of the cluster nearest to its centre.
     """
 
     id: str
-    """the id of its medoid; of a concept with `concept-` before it"""
+    """the id of its medoid, or `concept-` and the id of its central cluster"""
     namespace: str
-    """of all its members"""
+    """the namespace of all its members"""
     kind: Literal["cluster", "concept"]
-    """`concept` represents clusters"""
+    """a cluster of memories, or a concept over clusters"""
     label: str
-    """up to three distinctive terms that stand in half of its members, or a model's words; empty: there are none"""
+    """up to three distinctive terms that half of its members have, or a model's words; empty: there are none"""
     about: str = ""
     """the beginning of the medoid's text"""
     size: int
-    """members, of a concept clusters, when the graph was made"""
+    """how many members (of a concept: clusters) it had when the graph was built"""
     topic: str | None = None
     """id of its topic; null: none"""
     named_by: str = "rules"
@@ -35,7 +35,7 @@ class Node(Struct, kw_only=True):
 
 
 class NodeMember(Struct, kw_only=True):
-    """A memory in a node: the beginning of its text, its cosine to the centre."""
+    """A memory in a node."""
 
     id: str
     """the memory's id"""
@@ -44,11 +44,11 @@ class NodeMember(Struct, kw_only=True):
     created_at: float
     """when it was created"""
     similarity: float | None = None
-    """cosine to the node's centre; null: not known now"""
+    """cosine to the node's centre; null: unknown at present"""
 
 
 class Neighbour(Struct, kw_only=True):
-    """A node beside another."""
+    """A node that an edge joins with another one."""
 
     node: str
     """its id"""
@@ -58,43 +58,43 @@ class Neighbour(Struct, kw_only=True):
     """the beginning of its medoid's text"""
     relation: Literal["co_occurs", "abstracted_from", "abstraction", "similar"]
     """`co_occurs`: searches returned memories of both; `abstracted_from`: a cluster of this concept; `abstraction`: a
-    concept over it; `similar`: their centres are close"""
+    concept over this cluster; `similar`: their centres are close"""
     weight: float
-    """of `co_occurs` how often, of `similar` the cosine, else 1"""
+    """of `co_occurs` the number of searches, of `similar` the cosine, else 1"""
 
 
 class NodePage(Listed[Node], kw_only=True):
-    """Nodes, the largest first, and how many match in all; of one that was asked for by its id what it has, too."""
+    """Nodes, the largest first; or one node with its members and neighbours."""
 
     nodes: list[Node]
     """the largest first"""
     total: int
     """how many match in all"""
     members: list[NodeMember] = []
-    """of the node asked for: its memories, nearest to the centre first"""
+    """with `node`: its memories, the nearest to the centre first"""
     neighbours: list[Neighbour] = []
-    """of the node asked for: nodes beside it, by relation, the heaviest first"""
+    """with `node`: the nodes joined with it, by relation, the heaviest first"""
 
 
 class Topic(Struct, kw_only=True):
     """A community of nodes of one namespace."""
 
     id: str
-    """that of the node nearest to its middle"""
+    """the id of the node nearest to its centre"""
     namespace: str
-    """of all its nodes"""
+    """the namespace of all its nodes"""
     label: str
-    """up to three distinctive terms that stand in half of its memories; empty: there are none"""
+    """up to three distinctive terms that half of its memories have; empty: there are none"""
     about: str = ""
-    """the beginning of the memory nearest to its middle"""
+    """the beginning of the memory nearest to its centre"""
     nodes: int
     """how many nodes it has"""
     memories: int
-    """how many members these have"""
+    """how many memories its nodes have"""
 
 
 class TopicList(Listed[Topic], kw_only=True):
-    """Topics, the largest first; `alone` counts the nodes that belong to none."""
+    """Topics, the largest first."""
 
     topics: list[Topic]
     """the largest first"""
@@ -103,29 +103,29 @@ class TopicList(Listed[Topic], kw_only=True):
 
 
 class Rebuilt(Struct, kw_only=True):
-    """What the graph within reach is now, or with `dry_run` would be, and how it differs from the one before."""
+    """The size of the rebuilt graph within reach, or with `dry_run` of a rebuilt one, and the differences."""
 
     dry_run: bool
     """nothing was changed"""
     nodes: int = 0
     """clusters and concepts"""
     concepts: int = 0
-    """concepts among them"""
+    """how many of these are concepts"""
     topics: int | None = None
-    """communities of nodes; null with `dry_run`: they are found once the nodes are written"""
+    """communities of nodes; null with `dry_run`, because they are computed from the written nodes"""
     added: int = 0
     """nodes that are new"""
     changed: int = 0
     """nodes with other members or another label"""
     removed: int = 0
-    """nodes that are no longer there"""
+    """nodes that were removed"""
 
 
 @rpc("within", reads=True, page=True)
 class GraphNodes(Scoped[NodePage], kw_only=True, frozen=True):
-    """List the nodes of the graph, the largest first, or show one with its members and its neighbours.
+    """List the nodes of the graph, the largest first, or return one with its members and its neighbours.
 
-    The graph is made each night and by `graph_rebuild`; memories that came since are in no node.
+    The graph is rebuilt each night and by `graph_rebuild`; newer memories are in no node.
     """
 
     query: str = ""
@@ -137,7 +137,7 @@ class GraphNodes(Scoped[NodePage], kw_only=True, frozen=True):
     limit: Limit = 20
     """how many at most"""
     offset: Number = 0
-    """how many to leave out first"""
+    """how many to skip"""
 
 
 @rpc("within", reads=True, page=True)
@@ -147,10 +147,10 @@ class GraphTopics(Scoped[TopicList], kw_only=True, frozen=True):
 
 @rpc("owner", grows=True, lane="bulk", page=False)
 class GraphRebuild(Scoped[Rebuilt], kw_only=True, frozen=True):
-    """Make the graph of the namespaces within reach anew, as the job `cluster` does each night.
+    """Rebuild the graph of the namespaces within reach, as the job `cluster` does each night.
 
-    Clusters, merging of those that are alike, concepts over clusters, edges, topics and labels.
+    This computes the clusters, merges similar ones, and adds concepts, edges, topics and labels.
     """
 
     dry_run: bool = False
-    """count what would change and change nothing"""
+    """only count what would change"""

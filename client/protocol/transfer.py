@@ -1,4 +1,4 @@
-"""Export and import: take memories out of a daemon and put them back as they were, into the same one or another."""
+"""Export and import: read memories out of a daemon, and restore them exactly in the same daemon or another."""
 
 from typing import Annotated, Literal
 
@@ -12,87 +12,80 @@ MAX_GONE = 1_000  # of one call
 
 
 class Link(Struct, kw_only=True):
-    """A link between two memories, for example `contradicts` or `shared_from`."""
+    """A link between two memories."""
 
     origin: str
-    """the memory that it starts from"""
+    """id of the memory that has the link"""
     target: str
-    """the memory that it leads to"""
+    """id of the memory that it points to"""
     kind: str
-    """what it says"""
+    """its kind, such as `contradicts` or `shared_from`"""
     created_at: float
     """when it was made"""
 
 
 class Record(Memory, kw_only=True):
-    """A memory with all that is stored of it, so that it can be put back exactly.
-
-    `neighbours` are short turns before and after it, `turns` how many observed turns it is made of,
-    `relations` its links to other memories, `votes` the feedback on it, which `usefulness` sums up.
-    """
+    """A memory with everything that is stored of it, so that it can be restored exactly."""
 
     neighbours: str = ""
-    """texts before and after it, searched lightly"""
+    """short turns before and after it, whose words count a little in searches"""
     turns: int = 0
-    """how many observed turns it is made of; 0: it was added"""
+    """how many observed turns it was made of; 0: it was added"""
     relations: list[Link] = []
     """links to and from other memories"""
     votes: list[Vote] = []
-    """the feedback, one vote of each caller; a bound caller is shown its own"""
+    """the feedback, one vote per caller, of which `usefulness` is the sum; a caller with a token gets its own vote"""
 
 
 class Exported(Listed[Record], kw_only=True):
-    """One batch of an export in the order of ids; ask again with `after_id` = `next` until that is null.
+    """One batch of an export in the order of ids; call again with `after_id` = `next` until that is null.
 
-    A turn of L0 is in it as the memory that it will be. `total` counts what the whole export holds, `left_out` what it
-    does not: `documents` (chunks of files, which are the truth themselves) and, with the reach `visible` from a
-    namespace, what is `inside` that.
+    A turn of L0 is exported as the memory that it will become.
     """
 
     records: list[Record]
-    """by rising id"""
+    """the memories, by ascending id"""
     next: str | None
-    """to be given as `after_id`; null: this was the last batch"""
+    """the next call's `after_id`; null: this was the last batch"""
     total: int
     """memories and turns of the whole export"""
     left_out: dict[str, int] = {}
-    """how many `documents` are within reach and not exported, and how many memories and turns are `inside`"""
+    """how much is not exported: `documents` (chunks of files, which are kept in the files) and, with the reach
+    `visible`, memories and turns `inside` the namespace"""
     turns: int = 0
     """how many of `total` are turns of L0"""
 
 
 class Imported(Struct, kw_only=True):
-    """What an import did, or with `dry_run` would do. `kept` are the ids of memories that stay as they are because the
-    stored ones are as new or newer; `skipped` counts chunks of files. Without a change there is no operation.
-    Votes of both sides are kept in any case."""
+    """Outcome of an import: what it did, or with `dry_run` would do. Votes of both sides are kept in any case."""
 
     created: int = 0
-    """were not there"""
+    """memories that were not stored before"""
     replaced: int = 0
-    """were there in another state"""
+    """memories that were stored in another state, and were replaced"""
     unchanged: int = 0
-    """were there as they are"""
+    """memories that were stored in the same state"""
     kept: list[str] = []
-    """ids of those that were left as they are stored"""
+    """ids of memories that stay as they are, because the stored ones are as new or newer"""
     skipped: int = 0
-    """chunks of files: they come from the files"""
+    """chunks of files, which are read from the files instead"""
     erased: int = 0
-    """were erased here, and are left out without `overwrite`"""
+    """memories that were erased here, and are left out without `overwrite`"""
     changed: list[str] = []
-    """ids of those that were replaced; their history has what they were"""
+    """ids of the replaced memories; their history has the former states"""
     deleted: list[str] = []
-    """ids of those that were deleted here later than they were changed there, and are left out without `overwrite`"""
+    """ids of memories that were deleted here after their last change there, and are left out without `overwrite`"""
     removed: list[str] = []
-    """ids of those that `gone` deleted here"""
+    """ids of memories that `gone` deleted here"""
     operation: str | None = None
-    """what `undo` takes back; null: nothing was changed"""
+    """id of the operation, for `undo`; null: nothing was changed"""
     dry_run: bool = False
     """nothing was changed"""
     redacted: Redacted = {}
     """credentials and private passages that were taken out before anything was stored, by kind"""
 
     def add(self, part: "Imported") -> None:
-        """Add what another part of the same import did, credentials excepted."""
+        """Add the counts and ids of another part of the same import, except `redacted`."""
         self.created += part.created
         self.replaced += part.replaced
         self.unchanged += part.unchanged
@@ -155,41 +148,41 @@ class ListVersions(Scoped[Versions], kw_only=True, frozen=True):
 
 @rpc("within", reads=True, lane="bulk", page=False)
 class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):
-    """Read memories with all that is stored of them, also superseded and expired ones, batch by batch."""
+    """Read memories with everything that is stored of them, batch by batch, superseded and expired ones included."""
 
     ids: list[str] = []
     """only memories with one of these ids or unique prefixes"""
     after_id: str = ""
     """only memories with larger ids; empty at first, then `next` of the reply"""
     limit: Limit = 500
-    """memories in one reply at most; fewer where they are large"""
+    """the most memories in one reply; fewer if they are large"""
 
 
 @rpc("owner", grows=True, lane="bulk", page=False)
 class ImportMemories(Call[Imported], kw_only=True, frozen=True):
-    """Put memories back exactly as they are given, id and times included, as one operation.
+    """Restore memories exactly as they are given, including ids and times, as one operation.
 
-    All are checked before the first is stored; they are committed in parts as with `add_many`, with the same errors.
-    What is stored already is left alone; where it differs the later change wins (`updated_at`, or an undo or a
-    confirmation here after that), with `overwrite` what is imported. What was erased here, or deleted here later than
-    that, is left out without `overwrite`, as long as the log of operations has it. Without it votes of both sides and
-    the larger count of accesses stay. The tier and the accesses of a memory are no difference by themselves. Without
-    `mine` what is not stored here in the same words counts as imported, whoever the record says it is from, and as
-    confirmed by nobody. With `operation` the call continues with an earlier import, so that one `undo` takes both back.
+    All are checked before the first is stored; they are committed in parts as with `add_many`, with the same errors. A
+    memory that is stored in the same state stays as it is; tier and accesses alone make no difference. If the states
+    differ, the later change wins (`updated_at`, or an undo or a confirmation here after that), or with `overwrite` the
+    imported one. Without `overwrite` memories are left out that were erased here, or deleted here after that time, as
+    long as the operation log has that; votes of both sides and the larger count of accesses stay. Without `mine` a text
+    that is not stored here already gets the origin `import` and no confirmation, whatever the record says. With
+    `operation` the call continues an earlier import, so that one `undo` takes both back.
     """
 
     records: Annotated[list[Record], Meta(max_length=MAX_RECORDS)]
     """the memories, at most 10,000 and 16 MiB"""
     overwrite: bool = False
-    """what is imported wins, also over what was changed later, deleted or erased"""
+    """imported memories win, even if the stored ones were changed later, deleted or erased"""
     dry_run: bool = False
     """only report what would be done"""
     operation: str | None = None
-    """the whole id of an import to go on with; left out: a new one"""
+    """the whole id of an import to continue; left out: a new one"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
     mine: bool = False
-    """the records are the person's own export: what it says of `origin` and `confirmed_at` is believed"""
+    """the records are the person's own export, so their `origin` and `confirmed_at` are kept"""
     gone: Annotated[list[Gone], Meta(max_length=MAX_GONE)] = []
     """memories that were deleted elsewhere: they are deleted here before the records are stored, unless they were
-    changed here later than that; with `overwrite` in any case"""
+    changed here after that time; with `overwrite` in any case"""

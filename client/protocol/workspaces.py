@@ -23,7 +23,7 @@ Glob = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
 class FileProblem(Struct, kw_only=True):
-    """A file or folder, and what is to be said of it; `path` is relative to the root."""
+    """A file or folder, and what is wrong with it."""
 
     path: str
     """relative to the root"""
@@ -32,68 +32,68 @@ class FileProblem(Struct, kw_only=True):
 
 
 class IndexedFile(Struct, kw_only=True):
-    """A file of a workspace as the index has it."""
+    """An indexed file of a workspace."""
 
     path: str
     """relative to the root"""
     chunks: int
     """how many chunks it has"""
     size: int
-    """its bytes"""
+    """its size in bytes"""
     changed_at: float
-    """when it was changed"""
+    """when it was last changed"""
     indexed_at: float
-    """when it was read"""
+    """when it was indexed"""
     problem: str = ""
-    """why nothing, or not all, of it is indexed"""
+    """why it is not, or not completely, indexed"""
 
 
 class Workspace(Struct, kw_only=True):
-    """A folder of Markdown files. `root` is absolute, with symlinks resolved; `globs` are relative to it.
+    """A folder of Markdown files.
 
-    `watching` is `inotify` (changes are seen at once), `scanning` (looked at every few seconds), `gone` (the folder
-    is not there; what is indexed of it stays) or `off` (the daemon is just starting or stopping); `reason` says why and
-    `since` since when. From `pending_embeddings` on it says nothing unless this workspace was asked for by its name.
+    `watching` is `inotify` (changes are seen at once), `scanning` (the files are checked every few seconds), `gone`
+    (the folder does not exist; its index stays) or `off` (the daemon is just starting or stopping). The fields from
+    `pending_embeddings` on are filled only if the call names the workspace.
     """
 
     namespace: str
-    """where its chunks lie"""
+    """the namespace of its chunks"""
     root: str
-    """the folder, symlinks resolved"""
+    """the absolute path of the folder, symlinks resolved"""
     globs: list[str]
-    """patterns of its files, relative to it"""
+    """patterns of its files, relative to `root`"""
     created_at: float
     """when it was added"""
     files: int = 0
-    """files in the index"""
+    """indexed files"""
     chunks: int = 0
-    """their chunks"""
+    """chunks of these files"""
     watching: Watching = "off"
     """how the daemon detects changes"""
     reason: str = ""
-    """why it is watched as it is; empty: as usual"""
+    """why `watching` is not as usual; empty: it is"""
     since: float | None = None
-    """since when it is watched so"""
+    """since when `watching` has this value"""
     watches: int = 0
-    """watches of inotify in use: one per folder"""
+    """inotify watches in use, one per folder"""
     indexing: int | None = None
-    """files that a pass under way has still to read; null: none is under way"""
+    """files that the current pass has still to read; null: there is no pass"""
     indexed_at: float | None = None
     """when a file was last read"""
     scanned_at: float | None = None
-    """when all files were last looked at, since the start of the daemon"""
+    """when all files were last checked since the daemon started"""
     dreams_write: bool = False
-    """dreams may write its MEMORY.md: somebody allowed it"""
+    """dreams may write its MEMORY.md, because somebody permitted it"""
     pending_embeddings: int = 0
-    """chunks that wait for a vector; words find them already"""
+    """chunks that wait for a vector; searches by words find them already"""
     problems: list[FileProblem] = []
-    """files and folders of which nothing, or not all, is indexed, and why"""
+    """files and folders that are not, or not completely, indexed, and why"""
     left_out: list[FileProblem] = []
-    """the first 200 files and folders that are not meant to be indexed, and why: patterns, ignored by git, hidden"""
+    """the first 200 files and folders that are excluded, and why: patterns, ignored by git, hidden"""
     differing: list[FileProblem] = []
-    """the first 200 files that were added, changed or removed since the index followed them"""
+    """the first 200 files that were added, changed or removed and are not indexed again yet"""
     listed: list[IndexedFile] = []
-    """files of the index by path, as many as were asked for"""
+    """as many indexed files as `files` asked for, by path"""
 
 
 class WorkspaceList(Listed[Workspace], kw_only=True):
@@ -104,57 +104,56 @@ class WorkspaceList(Listed[Workspace], kw_only=True):
 
 
 class IndexedWorkspace(Struct, kw_only=True):
-    """What bringing the index of one workspace up to date did; `problem` says why it could not be."""
+    """The outcome of updating the index of one workspace."""
 
     namespace: str
-    """of the workspace"""
+    """the workspace's namespace"""
     scanned: int = 0
-    """files looked at"""
+    """files that were checked"""
     read: int = 0
-    """files read, because they looked changed"""
+    """files that were read because their size or time had changed"""
     indexed: int = 0
     """files that were new or changed"""
     unchanged: int = 0
-    """files that are as they were"""
+    """files that were the same"""
     removed: int = 0
-    """files that are not there any more"""
+    """files that do not exist any more"""
     chunks_new: int = 0
     """chunks that are new or changed"""
     chunks_kept: int = 0
-    """chunks of changed files that are as they were"""
+    """chunks of changed files that stayed the same"""
     seconds: float = 0.0
     """how long it took"""
     problem: str = ""
-    """why it could not be done; empty: it was"""
+    """why the index could not be updated; empty: it was"""
 
 
 class Indexed(Iterated[IndexedWorkspace], kw_only=True):
-    """What bringing the index up to date did, workspace by workspace."""
+    """The outcome of updating the index, workspace by workspace."""
 
     workspaces: list[IndexedWorkspace]
-    """one entry each"""
+    """one entry per workspace"""
 
 
 @rpc("owner", grows=True, page=False)
 class AddWorkspace(Call[Workspace], kw_only=True, frozen=True):
     """Make a folder a workspace: it is watched from now on, and indexed in the background.
 
-    `path` is absolute. `namespace` left out is the folder's name, `globs` left out `**/*.md` in an Obsidian vault and
-    in a folder of Markdown files, `MEMORY.md` and `memory/**/*.md` where there is one of these. For a folder that is a
-    workspace already, `globs` are changed in place.
+    If the folder is a workspace already, its `globs` are changed.
     """
 
     path: str
-    """an absolute path of a folder; symlinks are resolved"""
+    """absolute path of the folder; symlinks are resolved"""
     namespace: str | None = None
-    """where its chunks lie; left out: the folder's name"""
+    """namespace of its chunks; left out: the folder's name"""
     globs: Annotated[list[Glob], Meta(max_length=MAX_GLOBS)] = []
-    """patterns of its files, relative to it; left out: see above"""
+    """patterns of its files, relative to the folder; left out: `**/*.md` in an Obsidian vault or a folder of Markdown
+    files, `MEMORY.md` and `memory/**/*.md` where one of these exists"""
 
 
 @rpc("owner", lane="bulk", page=False)
 class RemoveWorkspace(Call[Done], kw_only=True, frozen=True):
-    """Forget a workspace and what is indexed of it. Its files stay as they are."""
+    """Remove a workspace and its index. Its files stay as they are."""
 
     workspace: str
     """its namespace, or an absolute path inside it"""
@@ -162,7 +161,7 @@ class RemoveWorkspace(Call[Done], kw_only=True, frozen=True):
 
 @rpc("owner", reads=True, page=True)
 class Workspaces(Call[WorkspaceList], kw_only=True, frozen=True):
-    """List the workspaces, or report how one is: what is indexed, what is not and why, what differs from its files."""
+    """List the workspaces, or report on one: what is indexed, what is not and why, how index and files differ."""
 
     workspace: str | None = None
     """its namespace, or an absolute path inside it; left out: all, in short"""
@@ -174,90 +173,87 @@ class Workspaces(Call[WorkspaceList], kw_only=True, frozen=True):
 
 @rpc("owner", grows=True, lane="control", page=False)
 class IndexWorkspace(Call[Indexed], kw_only=True, frozen=True):
-    """Bring the index of a workspace, or of all, up to date with the files. Sends progress.
+    """Update the index of one workspace, or of all, from the files. Sends progress.
 
-    Files whose size and time are as they were are not read, unless `force` is given. The path of a file indexes this
-    file alone.
+    Files whose size and time have not changed are not read, unless `force` is given. The path of a file updates the
+    index of this file alone.
     """
 
     workspace: str | None = None
-    """its namespace, or an absolute path inside it, also of one file; left out: all"""
+    """its namespace, or an absolute path inside it, such as that of one file; left out: all"""
     wait: bool = False
     """return when each chunk has its vector"""
     force: bool = False
-    """read all files, also those whose size and time are as they were"""
+    """read all files, even if their size and time have not changed"""
 
 
 # Notes ----------------------------------------------------------------------------------------------------------------
 
 
 class Remembered(Struct, kw_only=True):
-    """Where a note was written. `id` is the memory that holds it; null: it left the file again meanwhile."""
+    """Where a note was written."""
 
     path: str
-    """the file, absolute"""
+    """absolute path of the file"""
     start_line: int
-    """the note's first line there"""
+    """the note's first line in the file"""
     end_line: int
-    """its last line"""
+    """its last line in the file"""
     namespace: str
-    """of the file's memories"""
+    """namespace of the file's memories"""
     id: str | None
-    """the memory that holds it"""
+    """id of the memory that has it; null: it was removed from the file meanwhile"""
     redacted: Redacted = {}
     """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 class Flushed(Struct, kw_only=True):
-    """What was worth keeping of a conversation."""
+    """What `flush` wrote about a conversation."""
 
     text: str
-    """what was written, a list item for each thing; empty: nothing was, or the note says it already"""
+    """the list items that were written; empty: there was nothing to note, or the note has it already"""
     by: str
-    """who chose it: `rules` or a model"""
+    """who selected it: `rules` or a model"""
     note: Remembered | None
-    """where it was written"""
+    """where it was written; null: nothing was"""
     redacted: Redacted = {}
     """credentials and private passages that were taken out before anything was stored, by kind"""
 
 
 class RemovedLines(Struct, kw_only=True):
-    """Lines that were taken out of a file: `text` is what stood there, line ends included."""
+    """Lines that were removed from a file."""
 
     id: str
-    """the memory that held them"""
+    """id of the memory that had them"""
     path: str
     """the file"""
     start_line: int
-    """where they stood, the first"""
+    """number of the first removed line"""
     end_line: int
-    """the last; a blank line that would be left over is removed too"""
+    """number of the last; a blank line that would be left over is removed too"""
     text: str
-    """what stood there"""
+    """the removed text, line ends included"""
 
 
 class Forgotten(Struct, kw_only=True):
-    """What was forgotten, or with `dry_run` would be: lines of files, and memories that `undo` of `operation` brings
-    back."""
+    """Outcome of `forget`: the lines and memories that were removed, or with `dry_run` would be."""
 
     removed: list[RemovedLines]
-    """what was taken out of files"""
+    """lines that were removed from files"""
     deleted: list[str] = []
-    """ids of memories of no file, which were deleted"""
+    """ids of memories outside files, which were deleted"""
     operation: str | None = None
-    """the deletion that `undo` takes back; null: nothing was deleted"""
+    """id of the deletion, for `undo`; null: nothing was deleted"""
     dry_run: bool = False
     """nothing was changed"""
 
 
 @rpc("within", grows=True, page=False)
 class Remember(Scoped[Remembered], kw_only=True, frozen=True):
-    """Write a note into a file of a workspace; it can be found when this returns.
+    """Write a note into a file of a workspace; searches find it when the call returns.
 
-    `workspace` is its namespace or an absolute path inside it. `file` is a path in it (`MEMORY.md`, `memory/cache.md`,
-    or short `cache`), or `today`, also in a sub-folder (`alpha/today`). The note is written at the end, in the style of
-    the file, in one step: the file is the old or the new one at any moment. What another program saved meanwhile is
-    taken up; of two saves in the same millisecond one wins.
+    The note is written at the end of the file, in its style, and atomically: at any moment the file is the old or the
+    new one. Changes that another program saved meanwhile are kept; of two saves in the same millisecond one wins.
     """
 
     text: str
@@ -265,17 +261,18 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     workspace: str
     """its namespace or an absolute path inside it"""
     file: str = "today"
-    """the file that it is written to"""
+    """a path in the workspace (`MEMORY.md`, `memory/cache.md`, or `cache` for short), or `today`, also in a sub-folder
+    (`alpha/today`)"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
 
 
 @rpc("within", grows=True, page=False)
 class Flush(Scoped[Flushed], kw_only=True, frozen=True):
-    """Write what is worth keeping of a conversation into a file of a workspace, by default today's note.
+    """Write the essence of a conversation into a file of a workspace, by default today's note.
 
-    A language model chooses it where one is configured, else it is what was asked first and the last answer that says
-    something. The turns themselves are not kept; `observe` does that. What the file says already is not written again.
+    A language model selects it, if one is configured; otherwise it is the first request and the last answer with
+    content. The turns themselves are not stored; `observe` does that. Nothing is written that the file has already.
     """
 
     turns: TurnList
@@ -290,20 +287,20 @@ class Flush(Scoped[Flushed], kw_only=True, frozen=True):
 
 @rpc("within", page=False)
 class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
-    """Forget memories: those of a file have their lines removed from it, any other memory is deleted.
+    """Forget memories: the lines of a file's memory are removed from the file, any other memory is deleted.
 
-    A line belongs to the first chunk of its file that holds it, so what a chunk repeats of the one before stays, as
-    does a heading that has more below it. `text` removes only the list item or line that holds it, `start_line` to
-    `end_line` only these lines; both need one id. All is checked before the first file is changed.
+    A line belongs to the first chunk of its file that has it, so lines that a chunk repeats from the one before stay,
+    and so does a heading with other text below it. To remove a part of one memory, give one id with `text` or with
+    `start_line`. Everything is checked before the first file is changed.
     """
 
     ids: list[str]
     """ids or unique prefixes"""
     text: str | None = None
-    """remove only the list item or line that holds it"""
+    """remove only the list item or line with this text"""
     start_line: LineNumber | None = None
-    """take out only lines from this one on, counted in the file"""
+    """remove only lines from this one on, counted in the file"""
     end_line: LineNumber | None = None
-    """to this one; left out: `start_line` alone"""
+    """the last line to remove; left out: `start_line` alone"""
     dry_run: bool = False
     """only report what would be removed"""
