@@ -1,4 +1,7 @@
-"""The methods of both clients that take friendlier arguments than their call; the others are in `methods.py`."""
+"""Methods of both clients whose arguments are easier to write than the fields of their calls.
+
+The methods that follow directly from the contract are in `methods.py`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def add(
     **fields: Any,
 ) -> protocol.Add:
     """Store a memory. `fields` are those of `NewMemory`: summary, importance, source, origin, created_at, supersedes …
-    `origin` is `agent`, or `person` where a person wrote or chose the text.
+    `origin` is `agent`, or `person` if a person wrote or chose the text.
 
     Likely credentials in it are removed first unless `allow_secrets`; the result's `redacted` counts them by kind."""
     memory = new_memory({"content": content, "type": type, "metadata": metadata, **fields})
@@ -68,24 +71,24 @@ def add_many_calls(
 
 
 def search(query: str = "", *, limit: int = 10, **fields: Any) -> protocol.Search:
-    """Find memories for `query`, or for a `vector`, or those `like` a memory, the best first. `fields` are filters
+    """Find memories for `query`, near a `vector`, or `like` another memory, the best first. `fields` are filters
     (type, source, tier, where, after, before, path_prefix, reach) and the parameters of `Search`
-    (offset, mode, floor, deadline_ms …); `options` is a mapping of what `SearchOptions` has (distinct, min_score …)."""
+    (offset, mode, floor, deadline_ms …); `options` is a mapping of `SearchOptions` (distinct, min_score …)."""
     return build(protocol.Search, query=query, limit=limit, **query_fields(fields))
 
 
 def find_related(id: str, *, limit: int = 5, **fields: Any) -> protocol.Search:
-    """Find memories whose meaning is near that of one memory; takes what `search` takes."""
+    """Find memories that are near a memory in meaning; `fields` are those of `search`."""
     return build(protocol.Search, like=id, limit=limit, **query_fields(fields))
 
 
 def explain(query: str, *, limit: int = 10, **fields: Any) -> protocol.Search:
-    """Run a search that brings its whole trace too, as `.explanation`; takes what `search` takes."""
+    """Run a search whose result has the whole trace as `.explanation`; `fields` are those of `search`."""
     return build(protocol.Search, query=query, limit=limit, explain=True, **query_fields(fields))
 
 
 def why_not(id: str, query: str, *, limit: int = 10, **fields: Any) -> protocol.WhyNot:
-    """Explain why memory `id` is or is not among the hits of `query`; takes what `search` takes."""
+    """Explain why memory `id` is or is not among the hits of `query`; `fields` are those of `search`."""
     return build(protocol.WhyNot, id=id, query=query, limit=limit, **query_fields(fields))
 
 
@@ -96,8 +99,8 @@ def trace(id: str | None = None) -> protocol.GetTrace:
 
 def list_(*, limit: int = 20, **fields: Any) -> protocol.List:
     """List memories, the newest first, at most 1,000 at once. `fields` are the filters of `search` and sort, ascending,
-    offset, all_states, ids; `.total` of the result counts all that match. Without `reach` what is in the namespaces
-    around this one is listed too."""
+    offset, all_states, ids; `.total` of the result counts all that match. Without `reach` memories of enclosing
+    namespaces are listed too."""
     return build(protocol.List, limit=limit, **query_fields(fields))
 
 
@@ -116,8 +119,8 @@ def tag(id: str, *tags: str, **values: Any) -> protocol.Tag:
 
 
 def delete(*ids: str, key: Words | None = None, **fields: Any) -> protocol.Delete:
-    """Delete memories by id or unique prefix, or by `key`; or all that the filters of `search` leave, which `dry_run`
-    only counts. `undo` brings them back; what `erase` takes is gone."""
+    """Delete memories by id or unique prefix, or by `key`; or all that match the filters of `search`, which `dry_run`
+    only counts. `undo` brings them back; after `erase` nothing does."""
     return build(protocol.Delete, ids=list(ids), keys=to_list("key", key), **query_fields(fields))
 
 
@@ -131,7 +134,7 @@ def put(
     allow_secrets: bool = False,
     **fields: Any,
 ) -> protocol.Put:
-    """Store a memory under a key, in place of the one that has it there. `fields` are those of `NewMemory`."""
+    """Store a memory under a key, replacing the memory that has this key. `fields` are those of `NewMemory`."""
     memory = new_memory({"content": content, "metadata": metadata, **fields})
     entry = protocol.KeyedEntry(key=key, memory=memory, searchable=searchable, ttl_s=ttl_s)
     return protocol.Put(entries=[entry], allow_secrets=allow_secrets)
@@ -160,12 +163,12 @@ def observe(
 
 
 def flush(turns: Iterable[protocol.NewTurn | Mapping[str, Any]], workspace: str, **fields: Any) -> protocol.Flush:
-    """Write what is worth keeping of a conversation into a file of a workspace, by default today's note."""
+    """Write the essence of a conversation into a file of a workspace, by default today's note."""
     return build(protocol.Flush, turns=list(convert_each("turns", new_turn, turns)), workspace=workspace, **fields)
 
 
 def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> protocol.Forget:
-    """Forget memories: the lines of those that are in files are removed there, the others are deleted. `text`, or
+    """Forget memories: the lines of a file's memory are removed from the file, any other memory is deleted. `text`, or
     `start_line` and `end_line`, names a part of one memory."""
     return build(protocol.Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
 
@@ -184,7 +187,7 @@ def summarize(
 
 
 def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> protocol.ExportMemories:
-    """Return one batch of the memories with all that is stored of them; continue with `after_id` = its `next` until
+    """Return one batch of memories with everything that is stored of them; continue with `after_id` = its `next` until
     that is None. `fields` are the filters of `search`."""
     return build(protocol.ExportMemories, after_id=after_id, limit=limit, **query_fields(fields))
 
@@ -192,7 +195,7 @@ def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> p
 def import_memories(
     records: Iterable[protocol.Record], *, overwrite: bool = False, dry_run: bool = False, **fields: Any
 ) -> protocol.ImportMemories:
-    """Restore exported memories exactly; where one differs from what is stored the later change wins."""
+    """Restore exported memories exactly; where one differs from the stored memory, the later change wins."""
     return build(
         protocol.ImportMemories,
         records=list(convert_each("records", lambda record: record, records)),
@@ -203,27 +206,28 @@ def import_memories(
 
 
 def backup(path: str | os.PathLike[str] = "") -> protocol.Backup:
-    """Copy the whole database to one checked file: a new file, into a folder, or into `backups` beside the database."""
+    """Copy the whole database to one file and check it: a new file, one in a folder, or one in `backups` beside the
+    database."""
     if not path:
         return protocol.Backup()
-    folder = "/" if str(path).endswith("/") else ""  # one is meant, which must exist
-    return protocol.Backup(path=make_absolute(path) + folder)
+    slash = "/" if str(path).endswith("/") else ""  # it says that the path is a folder, which must exist
+    return protocol.Backup(path=make_absolute(path) + slash)
 
 
 def add_workspace(
     path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()
 ) -> protocol.AddWorkspace:
-    """Make a folder of Markdown files a workspace; a relative path is one from the current directory."""
+    """Make a folder of Markdown files a workspace; a relative path starts from the current directory."""
     return build(protocol.AddWorkspace, path=make_absolute(path), namespace=namespace, globs=to_list("globs", globs))
 
 
 def remove_workspace(workspace: str) -> protocol.RemoveWorkspace:
-    """Forget a workspace, given by its namespace or a path in it, and what is indexed of it; its files stay."""
+    """Remove a workspace, given by its namespace or a path in it, and its index; its files stay."""
     return protocol.RemoveWorkspace(workspace=resolve_workspace(workspace))
 
 
 def workspaces(workspace: str | None = None, *, files: int = 0, offset: int = 0) -> protocol.Workspaces:
-    """List the workspaces, or report how one is, with so many of its files: what is indexed, what is not and why."""
+    """List the workspaces, or report on one: what is indexed, what is not and why, and the first `files` files."""
     place = None if workspace is None else resolve_workspace(workspace)
     return protocol.Workspaces(workspace=place, files=files, offset=offset)
 
@@ -231,8 +235,8 @@ def workspaces(workspace: str | None = None, *, files: int = 0, offset: int = 0)
 def index_workspace(
     workspace: str | None = None, *, force: bool = False, wait: bool = False
 ) -> protocol.IndexWorkspace:
-    """Bring the index of a workspace, of one file or of all up to date with the files; `force` reads them all, `wait`
-    returns when each part has its vector."""
+    """Update the index of a workspace, of one file or of all workspaces from the files. `force` reads them all; with
+    `wait` the call returns when each part has its vector."""
     place = None if workspace is None else resolve_workspace(workspace)
     return protocol.IndexWorkspace(workspace=place, force=force, wait=wait)
 
@@ -240,9 +244,9 @@ def index_workspace(
 def context(
     task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any
 ) -> protocol.GetContext:
-    """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
-    nothing is relevant enough, though `search` may find something. A `session` gets nothing twice, unless it is
-    `fresh`. `fields` are filters, `touch` and `deadline_ms`."""
+    """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty if none is
+    relevant enough, even if `search` finds some. A `session` gets nothing twice, unless it is `fresh`. `fields` are
+    filters, `touch` and `deadline_ms`."""
     return build(
         protocol.GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **query_fields(fields)
     )
@@ -264,12 +268,12 @@ def status() -> protocol.GetStatus:
 
 
 class Methods(DeclaredMethods):
-    """The methods of a client, which adds `call`."""
+    """The methods of both clients; each client adds its own `call`."""
 
     _postprocessors: tuple[Postprocessor, ...] = ()
 
     def register_postprocessor(self, process: Postprocessor) -> None:
-        """Have `process(query, hits) -> hits` run on the hits of each search of this client, in this process."""
+        """Run `process(query, hits) -> hits` on the hits of each search of this client, in this process."""
         self._postprocessors += (process,)
 
     def _postprocess(self, call: Call[R], result: R) -> R:

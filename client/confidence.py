@@ -6,8 +6,8 @@ The bounds are from the share of results that are right (docs/quality.md).
 import math
 
 LIKELY, MAYBE = 0.2, 0.05
-FLOOR = 0.02  # most of what has nothing to do with the question is below it (docs/experiments.md)
-UNLIKELY = "unlikely"  # what `memctl search` shows with `--all` alone
+FLOOR = 0.02  # most unrelated results are below it (docs/experiments.md)
+UNLIKELY = "unlikely"  # such results `memctl search` shows with `--all` alone
 
 
 def word_of(confidence: float) -> str:
@@ -18,7 +18,7 @@ def word_of(confidence: float) -> str:
 
 
 def describe_confidence(confidence: float) -> str:
-    """Return the word with the number, rounded down where it is small: "likely (62%)"."""
+    """Return the word and the percentage: "likely (62%)"; a small percentage is rounded down to a tenth."""
     percent = confidence * 100
     number = f"{percent:.0f}" if percent >= 10 else f"{math.floor(percent * 10) / 10:g}"
     return f"{word_of(confidence)} ({number}%)"

@@ -1,7 +1,7 @@
-"""Figures of the daemon in the text format of Prometheus, which `memctl metrics` prints.
+"""Metrics of the daemon in the text format of Prometheus, which `memctl metrics` prints.
 
-Base units (seconds, bytes), `_total` for what only grows, a histogram for latencies. Nothing that a user named is a
-label: no namespace and no text, so they may be read by a collector of another user.
+Units are seconds and bytes, counters end with `_total`, latencies are a histogram. Labels have no names and texts of
+users, such as namespaces, so that another user's collector may read the metrics.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ MetricLabels = Mapping[str, str]
 
 
 class Family(NamedTuple):
-    """One metric: its name without the prefix, its kind, what it means, its values by suffix and labels."""
+    """One metric: its name without the prefix, its kind, its meaning, and its values with suffix and labels."""
 
     name: str
     kind: str
@@ -27,7 +27,7 @@ class Family(NamedTuple):
 
 
 def format_stats(stats: Stats) -> str:
-    """Return all figures as the text format."""
+    """Return all metrics in the text format."""
     return "".join(_format_family(family) for family in _families(stats) if family.values)
 
 
@@ -58,7 +58,7 @@ def _families(stats: Stats) -> Iterator[Family]:
         asked = [("", {"outcome": "answered"}, llm.answers), ("", {"outcome": "failed"}, llm.failures)]
         yield Family("llm_requests_total", "counter", "Questions to the language model.", asked)
         tokens = [("", {"direction": "in"}, llm.tokens_in), ("", {"direction": "out"}, llm.tokens_out)]
-        yield Family("llm_tokens_total", "counter", "Tokens, as the model's server counts them.", tokens)
+        yield Family("llm_tokens_total", "counter", "Tokens of the language model, as its server counts them.", tokens)
     if stats.daemon:
         yield from _process_families(stats.daemon)
         yield from _work_families(stats.daemon)
@@ -67,7 +67,7 @@ def _families(stats: Stats) -> Iterator[Family]:
 
 def _stored_families(stats: Stats) -> Iterator[Family]:
     tiers = [("", {"tier": tier}, count) for tier, count in sorted(stats.by_tier.items())]
-    yield Family("memories", "gauge", "Memories in the database by tier; turns of L0 are none.", tiers)
+    yield Family("memories", "gauge", "Memories in the database by tier, without turns of L0.", tiers)
     yield _make_gauge("vectors", "Vectors in the index.", stats.embedded)
     yield _make_gauge("pending_embeddings", "Memories that wait for a vector.", stats.pending_embeddings)
     yield _make_gauge("operations", "Entries of the operation log.", stats.operations)
@@ -94,10 +94,10 @@ def _process_families(daemon: Runtime) -> Iterator[Family]:
     yield _make_gauge(
         "start_time_seconds", "When the daemon started, Unix time.", round(daemon.at - daemon.uptime_s, 3)
     )
-    yield Family("cpu_seconds_total", "counter", "Processor time that it used.", [("", {}, daemon.cpu_s)])
+    yield Family("cpu_seconds_total", "counter", "Processor time of the daemon.", [("", {}, daemon.cpu_s)])
     yield _make_gauge("resident_memory_bytes", "Resident memory.", daemon.rss_bytes)
-    yield _make_gauge("vector_index_bytes", "Of that the vector index.", daemon.index_bytes)
-    yield _make_gauge("write_ahead_log_bytes", "Of the database the write-ahead log.", daemon.wal_bytes)
+    yield _make_gauge("vector_index_bytes", "Resident memory of the vector index.", daemon.index_bytes)
+    yield _make_gauge("write_ahead_log_bytes", "Size of the database's write-ahead log.", daemon.wal_bytes)
     yield _make_gauge("clients", "Connected clients.", len(daemon.clients))
     followed = sum(client.subscriptions for client in daemon.clients)
     yield _make_gauge("subscriptions", "Clients' subscriptions to events.", followed)
@@ -107,25 +107,25 @@ def _process_families(daemon: Runtime) -> Iterator[Family]:
 
 def _work_families(daemon: Runtime) -> Iterator[Family]:
     queues = [("", {"queue": name}, count) for name, count in daemon.queues.items()]
-    yield Family("queue_length", "gauge", "What waits or is under way, by queue.", queues)
+    yield Family("queue_length", "gauge", "Items that wait or are being processed, by queue.", queues)
     held = [("", {"tier": tier.name}, tier.count) for tier in daemon.tiers]
     yield Family("tier_items", "gauge", "Turns, memories or chunks that a tier holds.", held)
     ram = [("", {"tier": tier.name}, tier.ram_bytes) for tier in daemon.tiers]
-    yield Family("tier_memory_bytes", "gauge", "What a tier takes in RAM.", ram)
+    yield Family("tier_memory_bytes", "gauge", "RAM that a tier uses.", ram)
     jobs = daemon.jobs
     states = [
         ("", {"job": job.name, "state": state}, float(job.state == state)) for job in jobs for state in _JOB_STATES
     ]
     yield Family("job_state", "gauge", "State of a background job: 1 for the one it is in.", states)
     failures = [("", {"job": job.name}, job.failures) for job in jobs]
-    yield Family("job_failures", "gauge", "Failures of a job in a row.", failures)
+    yield Family("job_failures", "gauge", "Consecutive failures of a job.", failures)
     ran = [("", {"job": job.name}, job.last_run_at) for job in jobs if job.last_run_at is not None]
     yield Family("job_last_run_timestamp_seconds", "gauge", "When a job last began, Unix time.", ran)
 
 
 def _thread_families(threads: Sequence[ThreadState]) -> Iterator[Family]:
     restarts = [("", {"thread": thread.name}, thread.restarts) for thread in threads]
-    yield Family("thread_restarts_total", "counter", "How often a thread failed and went on.", restarts)
+    yield Family("thread_restarts_total", "counter", "How often a thread failed and started again.", restarts)
     failing = [("", {"thread": thread.name}, thread.is_failing()) for thread in threads]
     yield Family("thread_failing", "gauge", "Whether a thread fails at present.", failing)
 

@@ -1,17 +1,17 @@
-"""What to do where a part of memoryd is not installed: one sentence for all who miss one."""
+"""Advice for an optional part of memoryd that is not installed, in the same words everywhere."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 def advise(extra: str) -> str:
-    """Return how an installation gets an extra, whatever it was made from: a wheel, an archive, a checkout."""
+    """Return how to install an extra; the words fit a wheel, an archive and a checkout."""
     return f"install memoryd again with the extra {extra}: pip install 'FILE.whl[{extra}]'"
 
 
 @contextmanager
 def named_extra(extra: str) -> Iterator[None]:
-    """Name the extra in the error of an import that needs it."""
+    """Add to the error of a failing import which extra has to be installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The fields of calls, from what people find easy to write: words or lists, mappings, dates in any form."""
+"""Conversion of arguments that are easy to write (a word or a list, mappings, dates in any form) to fields of calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def namespace_text(namespace: str | Sequence[str] | None) -> str:
 
 
 def to_list(name: str, value: Words | None) -> list[str]:
-    """Return a list for the one word or several of the argument `name`."""
+    """Return the list of words of the argument `name`, which may be one word."""
     if value is None:
         return []
     if not isinstance(value, Iterable):
@@ -39,7 +39,7 @@ def to_list(name: str, value: Words | None) -> list[str]:
 
 
 def to_moment(when: When | None) -> float | None:
-    """Return UTC seconds for a limit of time in any form, None for none."""
+    """Return UTC seconds for a time in any form; None stays None."""
     return None if when is None else moment(when)
 
 
@@ -72,7 +72,7 @@ def new_turn(item: protocol.NewTurn | Mapping[str, Any]) -> protocol.NewTurn:
 
 
 def convert_each(name: str, convert: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
-    """Yield each of `items` as `convert` returns it; what it refuses is named by its place in the argument `name`."""
+    """Yield each of `items` converted; an error names the item by its index in the argument `name`."""
     if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise Invalid(f"`{name}` must be a list, not one {type(items).__name__}.")
     for number, item in enumerate(items):
@@ -119,11 +119,11 @@ def _convert(item: Any, kind: type[T], name: str) -> T:
 
 
 def to_options(options: SearchOptions | Mapping[str, Any]) -> SearchOptions:
-    """Return `SearchOptions` for a mapping of them."""
+    """Return `SearchOptions` for a mapping of options."""
     return options if isinstance(options, SearchOptions) else _make(SearchOptions, options, "options of a search", ())
 
 
-# How filters and options become what the wire has; the others are given as they are.
+# How filters and options are converted; other fields stay as they are.
 _FILTERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("type", "source", "tier", "ids"), to_list),
     "where": _to_dict,
@@ -133,12 +133,12 @@ _FILTERS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def query_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a call with the filters and options among them as the wire has them."""
+    """Return the fields of a call, with filters and options converted to the types of the protocol."""
     return {**fields, **{name: convert(name, fields[name]) for name, convert in _FILTERS.items() if name in fields}}
 
 
 def build(call: type[C], **fields: Any) -> C:
-    """Return the call with its fields checked, so that a mistake is an `Invalid` at the caller's line."""
+    """Return the call with its fields' names checked, so that a mistake raises `Invalid` at the caller's line."""
     for name in sorted(fields.keys() - set(call.__struct_fields__)):
         if "options" in call.__struct_fields__ and name in SearchOptions.__struct_fields__:
             raise Invalid(f"`{name}` is one of the options: options={{{name!r}: {fields[name]!r}}}.")

@@ -1,10 +1,10 @@
-"""linux: what only Linux has, in one place, and the sentence for other systems.
+"""Functions that only Linux has, and the error on other systems.
 
-Here are the peer of a socket, the clock and the id of a boot, files of /proc, the processors that may be used and the C
+These are the peer of a socket, uptime and id of the boot, files of /proc, the processors that may be used and the C
 library. The service manager is in `transport/activation`.
 
-`check` is called where a client, memctl or the daemon begins, so that no other module has to ask. This module can be
-imported on any system: `memctl --help` and `import memoryd.client` work there.
+A client, memctl and the daemon call `check` when they start, so that no other module has to. This module can be
+imported on any system, because `memctl --help` and `import memoryd.client` work there.
 """
 
 import os
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import ctypes
     import socket
 
-_OTHERS = {"darwin": "macOS", "win32": "Windows", "cygwin": "Windows"}
-_WAYS = {
+_SYSTEM_NAMES = {"darwin": "macOS", "win32": "Windows", "cygwin": "Windows"}
+_ALTERNATIVES = {
     "macOS": "a container or a virtual machine",
     "Windows": "WSL 2 or a container",
 }
@@ -40,12 +40,12 @@ def is_here() -> bool:
 
 
 def check() -> None:
-    """Raise `Unavailable` on another system, with what works there."""
+    """Raise `Unavailable` on another system, with a way to use memoryd there."""
     if not is_here():
-        system = _OTHERS.get(sys.platform, sys.platform)
-        way = _WAYS.get(system, "a container or a virtual machine")
+        system = _SYSTEM_NAMES.get(sys.platform, sys.platform)
+        alternative = _ALTERNATIVES.get(system, "a container or a virtual machine")
         raise Unavailable(
-            f"memoryd runs on Linux, not on {system}; use it in {way}, or give your agent the address of"
+            f"memoryd runs on Linux, not on {system}; use it in {alternative}, or give your agent the address of"
             " `memctl mcp --http` on a Linux machine, over ssh (docs/machines.md)."
         )
 
@@ -68,12 +68,12 @@ def measure_uptime_s() -> float:
 
 
 def read_boot_id() -> str:
-    """Return the id of this boot, empty where it cannot be read."""
+    """Return the id of this boot; empty if it cannot be read."""
     return read_process("sys/kernel/random", "boot_id").decode().strip()
 
 
 def read_process(pid: int | str, name: str) -> bytes:
-    """Return a file of /proc about a process; empty where it cannot be read, as when that has ended."""
+    """Return a file of /proc about a process; empty if it cannot be read, for example because the process has ended."""
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:
             return file.read()
@@ -88,7 +88,7 @@ def count_processors() -> int:
 
 @cache
 def libc() -> "ctypes.CDLL | Any":
-    """Return the C library of this process, errno kept for each thread."""
+    """Return the C library of this process, with an errno for each thread."""
     import ctypes
 
     return ctypes.CDLL(None, use_errno=True)

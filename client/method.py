@@ -1,7 +1,7 @@
-"""A function that builds a call becomes a method of both clients.
+"""Makes a function that builds a call a method of both clients.
 
-On a `Client` the method returns the result, on an `AsyncClient` an awaitable of it, which also raises what is wrong
-with the arguments.
+On a `Client` the method returns the result; on an `AsyncClient` it returns an awaitable of the result, and errors in
+the arguments are raised when that is awaited.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,13 +20,13 @@ class SyncCaller(Protocol):
 
 
 class AsyncCaller(Protocol):
-    """Returns an awaitable that builds and sends a call and gives its result."""
+    """Returns an awaitable that builds and sends a call and returns its result."""
 
     def _send_built(self, build: Callable[[], Call[R]], /) -> Awaitable[R]: ...
 
 
 class method(Generic[P, R]):
-    """A client's method made of a builder: it builds the call, the client sends it."""
+    """A client's method: `build` makes the call, the client sends it."""
 
     def __init__(self, build: Callable[P, Call[R]]) -> None:
         self.build = build

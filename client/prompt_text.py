@@ -1,4 +1,4 @@
-"""Stored text as a prompt can hold it: inert, without marks that could be taken for the prompt's own structure."""
+"""Stored text for prompts: inert, without characters that could pass for the structure of the prompt itself."""
 
 import re
 import unicodedata
@@ -16,7 +16,7 @@ _ROLE_MARK = re.compile(r"\[(/?\s*(?:INST|SYS|system|user|assistant)\s*)\]", re.
 
 
 class Sourced(Protocol):
-    """A memory, as far as it says what it came from."""
+    """The part of a memory that says where it is from."""
 
     path: str | None
     start_line: int | None
@@ -26,7 +26,7 @@ class Sourced(Protocol):
 
 
 class Dated(Protocol):
-    """What was said or saved later."""
+    """A later turn or memory."""
 
     id: str
     at: float
@@ -38,22 +38,22 @@ class Dated(Protocol):
 def make_inert(text: str) -> str:
     """Return a text on one line, so that it opens no heading, list, fence or speaker's turn, and closes no tag.
 
-    Control, direction and invisible characters go; `<` becomes `&lt;`, which no tag and no special token survives.
+    Control, direction and invisible characters are removed; `<` becomes `&lt;`, which breaks tags and special tokens.
     """
     line = " ".join(text.split())
-    if not line.isprintable():  # rare, and slow to fix
+    if not line.isprintable():  # rarely; filtering is slow
         line = " ".join("".join(filter(_is_visible, line)).split())
     return _ROLE_MARK.sub(r"(\1)", line.replace("<", "&lt;"))
 
 
 def make_lines_inert(text: str) -> str:
-    """Return a text whose lines are inert and keep their indentation, for a text whose lines mean something."""
+    """Return a text with each line inert and indented as before, for texts in which lines have a meaning."""
     lines = [(line, line.lstrip()) for line in text.expandtabs(4).splitlines()]
-    return "\n".join(" " * (len(line) - len(rest)) + make_inert(rest) for line, rest in lines)
+    return "\n".join(" " * (len(line) - len(content)) + make_inert(content) for line, content in lines)
 
 
 def say_later(statement: Dated) -> str:
-    """Return what was said or saved later that seems to change a memory: the date, the short id, who, the sentence."""
+    """Return a line about a later statement that seems to change a memory: date, short id, speaker, sentence."""
     day = datetime.fromtimestamp(statement.at, UTC).strftime("%Y-%m-%d")
     said = {"user": "said by the user", "assistant": "said by an agent", "": "saved"}
     who = said.get(statement.role, f"saved ({statement.role}, unconfirmed)")
@@ -62,7 +62,7 @@ def say_later(statement: Dated) -> str:
 
 
 def describe_origin(memory: Sourced) -> str:
-    """Return what a memory came from: its file and lines, or whose words it is and whether the person confirmed it."""
+    """Return the origin of a memory: its file and lines, or whose words it is and whether the person confirmed it."""
     if memory.path is None:
         if memory.confirmed_at is not None:
             return f"{memory.origin}, confirmed"

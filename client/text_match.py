@@ -1,5 +1,4 @@
-"""Where a text says given words: in any case and form of Unicode, with any white space, hyphens or underscores between
-them."""
+"""Finding words in a text, in any case and form of Unicode, with any white space, hyphens or underscores between."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -13,7 +12,7 @@ _GAPS = compile_late(f"(?<=[^{_BETWEEN}]){_GAP}(?=[^{_BETWEEN}])")
 
 
 class Wording:
-    """Words that are looked for. `is_json`: in texts that are JSON, which writes line ends and quotes otherwise."""
+    """Words to find. `is_json`: the texts are JSON, in which line ends and quotes are escaped."""
 
     def __init__(self, words: str, *, is_json: bool = False) -> None:
         self._pattern = re.compile(
@@ -23,21 +22,21 @@ class Wording:
         )
 
     def find(self, text: str) -> tuple[int, int] | None:
-        """Return where a text says it first: from which character to which."""
+        """Return where the words first occur in a text: the start and the end in characters."""
         match = self._pattern.search(folded := _fold(text))
         if match is None or len(folded) == len(text):
             return match and match.span()
-        places = range(len(text) + 1)  # each as far into the folded text as what is before it is long
+        places = range(len(text) + 1)  # a place in the text is found by the folded length of the text before it
         begin = bisect_right(places, match.start(), key=lambda place: len(_fold(text[:place]))) - 1
         return begin, bisect_left(places, match.end(), key=lambda place: len(_fold(text[:place])))
 
     def is_in(self, text: str) -> bool:
-        """Return whether a text says it."""
+        """Return whether the words occur in a text."""
         return self._pattern.search(_fold(text)) is not None
 
 
 def split_wording(words: str) -> list[str]:
-    """Return what is between white space, hyphens and underscores, casefolded, with composed letters."""
+    """Return the words between white space, hyphens and underscores, casefolded, with composed letters."""
     return _GAPS.split(_fold(words.strip() or words))
 
 

@@ -1,4 +1,4 @@
-"""Times at the edges: people write ISO 8601, storage and wire hold UTC seconds."""
+"""Conversion of times: people write ISO 8601; the database and the protocol have UTC seconds."""
 
 import time
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ _EXACT = compile_late(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)Z")
 
 
 def seconds(when: When) -> float:
-    """Return UTC seconds for seconds, a datetime or ISO 8601 text; without a zone it is UTC. Raise `Invalid`."""
+    """Return UTC seconds for seconds, a datetime or ISO 8601 text; a time without a zone is UTC. Raise `Invalid`."""
     if isinstance(when, str):
         try:
             if found := _EXACT.fullmatch(when):  # a datetime would hold microseconds only
@@ -29,25 +29,26 @@ def seconds(when: When) -> float:
 
 
 def moment(when: When, *, end: bool = False) -> float:
-    """Return UTC seconds as `seconds` does, also for a date as people say it ("yesterday", "May 2025").
+    """Return UTC seconds as `seconds` does, also for a date in words ("yesterday", "May 2025").
 
-    That is a span of time in the local zone: its start, or with `end` its end. Raise `Invalid` for what is no date.
+    Such a date is a span in the local time zone: return its start, or with `end` its end. Raise `Invalid` if the text
+    is no date.
     """
     try:
         return seconds(when)
     except Invalid:
         if not isinstance(when, str):
             raise
-    from memoryd.client.dates import UNDERSTOOD, span_of
+    from memoryd.client.dates import EXAMPLES, span_of
 
     span = span_of(when, datetime.now().astimezone())
     if span is None:
-        raise Invalid(f"{when!r} is not a date; write it like 2026-03-31T14:30:00+02:00, {UNDERSTOOD}.")
+        raise Invalid(f"{when!r} is not a date; write it like 2026-03-31T14:30:00+02:00, {EXAMPLES}.")
     return local_seconds(span.end if end else span.start)
 
 
 def local_seconds(at: datetime) -> float:
-    """Return UTC seconds for a local time; without its zone, since that of today may differ from that of then."""
+    """Return UTC seconds for a local time; its zone is ignored, because today's offset may differ from that day's."""
     return at.replace(tzinfo=None).timestamp()
 
 
@@ -59,7 +60,7 @@ def iso(when: float | None) -> str | None:
 
 
 def is_past(when: object) -> bool:
-    """Return whether a time in UTC seconds, if it is one, has come by now."""
+    """Return whether a value is a time in UTC seconds that has passed."""
     return isinstance(when, int | float) and when <= time.time()
 
 

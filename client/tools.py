@@ -4,7 +4,7 @@
 
     tools = MemoryTools(Client(namespace=namespace(("acme", "{user}"), user="jana")))
     tools.schemas                                  # name, description and parameters (JSON Schema) of each
-    tools.call("search_memory", '{"query": "…"}')  # what a model asked for; mistakes come back as text for it to read
+    tools.call("search_memory", '{"query": "…"}')  # a model's tool call; errors are returned as text for the model
 
 `AsyncMemoryTools` is the same with await for an `AsyncClient`.
 """
@@ -61,7 +61,7 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
 
 
 class _ToolCall(NamedTuple):
-    """A call, and what its result is to the model that asked for it."""
+    """A call, and how its result is described to the model that asked for it."""
 
     call: Call[Any]
     describe: Callable[[Any], str]
@@ -70,7 +70,8 @@ class _ToolCall(NamedTuple):
 def namespace(template: str | Sequence[str], **values: str) -> tuple[str, ...]:
     """Return the namespace of a template such as `("acme", "{user}", "{agent}")`.
 
-    Raise `Invalid` for a name that has no value, and for a value that is empty or has a slash: it would lead elsewhere.
+    Raise `Invalid` for a name without a value, and for a value that is empty or has a slash, since it would give
+    another namespace.
     """
     parts = template.split("/") if isinstance(template, str) else tuple(template)
     return tuple(re.sub(r"\{(\w*)\}", lambda match: _value(match[1], values), part) for part in parts)
@@ -87,7 +88,7 @@ def _value(name: str, values: Mapping[str, str]) -> str:
 
 
 class _Tools:
-    """What both kinds share: which actions are permitted, and how a model's request becomes a call."""
+    """The part that both kinds share: which actions are permitted, and how a model's tool call becomes a call."""
 
     def __init__(self, actions: Sequence[str]) -> None:
         unknown = [action for action in actions if action not in ACTIONS]
@@ -98,15 +99,15 @@ class _Tools:
     @property
     def schemas(self) -> list[dict[str, Any]]:
         """Name, description and parameters of both tools, with the permitted actions."""
-        made: list[dict[str, Any]] = json.loads(json.dumps(SCHEMAS))
-        action = made[0]["parameters"]["properties"]["action"]
+        schemas: list[dict[str, Any]] = json.loads(json.dumps(SCHEMAS))
+        action = schemas[0]["parameters"]["properties"]["action"]
         action["enum"] = list(self._actions)
         if "create" not in self._actions:
             del action["default"]
-        return made
+        return schemas
 
     def _make_order(self, name: str, arguments: Mapping[str, Any] | str) -> _ToolCall:
-        """Return what a tool call of a model asks for; raise `Invalid` for what makes no sense."""
+        """Return the call for a model's tool call; raise `Invalid` if its name or arguments are wrong."""
         makers: dict[str, Callable[..., _ToolCall]] = {
             "manage_memory": self._make_change,
             "search_memory": _make_search,
@@ -168,7 +169,7 @@ def _format_hits(hits: Hits) -> str:
 
 
 class MemoryTools(_Tools):
-    """Both tools on a `Client`; its namespace is theirs. `actions` are those that `manage_memory` permits."""
+    """Both tools on a `Client`, in its namespace. `actions` are those that `manage_memory` permits."""
 
     def __init__(self, client: Client, actions: Sequence[str] = ACTIONS) -> None:
         super().__init__(actions)
@@ -183,7 +184,7 @@ class MemoryTools(_Tools):
         return self._run(_make_search(query, limit))
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Run a model's tool call; what is wrong with it is returned as text that begins with `error:`."""
+        """Run a model's tool call; an error is returned as text that begins with `error:`."""
         try:
             return self._run(self._make_order(name, arguments))
         except MemorydError as error:
@@ -209,7 +210,7 @@ class AsyncMemoryTools(_Tools):
         return await self._run(_make_search(query, limit))
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Run a model's tool call; what is wrong with it is returned as text that begins with `error:`."""
+        """Run a model's tool call; an error is returned as text that begins with `error:`."""
         try:
             return await self._run(self._make_order(name, arguments))
         except MemorydError as error:

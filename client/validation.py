@@ -1,7 +1,6 @@
-"""What is wrong with a value, in a person's words: msgspec names its own types and the place in its own notation.
+"""Validation errors of msgspec in plain words, since msgspec's own have its types and its notation of paths.
 
-Whoever checks values from outside by their type hands the error here: the daemon for calls, the client for mappings.
-Not imported before something is wrong.
+The daemon explains errors in calls with it, the client errors in mappings. It is imported only after an error.
 """
 
 import re
@@ -35,12 +34,12 @@ _KINDS = {
 
 
 def explain_misfit(error: msgspec.ValidationError, shape: Any = None) -> str:
-    """Return what is wrong as the beginning of a sentence, like "`limit` must be 1 or more".
+    """Return the error as the beginning of a sentence, like "`limit` must be 1 or more".
 
-    With the `shape` that was wanted, a class of msgspec, it names the values that may be chosen.
+    `shape` is the type that the value should have; with it the message lists the values that are permitted.
     """
     text = str(error)
-    if len(text) > 2 * _END_CHARS:  # it quotes a value that may be as long as a frame
+    if len(text) > 2 * _END_CHARS:  # the message quotes the value, which may be as long as a frame
         text = f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}"
     place = _PLACE.fullmatch(text)
     if place is None:
@@ -74,7 +73,7 @@ def _name_kind(kind: str) -> str:
 
 
 def _find_choices(shape: Any, path: str) -> list[Any]:
-    """Return what may be chosen for the field at a path within a shape, nothing where that is free."""
+    """Return the values that the field at a path of a type may have; empty if they are not limited."""
     for name in filter(None, _ITEM.sub("", path).split(".")):
         owner = next((part for part in _list_parts(shape) if name in getattr(part, "__struct_fields__", ())), None)
         if owner is None:
@@ -84,7 +83,7 @@ def _find_choices(shape: Any, path: str) -> list[Any]:
 
 
 def _list_parts(shape: Any) -> Iterator[Any]:
-    """Yield a type and all that it is made of; a choice is one part."""
+    """Yield a type and the types that it is made of; a `Literal` is not taken apart."""
     yield shape
     if get_origin(shape) is not Literal:
         for part in get_args(shape):

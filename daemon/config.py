@@ -1,8 +1,8 @@
 """The configuration file: one Struct per section; each field has a default and, as text beside its type, a meaning.
 
-`config.toml` may leave out anything; what it holds must be known and valid, or the daemon says what is wrong and does
-not start. Nothing here imports more than msgspec, so the effective
-configuration can be shown without the daemon.
+`config.toml` may leave out anything. An unknown section, an unknown setting or an invalid value is an error, with which
+the daemon does not start. The module imports nothing beyond msgspec, so that memctl can show the effective
+configuration without the daemon.
 """
 
 import re
@@ -33,7 +33,7 @@ class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What may leave this machine."""
 
     offline: Annotated[
-        bool, "nothing does: no model is fetched, only servers here are asked; also MEMORYD_OFFLINE=1"
+        bool, "nothing does: no model is fetched, only servers on this machine are asked; also MEMORYD_OFFLINE=1"
     ] = False
 
 
@@ -53,7 +53,7 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Defaults of a search; a call may override them."""
 
     vector_weight: Annotated[
-        UnitShare, "share of meaning in a score, the rest is that of words; higher: paraphrases before exact names"
+        UnitShare, "share of meaning in a score, the rest is words'; higher: paraphrases rank above exact names"
     ] = 0.7
 
 
@@ -64,7 +64,7 @@ class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
     prompt_lines: Annotated[NonNegativeInt, "lines beside a prompt at most; 0: none"] = 1
     prompt_floor: Annotated[
         UnitShare,
-        "confidence that a memory is about the prompt, from which it is shown; lower: more lines, less often right",
+        "least confidence that a memory is about the prompt, to be shown; lower: more lines, less often right",
     ] = 0.3
 
 
@@ -79,9 +79,9 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is made of conversations in the background: summaries, and facts by a language model."""
+    """What is derived from conversations in the background: summaries, and facts by a language model."""
 
-    extract: Annotated[bool, "a language model draws facts out of what is observed"] = True
+    extract: Annotated[bool, "a language model extracts facts from observed turns"] = True
 
 
 class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,7 +91,7 @@ class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
     key_env: Annotated[str, "environment variable that holds the key, if one is needed"] = "OPENAI_API_KEY"
     key_file: Annotated[str, "file that holds the key, relative to this one; takes precedence over the variable"] = ""
     dimensions: Annotated[
-        int, Meta(ge=0, le=16384), "numbers per vector to ask for and to expect; 0: as the server answers"
+        int, Meta(ge=0, le=16384), "dimensions of the vectors to request; 0: the server's default"
     ] = 0
 
 
@@ -103,13 +103,13 @@ class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Background jobs and what they keep."""
+    """Background jobs, and how much they keep."""
 
-    enabled: Annotated[bool, "jobs run by themselves; false: only when asked to"] = True
+    enabled: Annotated[bool, "jobs run by themselves; false: only by hand"] = True
     every_s: Annotated[
-        dict[str, NonNegativeFloat], "seconds between runs by the name of a job; 0: only when asked to"
+        dict[str, NonNegativeFloat], "seconds between runs, by the name of a job; 0: it runs only by hand"
     ] = {}
-    history_days: Annotated[NonNegativeFloat, "operations can be undone for so long; 0: for ever"] = 365.0
+    history_days: Annotated[NonNegativeFloat, "days for which operations can be undone; 0: for ever"] = 365.0
     backups: Annotated[
         NonNegativeInt, "copies of the database, made by the job `backup`, that are kept; 0: none are made"
     ] = 3
@@ -120,8 +120,8 @@ class StorageConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_size_mb: Annotated[
         NonNegativeInt,
-        "at this size nothing more is added or changed; reads and deletes go on (their history may take the file over"
-        " it until `trim` forgets it); 0: no limit",
+        "from this size on nothing is added or changed; reads and deletes still work (the history of deletes may"
+        " exceed the limit until the job `trim` removes it); 0: no limit",
     ] = 50_000
 
 
@@ -131,11 +131,11 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ring: Annotated[PositiveInt, "turns that L0 holds per namespace"] = 20
     promote_from: Annotated[UnitShare, "importance from which a turn that leaves L0 moves to L1"] = 0.5
     drop_unimportant: Annotated[
-        bool, "drop the other turns as published hierarchies do; false: they go to L2 and are found"
+        bool, "drop the other turns, as published hierarchies do; false: they move to L2 and can be found"
     ] = False
     turn_days: Annotated[NonNegativeFloat, "days after which a turn that is not pinned is deleted; 0: never"] = 0.0
     recent_half_life_days: Annotated[Duration, "half-life of recency in L1"] = 7.0
-    max_recent: Annotated[PositiveInt, "memories that L1 holds per namespace; the coldest go on to L2"] = 2000
+    max_recent: Annotated[PositiveInt, "memories that L1 holds per namespace; the coldest move to L2"] = 2000
     max_facts: Annotated[
         NonNegativeInt, "memories that L2 holds per namespace; the weakest are deleted; 0: no limit"
     ] = 0
@@ -147,16 +147,16 @@ class ObserveConfig(Struct, frozen=True, forbid_unknown_fields=True):
     never: Annotated[list[str], "folders (from `/` or `~`) and namespaces in which no turn is ever recorded"] = []
     only: Annotated[
         list[str],
-        "folders (from `/` or `~`) and namespaces; turns of all other places are not recorded; []: no limit",
+        "folders (from `/` or `~`) and namespaces outside of which no turn is recorded; []: no limit",
     ] = []
 
 
 class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long memories live that are neither pinned nor added with a time of expiry."""
+    """How long memories live that are neither pinned nor have a time of expiry of their own."""
 
     days: Annotated[
         dict[str, Duration],
-        "days by source, such as `task_completion` (of tasks) or `session_summary`; other sources live for ever",
+        "days by source, such as `task_completion` or `session_summary`; memories of other sources live for ever",
     ] = field(default_factory=lambda: {"file_index": 30.0})
 
 
@@ -165,39 +165,37 @@ class PrivacyConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     secrets: Annotated[
         Literal["redact", "refuse", "allow"],
-        "likely credentials are taken out, make a call fail, or are stored like anything else",
+        "likely credentials are removed, make the call fail, or are stored",
     ] = "redact"
-    allow: Annotated[list[str], "regular expressions; a credential that one matches as a whole is stored as it is"] = []
+    allow: Annotated[list[str], "regular expressions; a credential that one of them matches as a whole is stored"] = []
 
 
 class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How Markdown files are read."""
 
     chunk_chars: Annotated[
-        int, Meta(ge=100), "longest chunk of a file; 1000 characters are what all-MiniLM reads of a text"
+        int, Meta(ge=100), "longest chunk of a file; all-MiniLM reads about 1000 characters of a text"
     ] = 1000
-    overlap_chars: Annotated[NonNegativeInt, "a chunk begins with at most so much of the end of the one before it"] = (
-        150
-    )
+    overlap_chars: Annotated[NonNegativeInt, "a chunk repeats at most this much of the end of the one before it"] = 150
     local_dates: Annotated[bool, "`remember` names the day's file by the local date instead of that in UTC"] = False
 
 
 class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """A shared root: what is in namespaces inside it lies on one machine. `memctl shared` writes the section."""
+    """A shared root, whose memories are on one machine. `memctl shared` writes the section."""
 
     server: Annotated[
         str,
-        "the machine that it lies on, such as ssh://home or ssh://user@host:2222, or a database,"
-        " postgresql://user@host/name; empty: this machine",
+        "its machine, such as ssh://home or ssh://user@host:2222, or its database, postgresql://user@host/name;"
+        " empty: this machine",
     ] = ""
     repositories: Annotated[
-        list[str], "patterns of its repositories, such as github.com/acme/*; their checkouts alone lie in it"
+        list[str], "patterns of its repositories, such as github.com/acme/*; only their checkouts are in it"
     ] = []
     token: Annotated[str, "name of the token there; empty: the name of the root"] = ""
-    memctl: Annotated[str, "how memctl is called there"] = "memctl"
+    memctl: Annotated[str, "the command that runs memctl there"] = "memctl"
     auto: Annotated[
         Literal["decisions", "all", "none"],
-        "which saves go there by themselves: decisions, rules, lessons and conventions; all; none",
+        "which saves are sent there automatically: decisions, rules, lessons and conventions; all; none",
     ] = "decisions"
     exclude: Annotated[list[str], "namespaces inside the root whose saves stay here"] = []
 
@@ -223,12 +221,12 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     shared: dict[str, SharedConfig] = {}
 
 
-# Settings that are paths: a relative one is beside the file that it is in.
+# Settings that are paths: a relative one starts from the folder of the configuration file.
 _PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"))
 
 
 def load(path: Path) -> Config:
-    """Read a configuration file; one that does not exist gives the defaults. Raise `Invalid` naming the field."""
+    """Read a configuration file; without a file return the defaults. Raise `Invalid` naming the field."""
     settings = _place(_read(path), path.parent)
     return msgspec.structs.replace(settings, network=NetworkConfig(offline=True)) if is_offline() else settings
 
@@ -251,7 +249,7 @@ def _read(path: Path) -> Config:
 
 
 def _refuse_unknown(sections: dict[str, Any]) -> None:
-    """Raise `ValueError` for a section or a setting that there is not; a misspelt limit must not go unnoticed."""
+    """Raise `ValueError` for an unknown section or setting; a misspelt limit must not go unnoticed."""
     known = {section: set(settings) for section, settings in msgspec.to_builtins(Config()).items()}
     for name in sections.get("shared", {}) if isinstance(sections.get("shared"), dict) else ():
         known[f"shared.{name}"] = set(SharedConfig.__struct_fields__)
@@ -264,7 +262,7 @@ def _refuse_unknown(sections: dict[str, Any]) -> None:
 
 
 def _list_sections(sections: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Return the sections by name, each shared root as one of its own."""
+    """Yield the sections with their names; each shared root is a section of its own."""
     for section, settings in sections.items():
         if section == "shared" and isinstance(settings, dict):
             yield from ((f"shared.{name}", root) for name, root in settings.items())
@@ -278,7 +276,7 @@ def _suggest(name: str, known: Iterable[str]) -> str:
 
 
 def _place(config: Config, folder: Path) -> Config:
-    """Return the configuration with absolute paths: the daemon does not stay where it was started."""
+    """Return the configuration with absolute paths, since the daemon changes its working directory."""
     for section, field_name in _PATHS:
         part = getattr(config, section)
         value = getattr(part, field_name)
@@ -289,7 +287,7 @@ def _place(config: Config, folder: Path) -> Config:
 
 
 def _check(config: Config) -> Config:
-    """Return the configuration; raise `ValueError` for what types cannot check."""
+    """Return the configuration; raise `ValueError` for an invalid value that types cannot express."""
     for pattern in config.privacy.allow:
         try:
             re.compile(pattern)
