@@ -1,8 +1,8 @@
-"""Likely credentials in text: found by the documented shapes of keys and tokens, and by names that they stand beside.
+"""Find likely credentials in text: by the documented formats of keys and tokens, and by names next to a value.
 
-`redact` is a pure function of the text, of the standard library alone, so that a client can use it where no daemon
-answers. What is not a known shape is a credential only where a telling name announces it: hashes, ids and encoded data
-are none.
+`redact` is a pure function that uses only the standard library, so that a client can call it without a daemon. A value
+without a known format counts as a credential only next to a name such as `password`; so hashes, ids and encoded data
+do not count.
 """
 
 from memoryd.client.credentials.redacting import allow_list, describe_kinds, find, redact, redact_tree

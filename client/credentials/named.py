@@ -1,8 +1,9 @@
-"""The one rule for credentials without a format of their own: a name that announces one, and a value that looks so.
+"""Find credentials without a format of their own: values that look random, next to a name such as `password`.
 
-How the two are connected is data, rows of `connections` in `rules.toml`: `password = …`, `"api_key": "…"`, `--token …`,
-"the password is …", a line below, a default; `tables.py` reads columns. Every pattern looks at a bounded part of the
-text, and what is within a credential is not looked at again, so a text takes time in proportion to its length.
+The ways in which name and value are connected are rows of `connections` in `rules.toml`: `password = …`,
+`"api_key": "…"`, `--token …`, "the password is …", a line below, a default; `tables.py` reads columns. Every pattern
+matches a bounded part of the text, and no part of a credential is matched twice, so the time is proportional to the
+length of the text.
 """
 
 import re
@@ -15,14 +16,14 @@ from memoryd.client.credentials.secret_values import BARE, NEAR, QUOTED, SAID, i
 from memoryd.client.credentials.tables import CELL, find_in_tables
 from memoryd.client.patterns import compile_late
 
-_MOST = 400  # characters of a value that are looked at: where it is longer the rest goes with them
+_MOST = 400  # characters of a value that are judged; the rest of a longer one is removed with them
 _REST_OF_VALUE = compile_late(r"[^\s\"'`,;<>()\[\]{}|\\]*+")
 _PARAMETER = compile_late(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
 _PLACES = {"near": NEAR, "said": SAID, "bare": BARE}
 
 
 class Connection(NamedTuple):
-    """One way in which a name is connected with its value, as `rules.toml` describes it."""
+    """A way in which a name is connected with its value: a row of `rules.toml`."""
 
     pattern: re.Pattern[str]
     place: int
@@ -34,7 +35,7 @@ class Connection(NamedTuple):
     further: bool
 
     def match(self, name: TellingName, text: str, before: str) -> re.Match[str] | None:
-        """Return what is behind a name if it is connected in this way."""
+        """Match the text after a name if the name is connected with a value in this way."""
         if (self.exact and not name.exact) or self.vague != name.vague:
             return None
         match = self.pattern.match(text, name.end)
@@ -59,7 +60,7 @@ _CONNECTIONS = [_connect(**row) for row in FILE["connections"]["rows"]]
 
 
 def find_named(text: str, lowered: str) -> Iterator[CredentialMatch]:
-    """Yield the credentials that a name announces; `lowered` is the text in lower case. Some may overlap."""
+    """Yield the credentials next to names, some of which may overlap; `lowered` is the text in lower case."""
     ends: list[int] = []
     for name in [name for name in list_names(text) if name in lowered]:
         at = lowered.find(name)
@@ -78,7 +79,7 @@ def find_named(text: str, lowered: str) -> Iterator[CredentialMatch]:
 
 
 def _find_connected(name: TellingName, text: str) -> CredentialMatch | None:
-    """Return the credential that a name is connected with."""
+    """Return the credential that is connected with a name."""
     before, is_decided = text[max(0, name.start - 60) : name.start], False
     for connection in _CONNECTIONS:
         if not (is_decided and not connection.further) and (match := connection.match(name, text, before)):
@@ -89,13 +90,13 @@ def _find_connected(name: TellingName, text: str) -> CredentialMatch | None:
 
 
 def _judge(name: TellingName, match: re.Match[str], place: int, words: bool = False) -> CredentialMatch | None:
-    """Return the credential that the last group of a match holds, if it does."""
+    """Return the last group of a match if it is a credential."""
     group = match.lastgroup or ""
     value = match[group]
     if group == "quoted":
         value, place = value.removesuffix("\\"), QUOTED if place == BARE else place
     else:
-        parameter = _PARAMETER.search(value)  # another one of an address follows
+        parameter = _PARAMETER.search(value)  # another parameter of a web address follows
         value = (value[: parameter.start()] if parameter else value).rstrip(".,:?*")
     if not is_credential(name.name, value, place, words):
         return None

@@ -1,7 +1,7 @@
-"""Passages between `<private>` and `</private>`, which are cut out of every text before it is stored.
+"""Remove passages between `<private>` and `</private>` from texts before they are stored.
 
-A mark in a code span or in a fenced block of code that is closed is text like any other; without its end a passage goes
-on to the end of the text. Pure functions of the standard library.
+Marks in a code span or in a closed fenced block of code have no effect. A passage without an end mark reaches to the
+end of the text. Pure functions that use only the standard library.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 from memoryd.client.patterns import compile_late
 
 KIND = "private passage"
-WHOLE = "<private></private>"  # represents a text of which no letter or digit is left
+WHOLE = "<private></private>"  # replaces a text of which no letter or digit is left
 
 _MARK = compile_late(r"<(?P<end>/?)private[ \t]*>", re.IGNORECASE)
 _TOKEN = compile_late(
@@ -21,7 +21,7 @@ _TOKEN = compile_late(
 
 
 def cut_private(text: str, kinds: Counter[str] | None = None) -> str:
-    """Return a text without its private passages and count them; the very same text if it has none."""
+    """Return a text without its private passages, and count these; the same object if it has none."""
     if "<private" not in text.lower():
         return text
     passages = _find_passages(text)
@@ -35,7 +35,7 @@ def cut_private(text: str, kinds: Counter[str] | None = None) -> str:
 
 
 def cut_private_tree(value: Any, kinds: Counter[str]) -> Any:
-    """Return a value as JSON has them without the private passages of its texts."""
+    """Return a JSON value without the private passages in its texts."""
     if isinstance(value, str):
         return cut_private(value, kinds)
     if isinstance(value, dict):
@@ -44,9 +44,9 @@ def cut_private_tree(value: Any, kinds: Counter[str]) -> Any:
 
 
 def _find_passages(text: str) -> list[tuple[int, int]]:
-    """Return where the private passages of a text are, in order."""
+    """Return the ranges of the private passages in a text, in order."""
     found: list[tuple[int, int]] = []
-    unclosed: set[tuple[str, int]] = set()  # ticks and fences that nothing closes, with the end of where it was looked
+    unclosed: set[tuple[str, int]] = set()  # ticks and fences that are not closed before a place
     at = 0
     while token := _TOKEN.search(text, at):
         at = token.end()
@@ -59,7 +59,7 @@ def _find_passages(text: str) -> list[tuple[int, int]]:
 
 
 def _skip_code(text: str, token: re.Match[str], unclosed: set[tuple[str, int]]) -> int:
-    """Return the end of the code that a fence, or a run of backticks within a line, opens; else the end of that."""
+    """Return the end of the code that a fence or a run of backticks opens; if it is not closed, the mark's end."""
     if fence := token["fence"]:
         run, until = fence, len(text)
         closing = rf"(?m:^[ \t]*+{fence[0]}{{{len(fence)},}}+[ \t]*+$)"

@@ -1,4 +1,4 @@
-"""Taking credentials out of text and of trees of values: each becomes `[secret: WHAT IT WAS]`, the rest stays."""
+"""Replace each credential in texts and JSON values by `[secret: KIND]`."""
 
 import re
 from collections import Counter
@@ -12,12 +12,12 @@ from memoryd.client.credentials.secret_values import QUOTED, is_credential, is_m
 from memoryd.client.credentials.views import TextView, view_visible
 from memoryd.client.patterns import compile_late
 
-MIN_CHARS = 10  # the shortest is `pwd=` and six characters
-_MOST_BEFORE = 120  # characters of a line that are looked at before its end
+MIN_CHARS = 10  # of the shortest: `pwd=` and six characters
+_MOST_BEFORE = 120  # characters at the end of a line that may be part of a broken key
 _LINE_END = compile_late(r"(?P<run>[A-Za-z0-9_+/=.-]{12,100}+)[ \t]{0,4}\\?\r?\Z")
 _NEXT_LINE = compile_late(r"\n[ \t]{0,16}(?P<run>[A-Za-z0-9_+/.-]{6,400}+={0,2}+)")
 _REST_OF_LINE = compile_late(r"[\\\"',;]{0,3}[ \t]{0,4}(?:\r?\n|\Z)")
-_AWS_SECRET = 40  # characters of a secret access key, of which half a line may be letters alone
+_AWS_SECRET = 40  # characters of a secret access key; half of one may be letters only
 _MANIFEST = compile_late(r"^[ \t]{0,8}kind:[ \t]{0,4}[\"']?secret\b", re.MULTILINE | re.IGNORECASE)
 _DATA = compile_late(r"^[ \t]{0,8}data:[ \t]*\r?\n", re.MULTILINE)
 _KEY = r"[\w.-]{1,80}+:[ \t]{0,40}+"
@@ -30,14 +30,14 @@ Allowed = re.Pattern[str]
 
 
 def allow_list(patterns: Sequence[str]) -> Allowed | None:
-    """Return one pattern for what is let through, None for nothing; raise `re.error` for a pattern that is none."""
+    """Return one pattern for all exceptions, None without any; raise `re.error` for an invalid pattern."""
     for pattern in patterns:
         re.compile(pattern)
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
 
 
 def find(text: str, allowed: Allowed | None = None) -> list[CredentialMatch]:
-    """Return the likely credentials of a text in their order; `allowed` lets those through that it matches whole."""
+    """Return the likely credentials of a text in order, except those that `allowed` matches completely."""
     if len(text) < MIN_CHARS:
         return []
     if visible := view_visible(text):
@@ -51,12 +51,12 @@ def find(text: str, allowed: Allowed | None = None) -> list[CredentialMatch]:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case, as long as it was: one character has a lower form of two."""
+    """Return a text in lower case with the same length, though one character has a lower form of two characters."""
     return text.replace("\u0130", "I").lower()
 
 
 def _find_broken(text: str, ends: set[int]) -> Iterator[CredentialMatch]:
-    """Yield the keys that are broken over lines, apart from those that end where a line does (`ends`)."""
+    """Yield the keys that are broken over lines, except those that end at the end of a line (`ends`)."""
     for lines in _join_lines(text, ends):
         whole = lines if _REST_OF_LINE.match(text, lines[-1][1]) else lines[:-1]
         made = all(is_made(text[slice(*line)]) for line in whole[1:])
@@ -64,7 +64,7 @@ def _find_broken(text: str, ends: set[int]) -> Iterator[CredentialMatch]:
         joined, named = (
             TextView(text, lines),
             TextView(text, [*whole, (end, min(end + 1, len(text)))]),
-        )  # with what closes it
+        )  # with its end mark
         found = [joined.locate(one) for one in find_formats(joined.text, _lower(joined.text))]
         for one in find_named(named.text, _lower(named.text)) if len(whole) > 1 else ():
             if one.kind != "password" and (made or one.end - one.start == _AWS_SECRET):
@@ -73,7 +73,7 @@ def _find_broken(text: str, ends: set[int]) -> Iterator[CredentialMatch]:
 
 
 def _join_lines(text: str, ends: set[int]) -> Iterator[list[tuple[int, int]]]:
-    """Yield the spans of lines that end in a run of characters, each with the lines that continue it."""
+    """Yield the spans of lines that may contain a broken key: a line that ends in a run of characters, and the next."""
     lines: list[tuple[int, int]] = []
     for match in _NEXT_LINE.finditer(text):
         before = _LINE_END.search(text, max(0, match.start() - _MOST_BEFORE), match.start())
@@ -102,12 +102,12 @@ def _find_manifest(text: str) -> Iterator[CredentialMatch]:
 
 
 def _join_overlaps(found: list[CredentialMatch]) -> list[CredentialMatch]:
-    """Return what does not overlap, in order; where two do, both parts of the text are one of the first's kind."""
+    """Return the credentials in order; two that overlap become one, of the kind of the first."""
     kept: list[CredentialMatch] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
         if not kept or one.start >= kept[-1].end:
             kept.append(one)
-        elif one.end > kept[-1].end:  # the end of the other is a part of a credential too
+        elif one.end > kept[-1].end:
             kept[-1] = kept[-1]._replace(end=one.end)
     return kept
 
@@ -115,7 +115,7 @@ def _join_overlaps(found: list[CredentialMatch]) -> list[CredentialMatch]:
 def redact(
     text: str, kinds: Counter[str] | None = None, allowed: Allowed | None = None, keep_lines: bool = False
 ) -> str:
-    """Return a text without its credentials and count them by kind; `keep_lines` keeps the number of its lines."""
+    """Return a text without its credentials, and count these by kind; `keep_lines` keeps the number of lines."""
     found = find(text, allowed)
     if not found:
         return text
@@ -131,7 +131,7 @@ def redact(
 
 
 def redact_tree(value: Any, kinds: Counter[str], allowed: Allowed | None = None, key: str = "") -> Any:
-    """Return a value as JSON has them without credentials in its texts and keys; `key` is its name."""
+    """Return a JSON value without credentials in its texts and keys; `key` is its name."""
     if isinstance(value, str):
         return _redact_named(value, kinds, allowed, key)
     if isinstance(value, dict):
@@ -148,7 +148,7 @@ def redact_tree(value: Any, kinds: Counter[str], allowed: Allowed | None = None,
 
 
 def _name_item(name: str, has_user: bool) -> str:
-    """Return the name of an item: `pass` beside a user is its password."""
+    """Return the name of an item; `pass` next to a user is a password."""
     return "password" if has_user and name.lower() == "pass" else name
 
 
@@ -164,5 +164,5 @@ def _redact_named(value: str, kinds: Counter[str], allowed: Allowed | None, key:
 
 
 def describe_kinds(kinds: dict[str, int]) -> str:
-    """Return what was found in a few words: `2 AWS access keys, 1 password`."""
+    """Return the kinds found as text, such as `2 AWS access keys, 1 password`."""
     return ", ".join(f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in sorted(kinds.items()))

@@ -1,4 +1,4 @@
-"""Formats of credentials that are recognised by themselves: the rules of `rules.toml`, and where a text has them."""
+"""Find credentials by their formats, which are rows of `rules.toml`."""
 
 import math
 import os
@@ -18,7 +18,7 @@ _MIN_ENTROPY = 2.33
 
 
 class CredentialMatch(NamedTuple):
-    """A credential in a text: what it is, and where it begins and ends."""
+    """A credential in a text: its kind, and where it begins and ends."""
 
     kind: str
     start: int
@@ -26,7 +26,7 @@ class CredentialMatch(NamedTuple):
 
 
 class CredentialFormat(NamedTuple):
-    """One format of credentials, as the head of `rules.toml` describes it."""
+    """A format of credentials: a row of `rules.toml`, whose first lines describe the fields."""
 
     id: str
     description: str
@@ -37,7 +37,7 @@ class CredentialFormat(NamedTuple):
     entropy: float
 
     def judge(self, match: re.Match[str]) -> CredentialMatch | None:
-        """Return what a match takes out, if that is a credential."""
+        """Return the part of a match to remove, if it is a credential."""
         if self.pattern.groups and not match.lastindex:
             return None
         start, end = match.span(match.lastindex or 0)
@@ -70,13 +70,13 @@ _IN_TEXT = [row for row in _ROWS if "text" in row[1].tags and not row[1].folded]
 _IN_LOWERED = [row for row in _ROWS if "text" in row[1].tags and row[1].folded]
 _ALLOWED = [compile_late(regex) for regex in FILE["allowlist"]["regexes"]]
 _STOP_WORDS: list[str] = FILE["allowlist"]["stopwords"]
-# The short ones as somebody writes them: in keys of letters in any case they come by chance, such as `yOUr`.
+# Short words count only in the usual case: random keys contain them by chance in another one, such as `yOUr`.
 _AS_WRITTEN = [form for word in _STOP_WORDS if len(word) < 6 for form in (word, word.upper(), word.title())]
 _IN_ANY_CASE = [word for word in _STOP_WORDS if len(word) >= 6]
 
 
 def find_formats(text: str, lowered: str) -> Iterator[CredentialMatch]:
-    """Yield the credentials of a known format; `lowered` is the text in lower case. Some may overlap."""
+    """Yield the credentials of a known format, some of which may overlap; `lowered` is the text in lower case."""
     for rows, haystack in ((_IN_TEXT, text), (_IN_LOWERED, lowered)):
         for keyword, rule in [(keyword, rule) for keyword, rule in rows if keyword in haystack]:
             at = haystack.find(keyword)
@@ -86,10 +86,10 @@ def find_formats(text: str, lowered: str) -> Iterator[CredentialMatch]:
                     yield found
                 at = haystack.find(keyword, match.end() if match else at + 1)
     if b"w" * MIN_RUN not in text.encode("utf-8", "replace").translate(_CLASSES):
-        return  # prose: there is no word long enough
+        return  # prose, without a word that is long enough
     runs = [match for match in _RUN.finditer(text) if not _DIGITS.isdisjoint(match.group())]
     if not runs:
-        return  # names: hardly any key is without a digit
+        return  # names; almost every key has a digit
     joined = "\n".join([run.group() for run in runs])
     for keyword, rule in [(keyword, rule) for keyword, rule in _IN_RUNS if keyword in joined]:
         for run in runs:
@@ -100,7 +100,7 @@ def find_formats(text: str, lowered: str) -> Iterator[CredentialMatch]:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a text only stands for a credential."""
+    """Return whether a text is a placeholder for a credential."""
     if len(set(value)) < 4 or any(pattern.fullmatch(value) for pattern in _ALLOWED):
         return True
     lowered = value.lower()
@@ -108,6 +108,6 @@ def is_placeholder(value: str) -> bool:
 
 
 def measure_entropy(value: str) -> float:
-    """Return how spread the characters of a text are: Shannon entropy, in bits per character."""
+    """Return the Shannon entropy of a text in bits per character."""
     counts = map(value.count, set(value))
     return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)

@@ -1,8 +1,8 @@
-"""What a value beside a telling name must look like to be a credential: made rather than meant.
+"""Judge whether a value next to a telling name is a credential: whether it looks random rather than like words.
 
-How much it must have depends on how telling the name is, and on the place: `NEAR` it with nothing between, `SAID` in a
-sentence or as an expression of code, `BARE` after a sign, or `QUOTED`. Names of variables, calls, types, placeholders
-and plain words are none.
+How random it must look depends on the name and on the place of the value: `NEAR` the name with nothing between, `SAID`
+in a sentence or as an expression of code, `BARE` after a sign, or `QUOTED`. Names of variables, calls, types,
+placeholders and plain words are not credentials.
 """
 
 import re
@@ -19,24 +19,24 @@ _IDENTIFIER = compile_late(r"[A-Za-z_]+\d{0,2}(?:[.:>-]+[A-Za-z_]+\d{0,2})*[.:]?
 _WORDS = compile_late(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})*")
 _TYPE_OF_KEY = compile_late(r"[a-z](?:Key|Token|Secret)(?:s|Types?)?$")
 _PHRASE = compile_late(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
-_NUMBERED = compile_late(  # a word with a number among the first: `us-east-1` has none
+_NUMBERED = compile_late(  # a word that contains a number, unlike the words of `us-east-1`
     r"(?=\D{0,100}(?<=[A-Za-z])\d)[A-Za-z]{2,12}\d{0,4}(?:-(?:[A-Za-z]{2,12}\d{0,4}|\d{1,4})){2,7}"
 )
 _FILE = compile_late(_VALUES["file"])
 _CHAIN = compile_late(r"(?=[A-Za-z-]{0,100}\d)[A-Za-z]{3,12}(?:-(?:[A-Za-z]{3,12}|\d{1,4})){3,7}")
 _ENTRY = compile_late(r"[^\W\d_]{8,}|(?=[^\d]*\d)[A-Za-z0-9]{2,24}(?:-[A-Za-z0-9]{1,24}){1,7}")
 _STRONG = compile_late(r"[!@#$%^&*?~+=|]")
-_TYPED = compile_late(r"[!@#$%^&]")  # signs that are in passwords more than in expressions of code
-_MIXED = compile_late(r"[^\W\d_]*\d+[^\W\d_]+\d[^\W_]*")  # digits, letters and digits again
+_TYPED = compile_late(r"[!@#$%^&]")  # signs that are more frequent in passwords than in code
+_MIXED = compile_late(r"[^\W\d_]*\d+[^\W\d_]+\d[^\W_]*")  # digits, letters, digits
 _MEANT = compile_late(_VALUES["meant"])
 _COUNTED = frozenset(_VALUES["counted"].split())
 _HEX = compile_late(r"[0-9A-Fa-f-]+")
 _MIN_NEAR, _MIN_TOKEN, _MIN_SECRET, _MIN_MADE_UP, _MIN_PASSWORD = 20, 16, 8, 8, 6
-_HEX_BITS, _TEXT_BITS = 2.8, 3.2  # of entropy per character from which a key looks made: words have less
+_HEX_BITS, _TEXT_BITS = 2.8, 3.2  # least entropy per character of random keys; words have less
 
 
 def is_credential(name: str, value: str, place: int, words: bool = False) -> bool:
-    """Return whether a value is a credential of this name; `words` where it is no variable, as in an entry of JSON."""
+    """Return whether a value is a credential of this name; `words`: it cannot be a variable, as in JSON."""
     kind = kind_of(name)
     if len(value) < _MIN_PASSWORD or _REFERENCE.match(value) or is_placeholder(value):
         return False
@@ -69,8 +69,8 @@ def _is_password(name: str, value: str, place: int) -> bool:
 
 
 def _is_made_up(value: str) -> bool:
-    """Return whether letters with digits are plainly a password: they have one of the signs of passwords, or digits in
-    two places."""
+    """Return whether letters with digits are clearly a password: with a sign of passwords, or with digits in two
+    places."""
     if len(value) < _MIN_MADE_UP or _TECHNICAL.match(value) or _MEANT.search(value):
         return False
     stem = value.rstrip("!")
@@ -82,8 +82,10 @@ def _is_made_up(value: str) -> bool:
 
 
 def _is_passphrase(value: str, words: bool) -> bool:
-    """Return whether a value is a phrase of three words or more, perhaps with numbers, or with `words` also a long word
-    or a few with digits, none of which speaks of passwords."""
+    """Return whether a value is a phrase of three or more words, perhaps with numbers, none of them about passwords.
+
+    With `words`, one long word or a few words with digits count too.
+    """
     has_digits = _is_chain(value) or _NUMBERED.fullmatch(value) or (words and _ENTRY.fullmatch(value))
     if not _PHRASE.fullmatch(value) and not (has_digits and not _TECHNICAL.match(value)):
         return False
@@ -93,19 +95,19 @@ def _is_passphrase(value: str, words: bool) -> bool:
 
 
 def _is_chain(value: str) -> bool:
-    """Return whether a value is three long words or more, and numbers that belong to none of them."""
+    """Return whether a value consists of three or more long words, and of separate numbers."""
     parts = value.lower().split("-")
     long_words = sum(len(part) > 3 and part.isalpha() for part in parts)
     return bool(_CHAIN.fullmatch(value)) and long_words > 2 and _COUNTED.isdisjoint(parts)
 
 
 def is_made(value: str) -> bool:
-    """Return whether a run of characters is of letters and digits, and no name or words."""
+    """Return whether a run of letters and digits looks random, not like a name or words."""
     return _has_digit(value) and any(map(str.isalpha, value)) and not _is_named(value)
 
 
 def _is_named(value: str, most_digits: int = 2) -> bool:
-    """Return whether a value is the name of something: words, perhaps with a number at the end."""
+    """Return whether a value looks like a name: words, perhaps with a number at the end."""
     if not re.search("[-_.:/]", value):
         word = value.rstrip("0123456789")
         return word.isalpha() and len(value) - len(word) <= most_digits

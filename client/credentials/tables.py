@@ -1,4 +1,4 @@
-"""Credentials in tables, as Markdown, CSV, databases and other programs print them: below a name, or beside one."""
+"""Find credentials in tables of Markdown, CSV, databases and other programs: below a telling name, or next to it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,9 +8,9 @@ from memoryd.client.credentials.secret_names import find_name, is_user, kind_of
 from memoryd.client.credentials.secret_values import BARE, is_credential
 from memoryd.client.patterns import compile_late
 
-# What a telling name has behind it where it ends a cell.
+# The text after a telling name at the end of a cell.
 CELL = compile_late(r"[*_`\"']{0,4}(?:[ \t]{0,200}(?:[|│,;\t\r\n]|\Z)|[ ]{2})")
-# Lines that are followed by names and values: the head of two columns, and what `psql` prints with \x.
+# Lines before rows of names and values: the head of two columns, and the line of a record that `psql` prints with \x.
 _PAIRS = compile_late(
     r"^(?:[|│ \t*_]{0,8}(?:key|name|variable|field|setting)[*_]{0,2}[ \t]{0,200}(?:[|│\t]|[ ]{2})[ \t*_]{0,200}value\b"
     r"|(?P<record>[ \t]{0,8}-\[ RECORD \d{1,9} \][-+]{0,200}[ \t\r]{0,4}$))",
@@ -44,7 +44,7 @@ def _find_line_end(text: str, at: int) -> int:
 
 
 def _read_table(text: str, begin: int, end: int) -> tuple[list[CredentialMatch], int]:
-    """Return the credentials of the table with this first line, and where it ends; a line that is none ends there."""
+    """Return the credentials of the table with this first line, and the end of the table."""
     head, at = text[begin:end], end + 1
     pairs = _PAIRS.match(text, begin)
     is_record = pairs is not None and pairs["record"] is not None
@@ -84,7 +84,7 @@ def _read_table(text: str, begin: int, end: int) -> tuple[list[CredentialMatch],
 
 
 def _split(line: str, separator: str, columns: Sequence[int]) -> list[tuple[int, str]]:
-    """Return the cells of a line and where they begin: between separators, or below the columns of the first line."""
+    """Return the cells of a line and where they begin: between separators, or under the columns of the first line."""
     if separator:
         cells = line.split(separator)
         starts = [0]

@@ -1,4 +1,4 @@
-"""Parts of a text that are read as one: without characters that nobody sees, or without the line breaks in a key."""
+"""Texts joined from parts of another text: without invisible characters, or without the line breaks in a key."""
 
 import itertools
 from bisect import bisect_right
@@ -13,7 +13,7 @@ INVISIBLE = compile_late(
 
 
 class TextView:
-    """Parts of a text, joined, and where their characters are in it."""
+    """Joined parts of a text, which know their places in it."""
 
     def __init__(self, text: str, spans: Sequence[tuple[int, int]]) -> None:
         """Join the parts of these spans."""
@@ -22,7 +22,7 @@ class TextView:
         self._ends = [*itertools.accumulate(end - start for start, end in spans)]
 
     def locate(self, found: CredentialMatch) -> CredentialMatch:
-        """Return where in the whole text a credential of the joined one begins and ends."""
+        """Return a credential of the joined text with its place in the whole text."""
         return CredentialMatch(found.kind, self._place(found.start), self._place(found.end - 1) + 1)
 
     def _place(self, at: int) -> int:
@@ -31,7 +31,7 @@ class TextView:
 
 
 def view_visible(text: str) -> TextView | None:
-    """Return what can be seen of a text; None where that is all."""
+    """Return a text without its invisible characters, None if it has none."""
     if text.isascii() or not INVISIBLE.search(text):
         return None
     marks = [match.span() for match in INVISIBLE.finditer(text)]

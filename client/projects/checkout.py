@@ -24,9 +24,9 @@ def remote_of(top: str) -> str | None:
 
 
 def list_sources(top: str) -> list[str]:
-    """Return the remotes that decide whether a checkout is in a shared root: `origin`, then `upstream`, if it has them.
+    """Return the remotes that decide whether a checkout is in a shared root: `origin`, then `upstream`, if they exist.
 
-    None if the repository cannot be read.
+    The list is empty if the repository cannot be read.
     """
     try:
         urls = _read_urls(_read(os.path.join(find_repository(top)[0], "config")))
@@ -39,12 +39,12 @@ def find_repository(top: str) -> tuple[str, bool]:
     """Return the folder of a checkout's repository, empty if there is none, and whether it is shared by worktrees."""
     folder = os.path.join(top, ".git")
     try:
-        said = _read(folder)
-    except IsADirectoryError:  # as in most checkouts
+        pointer = _read(folder)
+    except IsADirectoryError:  # most checkouts
         return folder, False
     except FileNotFoundError:
         return "", False
-    folder = os.path.join(top, said.removeprefix("gitdir:").strip())
+    folder = os.path.join(top, pointer.removeprefix("gitdir:").strip())
     try:
         return os.path.realpath(os.path.join(folder, _read(os.path.join(folder, "commondir")).strip())), True
     except FileNotFoundError:  # a submodule

@@ -1,5 +1,5 @@
 """Privacy: no credential is stored.
 
-`privacy` takes credentials out of each call before its handler sees it. The job `redacting` applies new rules to what
-is stored already.
+`privacy` removes credentials from each call before its handler sees it. The job `redacting` applies new rules to texts
+that are stored already.
 """

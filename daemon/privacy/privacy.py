@@ -1,12 +1,13 @@
-"""Credentials and private passages are taken out of what calls give to be stored, before anything else sees it.
+"""Remove credentials and private passages from calls before anything is stored.
 
-`dispatch` hands every call through here, so there is no way in that leaves a credential: not in a row, its history, the
-journal, full text, the list of skipped turns, a trace or a file that a call writes. Which calls store text follows from
-their field `allow_secrets`; queries and tasks are kept in traces and redacted too, but never refused. Names by which
-things are found (ids, namespaces, paths of workspaces) stay as they are; a key that holds a credential is refused.
-Files of workspaces are their owner's: what is in them stays, and the index holds them redacted
-(`workspaces/documents/files.py`). What was taken out is kept nowhere. What is between `<private>` and `</private>` is
-cut out of queries too, whatever the settings and the call say of credentials, and is never refused.
+`dispatch` passes every call through here, so a credential cannot get into a row, its history, the journal, the full
+text, the list of skipped turns, a trace, or a file that a call writes. Calls that store text have a field
+`allow_secrets`. Queries and tasks, which traces contain, are redacted too, but never refused. Identifiers (ids,
+namespaces, paths of workspaces) are not changed; a key that contains a credential is refused.
+
+Files of workspaces belong to their owner and are not changed, but their text in the index is redacted
+(`workspaces/documents/files.py`). The removed texts are kept nowhere. Passages between `<private>` and `</private>` are
+removed from every call, whatever the settings and the call say about credentials, and never lead to a refusal.
 """
 
 from collections import Counter
@@ -22,12 +23,13 @@ from memoryd.daemon.config import PrivacyConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_depth
 
+# Fields of calls that store nothing, which traces and lists contain.
 ASKING = (
     "query",
     "task",
     "prompt",
     "session",
-)  # fields of calls that store nothing and leave these in traces and lists
+)
 NAMES = frozenset(
     "id ids namespace below clears reach workspace file supersedes superseded_by role tier outcome origin target kind"
     " by".split()
@@ -38,16 +40,16 @@ V = TypeVar("V", bound=msgspec.Struct | dict[str, Any])
 
 
 class Privacy:
-    """How one daemon treats credentials and private passages."""
+    """Applies the settings of one daemon for credentials and private passages."""
 
     def __init__(self, config: PrivacyConfig) -> None:
         self.mode = config.secrets
         self.allowed = allow_list(config.allow)
 
     def clean(self, call: C) -> tuple[C, Redacted]:
-        """Return a call without private passages and credentials and what was taken out of it.
+        """Return a call without private passages and credentials, and the kinds of what was removed.
 
-        Raise `Invalid` if it holds credentials and they are refused.
+        Raise `Invalid` if the call contains credentials and the settings refuse them.
         """
         kinds: Counter[str] = Counter()
         allows: bool | None = getattr(call, "allow_secrets", None)
@@ -59,12 +61,12 @@ class Privacy:
         return clean, dict(kinds)
 
     def strip(self, call: C) -> C:
-        """Return a call that goes to another machine: without credentials, whatever the settings say."""
+        """Return a call to send to another machine: without credentials, whatever the settings say."""
         clean: C = self._clean(call, Counter(), False)
         return clean
 
     def _clean_query(self, call: C) -> C:
-        """Return a call that stores nothing without the private passages and the credentials in what it asks."""
+        """Return a call that stores nothing, with private passages and credentials removed from its texts."""
         changes = {}
         for name in ASKING:
             value = getattr(call, name, None)
@@ -73,7 +75,7 @@ class Privacy:
         return msgspec.structs.replace(call, **changes) if changes else call
 
     def text(self, text: str) -> str:
-        """Return the text of a file as the index has it: without credentials, with the same lines."""
+        """Return the text of a file for the index: without credentials, with the same number of lines."""
         return text if self.mode == "allow" else redact(text, allowed=self.allowed, keep_lines=True)
 
     def _clean_text(self, text: str, kinds: Counter[str] | None, allows: bool) -> str:
@@ -83,7 +85,7 @@ class Privacy:
     def _clean(self, value: Any, kinds: Counter[str], allows: bool) -> Any:
         """Return a value without private passages and, unless they are allowed, without credentials.
 
-        If there are none it is the very same.
+        If it has none, the same object is returned.
         """
         if isinstance(value, str):
             return self._clean_text(value, kinds, allows)
@@ -112,7 +114,7 @@ class Privacy:
         return value
 
     def _check_key(self, key: str) -> None:
-        """Refuse a key that holds a credential: without it, another key of that kind would be the same one."""
+        """Refuse a key that contains a credential: two such keys would become the same if they were redacted."""
         kinds: Counter[str] = Counter()
         redact(key, kinds, self.allowed)
         if kinds:
@@ -126,10 +128,12 @@ class Privacy:
 
 
 def find_privacy(core: Core) -> Privacy:
-    """Return the one of a daemon."""
+    """Return the `Privacy` of a daemon."""
     return core.state(Privacy, core.config.privacy)
 
 
 def _refuse(what: str, advice: str, kinds: Counter[str]) -> Invalid:
-    sentence = f"{what} holds what looks like {describe_kinds(kinds)}, so nothing was stored. {advice}, or store it as"
-    return Invalid(f"{sentence} it is with allow_secrets=True (`--allow-secrets` in memctl).", {"secrets": dict(kinds)})
+    sentence = f"{what} contains what looks like {describe_kinds(kinds)}, so nothing was stored. {advice}, or store it"
+    return Invalid(
+        f"{sentence} as it is with allow_secrets=True (`--allow-secrets` in memctl).", {"secrets": dict(kinds)}
+    )

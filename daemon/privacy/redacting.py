@@ -1,9 +1,10 @@
-"""Checking what is kept by new rules of credentials, once for each change of the rules.
+"""The job that checks stored texts for credentials by new rules, once after each change of the rules.
 
-What came of conversations is redacted for good: in rows, their history, the queues and the list of skipped turns, in
-full text, and in free pages; so is what the index has of files, which stay as they are. What was added on purpose may
-hold a credential on purpose: it stays, and each dry run lists it. The rules' version is that of their source with
-`[privacy]`; it is noted when all was checked, so a run that was interrupted begins again and finds less to do.
+Texts from conversations are redacted for good: in rows, their history, the queues, the list of skipped turns, the full
+text, and free pages. The text of files is redacted in the index, but not in the files. Memories that were added on
+purpose may contain a credential on purpose: they are not changed, but each dry run lists them. The version of the rules
+is a hash of their source and of `[privacy]`; it is stored when everything was checked, so an interrupted run begins
+again and finds less to do.
 """
 
 import hashlib
@@ -28,15 +29,15 @@ from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.writer import Transaction
 
-VERSION = "redacted_by"  # the setting: by which rules all was checked, or all up to a table and a key
+VERSION = "redacted_by"  # the setting: the rules by which all texts were checked, or all up to a table and a key
 _PLAN_S = 120.0
 _TEXTS = frozenset({"content", "summary", "neighbours", "previous"})
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to redact what the present rules find, if they are others than those of the last check.
+    """Plan to redact what the present rules find, unless the last check used the same rules.
 
-    It reads for `_PLAN_S` at most; the next run continues there.
+    It reads texts for at most `_PLAN_S`; the next run continues after them.
     """
     version, state = find_version(core), core.store.read_setting(VERSION) or ""
     if find_privacy(core).mode != "allow" and state != version:
@@ -44,7 +45,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 
 def look(core: Core, now: float) -> Iterator[Step]:
-    """Plan as `plan` does, and where all was checked already list what holds a credential and was let through."""
+    """Plan like `plan`; if all texts are checked already, list those with a credential that were left unchanged."""
     if core.store.read_setting(VERSION) != find_version(core) or find_privacy(core).mode == "allow":
         yield from plan(core, now)
         return
@@ -54,29 +55,29 @@ def look(core: Core, now: float) -> Iterator[Step]:
 
 
 def _check(core: Core, version: str, place: Sequence[str]) -> Iterator[Step]:
-    """Plan to redact what the rules find, from after a table and a key on."""
+    """Plan to redact what the rules find in the texts after a table and a key."""
     until, any_found = time.monotonic() + _PLAN_S, False
     for text in _iterate(core, place):
         kinds: Counter[str] = Counter()
         if _redact(core, text, kinds) == text.texts:
             yield LOOK
         else:
-            reason = f"holds what looks like {describe_kinds(kinds)}"
+            reason = f"contains what looks like {describe_kinds(kinds)}"
             any_found |= text.is_said
             yield (
                 Step("redact", text.name, reason, (text.table, text.key))
                 if text.is_said
-                else Step("leave", text.name, f"{reason}; it was added, change or delete it yourself")
+                else Step("leave", text.name, f"{reason}; it was added on purpose, so change or delete it yourself")
             )
         if time.monotonic() > until:
             state = f"{version} {text.table} {text.key}"
             yield Step("continue", "rules", "the next run continues with the rest", (state, any_found))
             return
-    yield Step("note", "rules", "all that is kept was checked by the present rules", (version, any_found))
+    yield Step("note", "rules", "all stored texts were checked by the present rules", (version, any_found))
 
 
 def apply(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
-    """Redact one text, or note that all were checked and take the words out of full text and free pages."""
+    """Redact one text, or store that all were checked and clear the full text and free pages of the words."""
     if step.action == "leave":
         return {"left": 1}
     if step.action in ("note", "continue"):
@@ -91,7 +92,7 @@ def apply(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
 
 
 def _iterate(core: Core, place: Sequence[str]) -> Iterator[StoredText]:
-    """Yield what is kept, from after a table and a key on."""
+    """Yield the stored texts after a table and a key."""
     first, after = (place[0], int(place[1])) if place else (next(iter(TABLES)), 0)
     for table in dropwhile(lambda name: name != first, TABLES):
         after = after if table == first else 0
@@ -110,7 +111,7 @@ def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool
     if text is None or texts is None or texts == text.texts:
         return False
     if table == "memories" and not text.is_file:
-        for room in list_rooms():  # what was made of the text, such as the label of a topic, may have its words
+        for room in list_rooms():  # texts derived from it, such as the label of a topic, may have its words
             room.erase(transaction.connection, [], [key])
     redacting.replace(transaction.connection, text, texts)
     if table == "memories":
@@ -123,7 +124,7 @@ def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool
 
 
 def _redact(core: Core, entry: StoredText, kinds: Counter[str]) -> tuple[str, ...]:
-    text = partial(_redact_text, keep_lines=entry.is_file)  # a part of a file says in which lines it is
+    text = partial(_redact_text, keep_lines=entry.is_file)  # a chunk of a file has line numbers
     redacted = {"before": _redact_image, "metadata": _redact_tree}
     columns = TABLES[entry.table][1]
     return tuple(
@@ -142,7 +143,7 @@ def _redact_tree(core: Core, text: str, kinds: Counter[str]) -> str:
 
 
 def _redact_image(core: Core, text: str, kinds: Counter[str]) -> str:
-    """Return the former state of a memory or a turn without credentials."""
+    """Return a former state of a memory or a turn without credentials."""
     before, state = kinds.total(), msgspec.json.decode(text)
     for image in (part for name in ("row", "turn") if (part := state.get(name))):
         for name in _TEXTS & image.keys():
@@ -153,7 +154,7 @@ def _redact_image(core: Core, text: str, kinds: Counter[str]) -> str:
 
 
 def find_version(core: Core) -> str:
-    """Return what changes with the rules: their source, and what the configuration lets through."""
+    """Return a hash of the rules: of their source, and of the exceptions in the configuration."""
     allowed = find_privacy(core).allowed
     return hashlib.sha256(f"{_hash_rules()} {allowed.pattern if allowed else ''}".encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""What privacy brings to the kernel: each call passes it, and the job that applies new rules."""
+"""The room of privacy: the function that cleans each call, and the job that applies new rules to stored texts."""
 
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from memoryd.daemon.privacy import redacting
 from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.rooms import Room
 
-_REDACT = "Redact kept conversations by new rules of credentials."
+_REDACT = "Remove credentials from stored conversations by new rules."
 
 C = TypeVar("C", bound=Call[Any])
 

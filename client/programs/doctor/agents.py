@@ -26,12 +26,12 @@ def check_hooks(patient: Patient) -> Finding | None:
         if file["state"] not in ("installed", "not installed") and not file["state"].startswith(OUTDATED):
             return warn(f"{file['path']}: {file['state']}", "memctl hooks status")
     if wrong := _list_wrong(files):
-        message = f"the hooks of {', '.join(wrong)} are not as this memctl writes them"
+        message = f"the hooks of {', '.join(wrong)} differ from those that this memctl installs"
         return fail(message, safe=[["memctl", "hooks", "install", agent] for agent in wrong])
     of_projects = {str(folder): _list_files(folder) for folder in folders.list_folders()}
     for folder, found in of_projects.items():
         if wrong := _list_wrong(found, hooked=True):
-            message = f"the hooks of {', '.join(wrong)} in {folder} are not as this memctl writes them"
+            message = f"the hooks of {', '.join(wrong)} in {folder} differ from those that this memctl installs"
             return fail(message, safe=[["memctl", "hooks", "install", agent, "--project", folder] for agent in wrong])
     names = dict.fromkeys(file["agent"] for file in files if file["state"] == "installed")
     number = sum(any(file["state"] == "installed" for file in found) for found in of_projects.values())
@@ -89,8 +89,8 @@ def check_known_projects(patient: Patient) -> Finding | None:
 def check_mcp(patient: Patient) -> Finding | None:
     """Check that the MCP server, which agents are configured to start, can start."""
     if find_spec("mcp") is not None:
-        return report_ok("the package for `memctl mcp` is here")
+        return report_ok("the package for `memctl mcp` is installed")
     if present := dict.fromkeys(file["agent"] for file in _list_files() if file["state"] == "installed"):
-        message = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not here"
+        message = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not installed"
         return fail(message, advise("mcp"))
     return None

@@ -7,8 +7,8 @@ from pathlib import Path
 from memoryd.client.programs.doctor.patient import Finding, Patient, check_access, fail, quote_path, report_ok, warn
 from memoryd.client.programs.memctl.text_table import size_text
 
-LOW_BYTES, LITTLE_BYTES = 200_000_000, 1_000_000_000
-LOW_INODES, LITTLE_INODES = 100, 10_000
+FAIL_BYTES, WARN_BYTES = 200_000_000, 1_000_000_000  # with less free space the check fails, or warns
+FAIL_INODES, WARN_INODES = 100, 10_000
 
 # File systems without locks and shared memory between machines: SQLite's write-ahead log is not safe on them.
 NETWORK = frozenset(
@@ -66,18 +66,18 @@ def check_disk(patient: Patient) -> Finding:
     """Check the free space and the free inodes; some file systems have no limit of inodes."""
     folder = _nearest_folder(patient.data_dir)
     space = os.statvfs(folder)
-    free, files = space.f_bavail * space.f_frsize, space.f_favail if space.f_files else LITTLE_INODES
+    free, files = space.f_bavail * space.f_frsize, space.f_favail if space.f_files else WARN_INODES
     room, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quote_path(folder)}"
     more, fix_files = f"{files:,} more files fit", f"delete small files: du --inodes -xs {quote_path(folder.parent)}/*"
     if patient.status and patient.status.disk_full:
         return fail(f"{room}: the disk was full, nothing is added until there is room", fix)
-    if free < LOW_BYTES:
+    if free < FAIL_BYTES:
         return fail(room, fix)
-    if files < LOW_INODES:
+    if files < FAIL_INODES:
         return fail(more, fix_files)
-    if free < LITTLE_BYTES:
+    if free < WARN_BYTES:
         return warn(room, fix)
-    return warn(more, fix_files) if files < LITTLE_INODES else report_ok(room)
+    return warn(more, fix_files) if files < WARN_INODES else report_ok(room)
 
 
 def filesystem_kind(mounts: str, folder: Path) -> str:

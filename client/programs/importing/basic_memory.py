@@ -47,14 +47,14 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     empty = True
     for project in projects:
         if not project.folder.is_dir():
-            account.notes.append(f"The notes of {project.name} are not there: {project.folder}.")
-            account.skip("notes whose folder is not there", len(project.times))
+            account.notes.append(f"The folder of the notes of {project.name} does not exist: {project.folder}.")
+            account.skip("notes whose folder does not exist", len(project.times))
             continue
         for item in _read_project(account, project):
             empty = False
             yield item
     if empty and not account.skipped:
-        raise Invalid(f"{path} holds no notes. Nothing was imported.")
+        raise Invalid(f"{path} has no notes. Nothing was imported.")
 
 
 def _read_projects(file: Path, account: Account) -> list[_Project]:

@@ -75,13 +75,13 @@ def write_items(path: Path, account: Account) -> None:
         if made is None:
             continue
         if made.id in seen:
-            account.skip("said twice")
+            account.skip("repetitions")
             continue
         seen.add(made.id)
         try:
             line = _encode([where, time, msgspec.to_builtins(made)])
         except RecursionError:
-            account.skip("entries that hold themselves")
+            account.skip("entries that contain themselves")
             continue
         sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.write(_encode({"skipped": account.skipped, "notes": account.notes}) + b"\n")
@@ -101,7 +101,7 @@ def _read_items(items: Iterator[Item], path: Path) -> Iterator[Item]:
     try:
         yield from items
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise Invalid(f"{error.filename or path} is not there. Nothing was imported.") from None
+        raise Invalid(f"{error.filename or path} does not exist. Nothing was imported.") from None
     except OSError as error:
         raise Invalid(f"{error.filename or path} cannot be read: {error.strerror}. Nothing was imported.") from None
 

@@ -26,13 +26,13 @@ _MAGIC = b"SQLite format 3\0"
 
 @contextmanager
 def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = None) -> Iterator[SqliteConnection]:
-    """Open a connection with one snapshot; raise `Invalid` if the file is unreadable or lacks tables or columns."""
+    """Yield a connection with one snapshot; raise `Invalid` if the file is unreadable or lacks tables or columns."""
     if not is_database(path):
         raise Invalid(f"{path} is not {what}: it is no SQLite database.")
     try:
         import apsw  # a package of the daemon, not needed for sources that are no database
     except ImportError:
-        raise Invalid(f"{path} is read by a package that is not here; {advise('daemon')}") from None
+        raise Invalid(f"{path} needs a package that is not installed; {advise('daemon')}") from None
     connection: SqliteConnection | None = None
     try:
         connection = apsw.Connection(str(path.resolve()), flags=apsw.SQLITE_OPEN_READONLY)
@@ -62,12 +62,12 @@ def require_tables(connection: SqliteConnection, path: Path, what: str, tables: 
     """Raise `Invalid` if a table or column that the import reads is missing."""
     for table, columns in tables.items():
         if missing := columns - columns_of(connection, table):
-            lacks = f"table {table}" if missing == columns else f"column {sorted(missing)[0]} in its table {table}"
-            raise Invalid(f"{path} is not {what} that this memctl knows: it has no {lacks}. Nothing was imported.")
+            lacking = f"table {table}" if missing == columns else f"column {sorted(missing)[0]} in its table {table}"
+            raise Invalid(f"{path} is not {what} that this memctl knows: it has no {lacking}. Nothing was imported.")
 
 
 def columns_of(connection: SqliteConnection, table: str) -> set[str]:
-    """Return the columns of a table, none if there is no such table; a view does not count, it could run anything."""
+    """Return the columns of a table, none if there is none; a view does not count, since it could run any query."""
     is_table = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone()
     found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)) if is_table else ()
     return {name for (name,) in found}
@@ -111,7 +111,7 @@ def note_version(connection: SqliteConnection, account: Account, system: str, of
     version = connection.execute(f"SELECT max({column}) FROM {table}").get or 0
     if version > known:
         account.notes.append(
-            f"A newer {system} wrote it (schema {version}, known is {known}): what it added is not imported."
+            f"A newer {system} wrote it (schema {version}, this memctl knows {known}): new fields are not imported."
         )
 
 
@@ -119,4 +119,4 @@ def skip_table(connection: SqliteConnection, account: Account, table: str, what:
     """Count the rows of a table, if it exists, as skipped."""
     if columns_of(connection, table):
         number: int = connection.execute(f"SELECT count(*) FROM {table}").get
-        account.skip(f"{what}, which are no memories", number)
+        account.skip(f"{what}, which are not memories", number)

@@ -43,7 +43,7 @@ def import_from(args: Namespace) -> None:
         _read_in_child(args, path, spool)
         total, said, places = _check_spool(spool, path)
         if not total and not said.skipped:
-            raise Invalid(f"{path} holds nothing to import.")
+            raise Invalid(f"{path} has nothing to import.")
         done = send(args, lambda: _read_spool(spool), total)
     for note in said.notes[:SHOWN]:
         print_note(note)
@@ -59,7 +59,7 @@ def _describe_places(places: list[str], dry_run: bool) -> str:
     named = ", ".join(map(make_printable, places[:SHOWN])) + (" …" if len(places) > SHOWN else "")
     verb = "Would be kept" if dry_run else "Kept"
     each = "the project" if len(places) == 1 else "a project"
-    return f"memctl: {verb} in {named}: an agent sees that in {each} of this name. With --to / all projects see it."
+    return f"memctl: {verb} in {named}: agents see them in {each} of this name. With --to / all projects see them."
 
 
 def _read_in_child(args: Namespace, path: Path, spool: IO[bytes]) -> None:
@@ -86,7 +86,7 @@ def _run_child(args: Namespace, path: Path, spool: IO[bytes], confirmed: bool) -
 def _confirm(path: Path, folders: list[str]) -> None:
     """Ask whether to read the folders that a database refers to; raise an error if not."""
     named = "\n".join(f"  {make_printable(folder)}" for folder in folders if folder)
-    warning = f"{path} names folders elsewhere, of which notes would be read:\n{named}"
+    warning = f"{path} refers to folders elsewhere, whose notes would be read:\n{named}"
     confirm("yes", f"{warning}\n", f"memctl: {warning}", "Nothing was imported.")
 
 
@@ -96,7 +96,7 @@ def _explain(path: Path, done: "subprocess.CompletedProcess[bytes]") -> str:
     if done.returncode == child.FAILED and said:
         return said
     if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        return f"{path} takes longer to read than an import may take ({child.PROCESSOR_S} s). Nothing was imported."
+        return f"Reading {path} takes longer than an import may take ({child.PROCESSOR_S} s). Nothing was imported."
     reason = said.splitlines()[-1] if said else "the reading process ended"
     return f"{path} cannot be read: {reason}. Nothing was imported."
 

@@ -38,14 +38,14 @@ def read(path: Path, account: Account) -> Iterator[Item]:
             seen += 1
             for entry in _parse_line(line.removeprefix(BOM_UTF8)):
                 if entry is None:
-                    account.skip("lines that are cut off or no entity or relation")
+                    account.skip("lines that are cut off, or neither an entity nor a relation")
                     account.notes.append(f"{file}, line {number}: not an entity or relation, left out.")
                     continue
                 known += 1
                 for made in _convert_entry(account, entry, at):
                     yield Item(f"{file}, line {number}", made, time="unknown")
     if seen and not known:
-        raise Invalid(f"{file} is no memory of the MCP memory server: no line is an entity or a relation.")
+        raise Invalid(f"{file} is not a file of the MCP memory server: no line is an entity or a relation.")
 
 
 def _parse_line(line: bytes) -> Iterator[dict[str, Any] | None]:

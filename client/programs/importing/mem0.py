@@ -64,12 +64,12 @@ def _list_files(path: Path) -> list[Path]:
     found = sorted({file for pattern in _PATTERNS for file in path.glob(pattern) if _is_store(file)})
     stores = [_find_payloads(file) if file.suffix == ".faiss" else file for file in found]
     if not stores and not (path / HISTORY).is_file():
-        raise Invalid(f"{path} holds no store of mem0: no Qdrant, FAISS or Chroma files, no {HISTORY}.")
+        raise Invalid(f"{path} has no store of mem0: no Qdrant, FAISS or Chroma files, no {HISTORY}.")
     return stores or [path / HISTORY]
 
 
 def _is_store(file: Path) -> bool:
-    """Return whether a file has memories, unlike those of mem0's telemetry and of the names in its memories."""
+    """Return whether a file has memories; those of mem0's telemetry and of entities have none."""
     names = (file.parent.name, file.stem)
     return not any(name.startswith("mem0migrations") or name.endswith("_entities") for name in names)
 
@@ -162,7 +162,7 @@ def _read_history(connection: SqliteConnection, file: Path, account: Account) ->
     for row in read_rows(connection, f"{_HISTORY} ORDER BY rowid"):
         created_at = latest.get(row["memory_id"], row)["created_at"]
         latest[row["memory_id"]] = {**row, "created_at": row["created_at"] or created_at}
-    account.notes.append(f"{file.name} has no users, agents or metadata; the store of vectors does.")
+    account.notes.append(f"{file.name} has no users, agents or metadata; the vector store has them.")
     for id, row in latest.items():
         if row["event"] == "DELETE" or row["is_deleted"]:
             account.skip("deleted memories of the history")
@@ -235,4 +235,4 @@ def load_plain(data: bytes) -> Any:
     try:
         return _Plain(io.BytesIO(data)).load()
     except Exception as error:  # a broken pickle may raise anything
-        raise ValueError(f"it is no pickle that can be read ({type(error).__name__})") from None
+        raise ValueError(f"it is not a readable pickle ({type(error).__name__})") from None

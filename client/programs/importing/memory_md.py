@@ -19,8 +19,8 @@ from memoryd.client.protocol import Record
 _DAY = re.compile(r"^(\d{4}-\d\d-\d\d)(?:[-_ ].*)?$")
 _POINTER = re.compile(r"^\[[^\]]+\]\((?!https?:)[^)]+\.md\)")
 _INDEX = "MEMORY.md"
-_SAYS_NOTHING = frozenset({"memory", "memories", "memory.md", "notes", "long-term memory", "index", "memory index"})
-_FOLDERS_OF_NOTHING = frozenset({"memory", "users"})
+_EMPTY_TITLES = frozenset({"memory", "memories", "memory.md", "notes", "long-term memory", "index", "memory index"})
+_IGNORED_FOLDERS = frozenset({"memory", "users"})
 
 
 def read(path: Path, account: Account) -> Iterator[Item]:
@@ -34,7 +34,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
         for number, one in enumerate(made, start=1):
             yield Item(f"{root / note.name}, entry {number}", one, time)
     if empty:
-        raise Invalid(f"{path} holds no Markdown files of an agent's memory. Nothing was imported.")
+        raise Invalid(f"{path} has no Markdown files of an agent's memory. Nothing was imported.")
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
@@ -52,7 +52,7 @@ def _convert_file(account: Account, note: NoteFile) -> tuple[Time, Iterator[Reco
     day = _DAY.match(Path(note.name).stem)
     dated = bool(day) and parse_time(day[1] if day else "", -1.0) >= 0.0
     at = parse_time(day[1], note.changed_at) if day else note.changed_at
-    folders = [name for name in Path(note.name).parts[:-1] if name not in _FOLDERS_OF_NOTHING]
+    folders = [name for name in Path(note.name).parts[:-1] if name not in _IGNORED_FOLDERS]
     namespace = account.namespace(*folders)
     if "type" in note.head:
         return "own" if dated else "file", iter([_convert_whole(account, note, namespace, at)])
@@ -95,4 +95,4 @@ def _convert_entries(account: Account, note: NoteFile, namespace: str, at: float
 
 def _is_empty_title(title: str, note: NoteFile) -> bool:
     plain = title.strip().casefold()
-    return plain in _SAYS_NOTHING or plain == Path(note.name).stem.casefold() or bool(_DAY.match(plain))
+    return plain in _EMPTY_TITLES or plain == Path(note.name).stem.casefold() or bool(_DAY.match(plain))

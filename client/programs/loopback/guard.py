@@ -1,7 +1,8 @@
-"""What is between an application on 127.0.0.1 and everything else that can send requests there.
+"""Protect an application on 127.0.0.1 from requests of others.
 
-Other pages of the browser can (DNS rebinding, forged forms, frames), and other users of the machine. An application
-gives its guards as a table; the first that refuses answers. What is served is sealed by `HEADERS` whatever happens.
+Other web pages in the browser can send requests there (DNS rebinding, forged forms, frames), and so can other users of
+the machine. An application passes a table of guards; the first guard that refuses determines the answer. Every response
+gets the security headers in `HEADERS`.
 """
 
 import hmac
@@ -15,10 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memoryd.client.programs.memctl.output import print_note
 
-ADDRESS = "127.0.0.1"  # no option changes it
-NOTE_S = 60.0  # between two lines about refusals of one kind: whoever floods the server does not flood its log
-_HOST_CHARS = 100  # of one that is refused
-SIGNED_IN = "memoryd.signed_in"  # in the scope of a request with the token
+ADDRESS = "127.0.0.1"  # no option can change it
+NOTE_S = 60.0  # between two lines about refusals of one kind, so that many refusals do not flood the log
+_HOST_CHARS = 100  # of a refused host that are quoted
+SIGNED_IN = "memoryd.signed_in"  # key in the scope of a request with the token
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -33,7 +34,7 @@ _SEAL = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class LoopbackRequest(NamedTuple):
-    """A request as the guards see it, with the hosts and the token that are right."""
+    """A request for the guards to check, with the valid hosts and token."""
 
     method: str
     path: str
@@ -44,7 +45,7 @@ class LoopbackRequest(NamedTuple):
 
 
 class HttpRefusal(NamedTuple):
-    """The status and the sentence of a refusal, and headers that belong to them."""
+    """The status, message and headers of a refusal."""
 
     status: int
     message: str
@@ -55,12 +56,15 @@ RequestCheck = Callable[[LoopbackRequest], HttpRefusal | None]
 
 
 def own_hosts(port: int) -> frozenset[str]:
-    """Return the values of the header Host by which a server on a port is reached from this machine."""
+    """Return the valid values of the header Host for a server on a port of this machine."""
     return frozenset((f"{ADDRESS}:{port}", f"localhost:{port}"))
 
 
 def check_host(asked: LoopbackRequest) -> HttpRefusal | None:
-    """Refuse a name that another site made to lead here (DNS rebinding); a host without a port stands for any."""
+    """Refuse a host name of another site that resolves to this machine (DNS rebinding).
+
+    A host without a port matches any port.
+    """
     host = asked.headers.get("host", "")
     if host in asked.hosts or host.rpartition(":")[0] in asked.hosts:
         return None
@@ -68,13 +72,13 @@ def check_host(asked: LoopbackRequest) -> HttpRefusal | None:
 
 
 def check_origin(asked: LoopbackRequest) -> HttpRefusal | None:
-    """Refuse what another page sends; only browsers name an origin."""
+    """Refuse requests of other web pages; only browsers send an origin."""
     own = (None, f"http://{asked.headers.get('host')}")
     return None if asked.headers.get("origin") in own else HttpRefusal(403, "The origin is not this server.")
 
 
 def check_token(asked: LoopbackRequest) -> HttpRefusal | None:
-    """Want the bearer token on all that shows or changes memories."""
+    """Refuse requests that read or change memories without the bearer token."""
     if not asked.needs_token:
         return None
     header = asked.headers.get("authorization", "").encode()
@@ -84,9 +88,10 @@ def check_token(asked: LoopbackRequest) -> HttpRefusal | None:
 
 
 class Guard:
-    """Runs guards before an application and seals what it sends; paths that begin with `private` want the token.
+    """Runs guards before an application, and adds `HEADERS` to its responses.
 
-    `ask` is the last check, asked where these let a request through. Of what is refused there is a line on stderr.
+    Paths that begin with `private` require the token. `ask` is the last check, after the guards. Refusals are printed
+    on standard error.
     """
 
     def __init__(
@@ -100,7 +105,7 @@ class Guard:
     ) -> None:
         self._app, self._checks, self._hosts, self._token, self._private = app, checks, hosts, token, private
         self._ask = ask
-        self._noted: dict[str, tuple[float, int]] = {}  # when the last line was, how many refusals since
+        self._noted: dict[str, tuple[float, int]] = {}  # time of the last line, and number of refusals since then
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

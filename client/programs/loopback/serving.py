@@ -1,4 +1,4 @@
-"""The server: its port, its connections, its end."""
+"""The HTTP server: its port, its limits of connections, how it stops."""
 
 import asyncio
 import errno
@@ -13,17 +13,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.loopback.guard import ADDRESS, SIGNED_IN
 
-REQUEST_S = 5.0  # until a request has come, with its body
+REQUEST_S = 5.0  # time limit for a request with its body
 MAX_STRANGERS = 256  # connections that are not signed in
-BACKLOG = 64  # connections taken at once: fewer, so that what a new one sends is read before many are newer
-END_S = 1  # a stream may be open for ever: it is ended then
+BACKLOG = 64  # connections accepted at once; few, so that a new one is read before it is among the oldest
+END_S = 1  # time for open requests at the end; streams would never end by themselves
 
 
 class _Protocol(H11Protocol):
-    """A connection, which ends where no request is whole in time: anybody on the machine can open one.
+    """A connection, which is closed if a request is not complete in time: anybody on the machine can open one.
 
-    uvicorn ends only what sends nothing after an answer (`timeout_keep_alive`), and of too many connections it refuses
-    the newest (`limit_concurrency`), which would be the person's: here the oldest that is not signed in is closed.
+    uvicorn closes only connections that are idle after an answer (`timeout_keep_alive`), and of too many connections it
+    refuses the newest one (`limit_concurrency`), which could be the user's. Here the oldest one is closed that is not
+    signed in.
     """
 
     _made_at = 0.0
@@ -39,8 +40,8 @@ class _Protocol(H11Protocol):
             min(strangers, key=lambda one: one._made_at).transport.abort()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request; one who has the token may leave the connection idle before it."""
-        # Before what begins with it: a request that came already.
+        """Wait for the next request; a client with the token may leave the connection idle until then."""
+        # Before the parent's method, which may start a request that is already there.
         self._start_timer(REQUEST_S if self._is_stranger() else REQUEST_S + self.timeout_keep_alive)
         super().on_response_complete()
 
@@ -71,17 +72,17 @@ def bind_port(*ports: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((ADDRESS, port))
-            listener.listen()  # whoever connects at once waits for the server
+            listener.listen()  # clients that connect before the server runs wait in the queue
             return listener
         except OSError as error:
             listener.close()
             reason, is_held = error.strerror, error.errno == errno.EADDRINUSE
-    who = " What listens there is sent the tokens of those who call it; `ss -ltne` shows whose it is."
+    who = " The program that listens there receives the tokens of its callers; `ss -ltne` shows whose it is."
     raise MemorydError(f"Port {ports[0]} of {ADDRESS} cannot be used: {reason}.{who if is_held else ''}")
 
 
 def make_config(app: ASGIApp, idle_s: int) -> uvicorn.Config:
-    """Return the settings of a server; it closes a connection that is idle for so long after an answer."""
+    """Return the settings of a server; it closes connections that are idle for `idle_s` after an answer."""
     return uvicorn.Config(
         app,
         http=_Protocol,
@@ -98,7 +99,7 @@ def make_config(app: ASGIApp, idle_s: int) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it serves: only then it ends as it should by a signal."""
+    """A server that reports when it is ready; only from then on a signal stops it properly."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
@@ -110,7 +111,7 @@ class _Server(uvicorn.Server):
 
 
 async def serve_app(app: ASGIApp, listener: socket.socket, idle_s: int, announce: Callable[[], None]) -> None:
-    """Serve until Ctrl-C or SIGTERM; `announce` is called when requests are answered."""
+    """Serve until Ctrl-C or SIGTERM; call `announce` as soon as requests are answered."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # uvicorn ends by them, then raises them again
+        signal.signal(number, lambda *_: None)  # uvicorn stops at these signals, and then raises them again
     await _Server(make_config(app, idle_s), announce).serve(sockets=[listener])

@@ -98,7 +98,7 @@ class Session:
 
     The reader sets `offset` to the beginning of each line, or to the time of each message in milliseconds. `settled` is
     where the next reading starts: later entries cannot affect anything before it. `is_torn`: the entries read continue
-    from one before the start, so the whole file must be read to see what was retracted. `goes_on_from` are other files
+    from one before the start, so the whole file must be read to see what was retracted. `continues` are other files
     of the session, whose entries this one may retract. `there` are the ids of all entries, for a host that deletes
     retracted ones; None for other hosts.
     """
@@ -111,7 +111,7 @@ class Session:
         self.is_torn = False
         self.began: float | None = None
         self.worktrees: dict[str, str] = {}
-        self.goes_on_from: list[str] = []
+        self.continues: list[str] = []
         self.there: set[str] | None = None
         self.utterances: list[Utterance] = []
         self.left_out: Counter[str] = Counter()

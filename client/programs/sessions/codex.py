@@ -104,7 +104,7 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
     if end is not None:
         session.utterances[:] = [one._replace(taken_back=one.offset >= end) for one in session.utterances]
     if further:
-        session.goes_on_from = [str(found) for found in _list_files(home, further[1]) if found.name != path.name]
+        session.continues = [str(found) for found in _list_files(home, further[1]) if found.name != path.name]
     yield session
 
 

@@ -1,4 +1,4 @@
-"""web: the command."""
+"""The command `web`."""
 
 from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""What `memctl doctor` finds, for the page: it runs as a process of its own, as it looks at the daemon from outside."""
+"""The findings of `memctl doctor` for the page. It runs as a separate process, like any client of the daemon."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ _MOST_S = 60.0
 
 
 async def read_findings(args: Namespace) -> bytes:
-    """Return what `memctl doctor --json` prints; raise `MemorydError` where it takes too long or prints nothing."""
+    """Return the output of `memctl doctor --json`; raise `MemorydError` if it takes too long or prints nothing."""
     words = [*(["--socket", args.socket] if args.socket else []), "--json", "--no-autostart"]
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "memoryd.client.programs.memctl", "doctor", *words),

@@ -1,6 +1,6 @@
-"""Calls of the page: JSON in, JSON out. A method is passed on only when its declaration says `page=True`.
+"""Calls of the page, as JSON. Only methods that are declared with `page=True` are passed on.
 
-What happens is sent as server-sent events that the page reads with `fetch`: EventSource can send no bearer token.
+Events are sent as server-sent events. The page reads them with `fetch`, because `EventSource` cannot send a token.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ from memoryd.client.transport.aio import AsyncClient
 
 ALLOWED = tuple(method for method in METHODS if DECLARED[method].page)
 REFUSED = frozenset(method_name(method) for method in METHODS if not DECLARED[method].page)
-MAX_STREAMS = 8  # one tab leads and passes on what comes, so there is one stream as a rule
+MAX_STREAMS = 8  # usually there is one: one tab reads the stream and shares the events with the other tabs
 MAX_CALLS = 32  # in one request
-BEAT_S = 10.0  # a stream says that it is alive
-RETRY_S = 0.5  # while no daemon answers
+BEAT_S = 10.0  # between two beats, which show that a stream is alive
+RETRY_S = 0.5  # between two attempts while no daemon answers
 
 
 class _MethodName(msgspec.Struct):
@@ -47,7 +47,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def read_call(body: bytes) -> Call[Any]:
-    """Return the call in a request; raise `Forbidden` for one that is not the page's, `Invalid` for a wrong one."""
+    """Return the call in a request; raise `Forbidden` if the page may not make it, `Invalid` if it is invalid."""
     try:
         name = _tag.decode(body).method
         if name in REFUSED:
@@ -67,7 +67,7 @@ def read_call(body: bytes) -> Call[Any]:
 
 
 class Clients(NamedTuple):
-    """The ways to the daemon: one for what people wait for, one for what takes as long as it takes."""
+    """Two clients of the daemon: one for calls for which people wait, one for calls that may take long."""
 
     quick: AsyncClient
     patient: AsyncClient
@@ -76,7 +76,7 @@ class Clients(NamedTuple):
 async def send_call(clients: Clients, body: bytes) -> bytes:
     """Return the result of a request as JSON text."""
     call = read_call(body)
-    if isinstance(call, Update | SettleChange):  # whoever uses the page is a person
+    if isinstance(call, Update | SettleChange):  # the user of the page is a person
         call = msgspec.structs.replace(call, origin="person")
     if isinstance(call, Add):
         call = msgspec.structs.replace(call, memory=msgspec.structs.replace(call.memory, origin="person"))
@@ -85,7 +85,7 @@ async def send_call(clients: Clients, body: bytes) -> bytes:
 
 
 async def answer_calls(clients: Clients, body: bytes) -> bytes:
-    """Return the answer to a call, or to a list of calls that of each; those run at the same time."""
+    """Return the answer to a call, or the answers to a list of calls, which run at the same time."""
     if not body.lstrip().startswith(b"["):
         return await answer_work(send_call(clients, body))
     try:
@@ -97,7 +97,7 @@ async def answer_calls(clients: Clients, body: bytes) -> bytes:
 
 
 async def answer_work(work: Coroutine[Any, Any, bytes]) -> bytes:
-    """Return `{"result": …}`, or `{"error": …}` with code, sentence and details: an error is an answer, too."""
+    """Return `{"result": …}`, or `{"error": …}` with code, message and details if the call fails."""
     try:
         return b'{"result":' + await work + b"}"
     except MemorydError as error:
@@ -108,11 +108,11 @@ def _encode_error(error: MemorydError) -> bytes:
     return _encoder.encode({"error": {"code": error.code, "message": error.message, "data": error.data}})
 
 
-# What happens --------------------------------------------------------------------------------------------------------
+# Events --------------------------------------------------------------------------------------------------------------
 
 
 async def follow_events(client: AsyncClient) -> AsyncIterator[bytes]:
-    """Yield events for ever; `away` when no daemon answers, `open` when one does (again)."""
+    """Yield events without end; `away` if no daemon answers, `open` as soon as one answers."""
     while True:
         try:
             async with client.subscribe(reach=None if client.namespace else "all") as events:
@@ -125,7 +125,7 @@ async def follow_events(client: AsyncClient) -> AsyncIterator[bytes]:
 
 
 async def _add_beats(events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
-    """Yield each event as a frame, and a beat while there is none."""
+    """Yield each event as a frame, and beats between events."""
     following = asyncio.ensure_future(anext(events, None))
     try:
         while True:
@@ -144,5 +144,5 @@ async def _add_beats(events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
 
 
 def _frame(name: str, value: object) -> bytes:
-    """Return one event; JSON has no line ends of its own, so it is one line."""
+    """Return the frame of one event; encoded JSON has no line breaks, so it is one line."""
     return b"event: " + name.encode() + b"\ndata: " + _encoder.encode(value) + b"\n\n"

@@ -1,4 +1,4 @@
-"""The process of the page: its routes, its server, its beginning and its end."""
+"""The process that serves the page: its routes, its server, start and stop."""
 
 import asyncio
 from argparse import Namespace
@@ -24,12 +24,12 @@ from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 
 STATIC = Path(__file__).with_name("static")
-KEPT_S = 2  # a connection without a request; it is less than the limit for one, so that one has time to come
-_LONG_S = 600.0  # a job that a person runs, or its plan
+KEEP_ALIVE_S = 2  # for idle connections; shorter than the time limit of a request
+_LONG_S = 600.0  # the time limit of calls that run a job or plan it
 
 
 class PageServer:
-    """The endpoints of one run. Files are read once; each call has the daemon's answer, so nothing else is kept."""
+    """The endpoints of one run. Files are read once and calls are passed on to the daemon; there is no other state."""
 
     def __init__(self, args: Namespace, opening: Opening) -> None:
         self._args, self._opening, self._streams = args, opening, set[_Events]()
@@ -37,7 +37,7 @@ class PageServer:
         self._clients = relay.Clients(_make_client(args, args.timeout), _make_client(args, _LONG_S))
 
     def list_routes(self) -> list[Route]:
-        """Return the table of addresses."""
+        """Return the table of routes."""
         return [
             Route("/", self._show_page),
             Route("/open", self._open, methods=["POST"]),
@@ -72,7 +72,7 @@ class PageServer:
 
 
 class _Events(StreamingResponse):
-    """A stream of events; one of too many is refused when it would begin."""
+    """A stream of events; it is refused at its start if there are too many."""
 
     def __init__(self, events: AsyncIterator[bytes], streams: "set[_Events]") -> None:
         super().__init__(events, media_type="text/event-stream")
@@ -80,7 +80,7 @@ class _Events(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if len(self._streams) >= relay.MAX_STREAMS:
-            await _refuse("Too many tabs follow what happens.", 429)(scope, receive, send)
+            await _refuse("Too many tabs follow events; close some.", 429)(scope, receive, send)
             return
         self._streams.add(self)
         try:
@@ -116,7 +116,7 @@ def serve(args: Namespace, usual_port: int) -> int:
     app = make_app(args, opening, port)
     announce = partial(_print_address, args, opening, f"http://{ADDRESS}:{port}")
     try:
-        asyncio.run(serve_app(app, listener, KEPT_S, announce))
+        asyncio.run(serve_app(app, listener, KEEP_ALIVE_S, announce))
     finally:
         opening.close()
         listener.close()
@@ -124,19 +124,19 @@ def serve(args: Namespace, usual_port: int) -> int:
 
 
 def make_app(args: Namespace, opening: Opening, port: int) -> Guard:
-    """Return the page behind its guards."""
-    gone = {ClientDisconnect: _leave}
-    page = Starlette(routes=PageServer(args, opening).list_routes(), exception_handlers=gone)
+    """Return the application of the page with its guards."""
+    handlers = {ClientDisconnect: _ignore_disconnect}
+    page = Starlette(routes=PageServer(args, opening).list_routes(), exception_handlers=handlers)
     return Guard(page, GUARDS, own_hosts(port), opening.token, PRIVATE)
 
 
-def _leave(request: Request, error: Exception) -> Response:
-    """Answer nobody: the connection ended before the request was whole."""
+def _ignore_disconnect(request: Request, error: Exception) -> Response:
+    """Return a response that nobody receives, since the client disconnected before the request was complete."""
     return Response(status_code=400)
 
 
 def _print_address(args: Namespace, opening: Opening, base: str) -> None:
-    """Print the address, and have a browser open it unless that is not wanted."""
+    """Print the address, and open it in a browser unless --no-open is given."""
     address = opening.address(base)
     if args.json:
         say_json({"url": address, "address": base})

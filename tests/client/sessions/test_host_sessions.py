@@ -293,20 +293,20 @@ def test_a_rewind_that_begins_a_further_file_takes_back_what_the_former_one_has_
     first.prompt("Use MySQL").answer("Done with MySQL.")
     second = Rollout(history_base={"thread_id": ID, "end_byte_offset": kept}).prompt("Use Maria").answer("Done.")
     third = Rollout(history_base={"thread_id": ID, "end_byte_offset": kept}).prompt("Use Postgres").answer("Done so.")
-    heard, ids, goes_on_from = [], set(), []
+    heard, ids, origin_counts = [], set(), []
     for name, rollout in zip(names, (first, second, third), strict=True):
         rollout.lines[0]["payload"]["history_mode"] = "paginated"
         path = put(day / f"rollout-2026-03-01T12-0{names.index(name)}-00-{name}.jsonl", rollout.lines)
         (session,) = codex.read(path, folder)
         assert session.name == ID
-        goes_on_from.append(len(session.goes_on_from))
+        origin_counts.append(len(session.continues))
     for path in sorted(day.glob("rollout-*")):
         (session,) = codex.read(path, folder)
         heard += said(session)
         ids |= {turn.id for turn in session.utterances}
     assert [text for _, text in heard] == ["Which port?", "5433.", "Use Postgres", "Done so."]
     assert len(ids) == 8
-    assert goes_on_from == [0, 1, 2]
+    assert origin_counts == [0, 1, 2]
     put(day / f"rollout-2026-03-01T13-00-00-{ID}_{OTHER[:-1]}0.jsonl", Rollout(history_mode="paginated").lines)
     codex._list_further.cache_clear()  # the folder may have the same time
     (session,) = codex.read(day / f"rollout-2026-03-01T12-00-00-{ID}.jsonl", folder)

@@ -171,7 +171,7 @@ def test_credentials_are_taken_out_unless_they_are_allowed(daemon: "Daemon") -> 
         assert TOKEN not in str(client.get(key="deploy").metadata)
         assert client.put_many(given, allow_secrets=True).redacted == {}
         assert client.get(key="deploy").metadata == {"token": TOKEN}
-        with pytest.raises(Invalid, match="The key holds what looks like 1 GitHub token"):
+        with pytest.raises(Invalid, match="The key contains what looks like 1 GitHub token"):
             client.put_many([{"key": TOKEN, "memory": {"content": "A token"}}])
 
 

@@ -116,7 +116,7 @@ def test_a_call_may_store_a_credential_on_purpose(daemon: "Daemon", client: Clie
 
 
 def test_a_key_with_a_credential_is_refused_as_two_would_become_one(client: Client) -> None:
-    with pytest.raises(Invalid, match=r"key holds what looks like 1 GitHub token.*Choose another key") as caught:
+    with pytest.raises(Invalid, match=r"key contains what looks like 1 GitHub token.*Choose another key") as caught:
         client.put(f"session {TOKEN}", "A value of its own")
     assert TOKEN not in str(caught.value)
     client.put(f"session {TOKEN}", "A value of its own", allow_secrets=True)

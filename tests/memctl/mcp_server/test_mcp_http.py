@@ -406,7 +406,7 @@ def test_a_port_that_is_in_use_is_an_error_that_says_who_hears_the_token(memctl:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         done = memctl("mcp", "--http", "--port", str(port))
-    who = "What listens there is sent the tokens of those who call it; `ss -ltne` shows whose it is."
+    who = "The program that listens there receives the tokens of its callers; `ss -ltne` shows whose it is."
     said = f"memctl: Port {port} of 127.0.0.1 cannot be used: Address already in use. {who}\n"
     assert (done.code, done.err) == (1, said)
 

@@ -348,7 +348,7 @@ async def page_of(socket: Path) -> AsyncIterator[tuple[int, str]]:
     listener = connections.bind_port(0)
     port, opening = listener.getsockname()[1], Opening()
     app = serving.make_app(Namespace(socket=str(socket), namespace=None, timeout=20.0), opening, port)
-    server = uvicorn.Server(connections.make_config(app, serving.KEPT_S))
+    server = uvicorn.Server(connections.make_config(app, serving.KEEP_ALIVE_S))
     running = asyncio.create_task(server.serve(sockets=[listener]))
     yield port, opening.token
     server.should_exit = True
