@@ -63,7 +63,7 @@ def test_folders_that_a_database_names_are_read_once_they_are_confirmed(
 ) -> None:
     said = refused(memctl, "basic-memory", str(database), code=2)
     assert f"{database.parent}-elsewhere" in said
-    assert "Give --yes" in said
+    assert "give --yes" in said
     assert len(client.list()) == 0
     assert memctl("import", "--from", "basic-memory", str(database), "--yes").code == 0
 
@@ -129,7 +129,7 @@ def test_standard_input_without_end_is_refused(memctl: Memctl, monkeypatch: pyte
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(lines)))  # type: ignore[arg-type]
         done = memctl("import", "-")
     assert (done.code, len(done.err.splitlines())) == (1, 1)
-    assert "longer than 1 MiB" in done.err or "no end" in done.err
+    assert "is longer than" in done.err
 
 
 def test_a_view_in_place_of_a_table_is_no_table(memctl: Memctl, database: Path) -> None:
@@ -154,7 +154,7 @@ def test_what_holds_itself_is_left_out_or_refused(memctl: Memctl, tmp_path: Path
     endless["me"] = endless
     done = memctl("import", "--from", "mem0", str(write_qdrant(tmp_path, endless)), "--dry-run")
     assert "Traceback" not in done.err
-    assert "hold themselves" in done.out + done.err or "nested too deeply" in done.err
+    assert "contain themselves" in done.out + done.err or "nested too deeply" in done.err
 
 
 @pytest.mark.slow

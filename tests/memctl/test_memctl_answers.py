@@ -86,7 +86,7 @@ def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memc
     assert memctl("search", "cache", "--json").json[0]["id"] == ID
     fake.replies[protocol.Search] = protocol.Hits(hits=[])
     fake.replies[protocol.GetStats] = counted()
-    assert memctl("search", "cache").out == "Nothing found. No memories yet; `memctl add TEXT` keeps the first.\n"
+    assert memctl("search", "cache").out == "Nothing found. No memories yet; `memctl add TEXT` adds the first.\n"
     assert memctl("search", "cache", "--json").json == []
 
 
@@ -477,15 +477,15 @@ def test_where_an_erase_cleared_the_searches_that_is_said(memctl: Memctl, daemon
         client.search("staging")
         assert "staging" in memctl("explain", "--recent").out
         client.erase(ids=[id])
-    assert "cleared when the daemon ends and when something is erased" in memctl("explain", "--recent").out
-    assert "dropped when the daemon ends and when something is erased" in memctl("explain", "--last").err
+    assert "cleared when the daemon stops and when something is erased" in memctl("explain", "--recent").out
+    assert "cleared when the daemon stops and when something is erased" in memctl("explain", "--last").err
 
 
 def test_why_not_wants_the_id_before_the_query_and_says_so(memctl: Memctl, fake: FakeDaemon) -> None:
     swapped = memctl("why-not", "which cache", "3f9a")
     assert swapped.code == 2
     assert swapped.err == "memctl: the id comes before the query: memctl why-not 3f9a 'which cache'\n"
-    assert "first what was missed (an id, or words" in memctl("why-not", "which", "cache", "do", "we", "use").err
+    assert "give the memory first (an id, or words" in memctl("why-not", "which", "cache", "do", "we", "use").err
     assert fake.calls == []
 
 
@@ -520,7 +520,7 @@ def test_an_answer_is_printed_with_its_question(memctl: Memctl, fake: FakeDaemon
         (("search", "x", "--tier", "L2"), "Nothing found. No memory has the tier L2; there are: L1 (3).\n"),
         (
             ("search", "what is the", "--mode", "lexical"),
-            'Nothing found. No memory has a word of it; words like "the" are not looked for.\n',
+            'Nothing found. No memory has one of these words; words like "the" are not searched for.\n',
         ),
     ],
 )
@@ -539,8 +539,8 @@ def test_a_filter_that_leaves_nothing_is_explained(
 
 def test_a_list_of_nothing_says_what_to_do(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {protocol.List: protocol.Page(memories=[], total=0), protocol.GetStats: counted()}
-    assert memctl("list").out == "No memories yet; `memctl add TEXT` keeps the first.\n"
-    assert "`memctl namespaces` shows where there are some" in memctl("list", "--namespace", "acme").out
+    assert memctl("list").out == "No memories yet; `memctl add TEXT` adds the first.\n"
+    assert "`memctl namespaces` lists where there are some" in memctl("list", "--namespace", "acme").out
     assert memctl("list", "--namespace", "acme", "--reach", "exact").out.startswith("No memories are in acme; ")
     fake.replies[protocol.GetStats] = counted(turns=2)
     assert "`memctl tiers --turns` lists them" in memctl("list").out
@@ -552,7 +552,7 @@ def test_a_list_counts_what_is_superseded_or_expired_beside_it(memctl: Memctl, d
     old = memctl("add", "Deploys are on Monday", "--json").json["id"]
     memctl("add", "Deploys are on Tuesday", "--supersedes", old)
     added = memctl("add", "The coupon WINTER is valid", "--type", "coupon", "--expires-at", "2020-01-01").out
-    assert "It is expired already, so no search finds it; `memctl list --all-states` shows it." in added
+    assert "It has expired already, so no search finds it; `memctl list --all-states` shows it." in added
     assert memctl("list").out.endswith("1 of 1 memory\n2 more, superseded or expired, with --all-states\n")
     listed = memctl("list", "--all-states").out
     assert listed.endswith("3 of 3 memories\n")
@@ -569,7 +569,7 @@ def test_a_list_counts_what_is_superseded_or_expired_beside_it(memctl: Memctl, d
 
 def test_a_question_that_names_a_time_is_told_the_filter_for_it(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies[protocol.Search] = protocol.Hits(hits=[msgspec.structs.replace(HIT, confidence=0.01)])
-    hint = "All that was kept at that time, whatever it says: --on "
+    hint = "All memories of that time, whatever they say: --on "
     assert memctl("search", "what was decided in October").out.endswith(f"{hint}October\n")
     assert memctl("search", "what was decided last Tuesday?").out.endswith(f"{hint}'last Tuesday'\n")
     assert hint not in memctl("search", "coupon SUMMER26").out
@@ -600,7 +600,7 @@ def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> Non
     assert "language model" not in memctl("stats").out
     stats.llm = protocol.LlmUsage(model="tiny", answers=3, failures=1, tokens_in=1200, last_error="no answer")
     shown = memctl("stats").out
-    assert "tiny: 3 answers, 1,200 tokens asked, 0 answered, 1 failed (the latest: no answer)" in shown
+    assert "tiny: 3 answers, 1,200 tokens in, 0 out, 1 failed (the latest: no answer)" in shown
 
 
 def test_status_names_threads_that_failed(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
@@ -634,7 +634,7 @@ def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaem
     fake.replies[protocol.GetStatus] = status(folder, name="old", reembedding=half)
     stuck = memctl("model", "use", "new", "--timeout", "0.3")
     assert stuck.code == 1
-    assert "Nothing has moved for 0.3 s" in stuck.err
+    assert "No progress for 0.3 s" in stuck.err
     assert "vectors computed again: 1 of 2" in memctl("model", "use", "new", "--no-wait").out
     fake.replies[protocol.GetStatus] = status(folder, name="new", state="failed", error="broken file")
     assert "new, failed, 384 dimensions (broken file)" in memctl("model", "use", "new").err

@@ -19,7 +19,11 @@ COMMANDS: dict[str, tuple[str, Callable[[str], list[str]], str]] = {
     "records": (RECORD, lambda path: ["import", path], "line 1: Not a JSON object"),
     "a list of records": (f"[{RECORD}]", lambda path: ["import", path], "Not a JSON list"),
     "a Markdown file": (MARKDOWN, lambda path: ["import", str(Path(path).parent)], "the value of metadata is not JSON"),
-    "the MCP server's memory": (ENTITY, lambda path: ["import", "--from", "mcp-memory", path], "is no memory of"),
+    "the MCP server's memory": (
+        ENTITY,
+        lambda path: ["import", "--from", "mcp-memory", path],
+        "is not a file of the MCP memory server",
+    ),
     "mem0's memories": (DEEP, lambda path: ["import", "--from", "mem0", path], "nor JSON"),
 }
 

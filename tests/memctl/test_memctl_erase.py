@@ -21,7 +21,7 @@ SAID = [
     {"role": "assistant", "content": "Noted: the vault is behind the painting.", "id": "cd" * 16},
 ]
 
-NOTHING = "No memory and no turn is like that; the database has no copies here.\n"
+NOTHING = "No memory or turn matches; the database has no copies here.\n"
 
 
 def test_it_asks_shows_and_erases(memctl: Memctl, client: Any) -> None:
@@ -42,18 +42,18 @@ def test_what_was_erased_before_is_named_and_not_counted(memctl: Memctl, client:
     gone = client.add("Herons fish at dawn").id
     memctl("erase", gone, "--yes")
     before = len(memctl("history", "--json").json)
-    assert memctl("erase", gone, "--yes").out == f"Erased already: {gone[:8]}. Nothing holds it here.\n"
-    assert memctl("erase", gone, "--dry-run").out == f"Erased already: {gone[:8]}. Nothing holds it here.\n"
+    assert memctl("erase", gone, "--yes").out == f"Erased already: {gone[:8]}. Nothing here has it any more.\n"
+    assert memctl("erase", gone, "--dry-run").out == f"Erased already: {gone[:8]}. Nothing here has it any more.\n"
     assert len(memctl("history", "--json").json) == before
 
 
 def test_where_the_copies_are_that_go_along_is_said(memctl: Memctl, client: Any) -> None:
     own = memctl("add", "Herons fish at dawn", "--namespace", "acme/api", "--json").json["id"]
     memctl("share", own, "--to", "acme")
-    assert "With it goes what was made of it (in acme):" in memctl("erase", own, "--dry-run").out
+    assert "Also erased, derived from it (in acme):" in memctl("erase", own, "--dry-run").out
     within = memctl("erase", "--namespace", "acme/api", "--reach", "subtree", "--dry-run").out
     assert within.count("Herons fish at dawn") == 2  # the copy is outside, and not deleted
-    assert "With it: 1 memory made of it (in acme)." in memctl("erase", own, "--yes").out
+    assert "Also erased: 1 memory derived from it (in acme)." in memctl("erase", own, "--yes").out
 
 
 def test_all_that_mentions_a_word_is_shown_and_erased(memctl: Memctl, client: Any) -> None:
@@ -211,8 +211,8 @@ def test_plain_memories_are_counted(memctl: Memctl, client: Any) -> None:
 def test_what_was_just_said_is_said_to_be_kept_again(memctl: Memctl, client: Any) -> None:
     client.observe(SAID, session="work-1")
     told = memctl("erase", "--matching", "vault", "--yes").out
-    assert "within the last hour, in session work-1: what is said there again is kept again." in told
-    assert "`memctl observe off --session work-1` stops that." in told
+    assert "within the last hour, in session work-1: if it is said there again, it is recorded again." in told
+    assert "`memctl observe off --session work-1` prevents that." in told
     client.add("The vault is empty")
     assert "last hour" not in memctl("erase", "--matching", "vault", "--yes").out
     client.observe(SAID, session="work-2")
@@ -223,12 +223,13 @@ def test_what_was_just_said_is_said_to_be_kept_again(memctl: Memctl, client: Any
 def test_what_was_said_around_others_is_shown_and_erased(memctl: Memctl, client: Any) -> None:
     id = client.add("Herons fish at dawn", neighbours=["The vault is behind the painting"]).id
     assert memctl("erase", "--matching", "vault", "--dry-run").out.splitlines() == [
-        "These memories stay; what was said around them, by which a search finds them too, is taken out:",
-        f"  {id[:8]}  fact  /  2027-01-15  (in what was said around it) The vault is behind the painting",
-        "In all: what was said around 1 memory.",
+        "These memories stay, but the text of their neighbours, which searches use too, is removed:",
+        f"  {id[:8]}  fact  /  2027-01-15  (in its neighbours: the turns before and after it)"
+        " The vault is behind the painting",
+        "In all: the neighbours of 1 memory.",
     ]
     done = memctl("erase", "--matching", "vault", "--yes")
-    assert done.out.startswith("Erased what was said around 1 memory. Copies outside")
+    assert done.out.startswith("Erased the neighbours of 1 memory. memoryd does not")
     assert [memory["id"] for memory in memctl("list", "--json").json] == [id]
     assert memctl("erase", "--matching", "vault").out == NOTHING
 
@@ -240,7 +241,7 @@ def test_a_text_that_a_file_still_has_is_told_first(memctl: Memctl, client: Any,
     client.add_workspace(str(notes), namespace="notes")
     wait_until(lambda: client.list(tier=["documents"]))
     told = memctl("erase", "--matching", "quagmire", "--yes")
-    heading = "It is still in the index, because of these files of yours; take it out there, then erase again:"
+    heading = "It is still in the index, because these files of yours have it; remove it there, then erase again:"
     assert told.out.splitlines()[:2] == [heading, f"  {notes / 'birds.md'}"]
     assert (told.code, told.err) == (1, "memctl: It is still in indexed files.\n")
 
@@ -258,7 +259,7 @@ def test_a_dash_reads_the_text_from_standard_input(
 def test_several_lines_are_said_to_be_one_text(memctl: Memctl, client: Any) -> None:
     client.add("The key is quagmire")
     told = memctl("erase", "--matching", "quagmire\nheron\n", "--dry-run").out
-    assert told == f"{NOTHING}The 2 lines are looked for as one text; give each line to a command of its own.\n"
+    assert told == f"{NOTHING}The 2 lines were searched for as one text; run the command once for each line.\n"
 
 
 def test_words_that_removed_text_left_are_cleared_though_no_row_has_them(
@@ -281,10 +282,10 @@ def test_copies_that_could_not_be_rewritten_are_named(memctl: Memctl, client: An
     damaged = copy.with_name("kept-20260101T000000Z.sqlite")
     damaged.write_bytes(b"This is no database at all. " * 100)
     told = memctl("erase", client.add("Herons fish at dawn").id, "--copies", "--yes")
-    assert (told.code, told.err) == (1, "memctl: It may still be in copies.\n")
+    assert (told.code, told.err) == (1, "memctl: It may still be in copies of the database.\n")
     assert f"Rewritten: {copy}." in told.out
     assert told.out.splitlines()[-2:] == [
-        "These copies could not be rewritten and may hold it; the log of the daemon says why. Delete them:",
+        "These copies could not be rewritten and may still have it; the daemon's log says why. Delete them:",
         f"  {damaged}",
     ]
 
@@ -349,7 +350,7 @@ def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) ->
     assert all(any(turn["content"][:60] in line for line in lines) for turn in turns)
     assert sorted(line.split("  ")[1] for line in lines[:4]) == ["note", "prompt", "prompt", "prompt"]
     assert lines[4:] == [
-        "Of what hooks have not sent yet:",
+        "Messages that hooks have not sent yet:",
         f"  {SAID[0]['content']} {SAID[1]['content']}",
         "  end_session work-1",
         "In all: 4 memories, 2 messages that hooks have not sent yet.",
@@ -357,13 +358,13 @@ def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) ->
     assert len(memctl("erase", "--session", "work-1", "--dry-run", "--json").json["unsent"]) == 2
     turn = client.turns().turns[0].id
     made = memctl("erase", turn, "--dry-run").out.splitlines()[1:]
-    assert made[0] == "With it goes what was made of it (in /):"
+    assert made[0] == "Also erased, derived from it (in /):"
     assert made[1].startswith(f"  {summary.id[:8]}  note  /  2027-01-15  Session work-1, ")
     about = memctl("erase", "--matching", "plan 2 of", "--dry-run").out.splitlines()
-    assert f"  {summary.id[:8]}  note  /  2027-01-15  (does not hold the text) Session work-1, " in about[2]
-    assert "This erases 1 memory, with 1 memory made of it, for good;" in memctl("erase", turn).err
+    assert f"  {summary.id[:8]}  note  /  2027-01-15  (does not contain the text) Session work-1, " in about[2]
+    assert "This erases 1 memory, with 1 memory derived from it, for good;" in memctl("erase", turn).err
     deleted = memctl("delete", turn).out.splitlines()
-    assert deleted[1] == "With it went what was made of it:"
+    assert deleted[1] == "Also deleted, derived from it:"
     assert deleted[2].startswith(f"  {summary.id[:8]}  Session work-1, ")
 
 

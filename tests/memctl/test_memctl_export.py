@@ -67,7 +67,7 @@ def test_what_is_exported_and_deleted_comes_back_exactly(
     done = memctl("import", "-" if way == "stdin" else source, "--mine", "--json").json
     assert (done["created"], done["replaced"], done["unchanged"]) == (4, 0, 0)
     assert everything(client) == before
-    assert "4 memories already as imported" in memctl("import", "--dry-run", str(source)).out
+    assert "4 memories unchanged" in memctl("import", "--dry-run", str(source)).out
     memctl("undo", str(done["operation"]))
     assert everything(client) == []
 
@@ -126,7 +126,7 @@ def test_what_a_person_edited_is_left_until_it_is_imported(memctl: Memctl, clien
     assert (out.code, "Valkey 8" in (folder / name).read_text()) == (1, True)
     assert name in out.err
     kept = memctl("import", str(folder))
-    assert "1 memory kept as stored" in kept.out
+    assert "1 memory left as stored" in kept.out
     assert "README.md: not a memory of an export" in kept.err
     assert memctl("import", str(folder), "--overwrite").code == 0
     assert client.get(added.id).content == "We use Valkey 8"
@@ -151,9 +151,9 @@ def test_an_import_names_what_it_changes_keeps_and_leaves_out(
     for words in (["--dry-run"], []):
         out = memctl("import", str(file), *words).out
         assert "0 new, 1 changed.\n" in out
-        assert f"Changed: {changed[:8]}. `memctl history ID` has what was here.\n" in out
+        assert f"Changed: {changed[:8]}. `memctl history ID` shows what was here before.\n" in out
         assert f"(--overwrite replaces them): {kept[:8]}\n" in out
-        assert f"1 memory left out that was deleted here: {deleted[:8]} (--overwrite takes them).\n" in out
+        assert f"1 memory left out that was deleted here: {deleted[:8]} (--overwrite imports them).\n" in out
     assert client.get(changed).content == "We use Valkey 8"
 
 
@@ -193,7 +193,7 @@ def test_a_daemon_that_lost_most_does_not_empty_its_backup(memctl: Memctl, clien
     client.delete(*(record.id for record in everything(client)[1:]))
     out = memctl("export", "--markdown", str(folder))
     assert (out.code, len(files(folder))) == (1, 12)
-    assert "11 files of deleted memories were left" in out.err
+    assert "11 files of deleted memories stay" in out.err
     assert memctl("export", "--markdown", str(folder), "--force").code == 0
     assert len(files(folder)) == 1
 

@@ -344,7 +344,7 @@ def test_a_newer_schema_is_said_and_what_is_known_comes_in(memctl: Memctl, tmp_p
         connection.execute("ALTER TABLE observations ADD COLUMN colour TEXT")
     connection.close()
     done = bring(memctl, "claude-mem", tmp_path)
-    assert (done["created"], "schema 999, known is 52" in done["notes"][0]) == (4, True)
+    assert (done["created"], "schema 999, this memctl knows 52" in done["notes"][0]) == (4, True)
     with sqlite3.connect(tmp_path / "claude-mem.db") as connection:
         connection.execute("ALTER TABLE observations RENAME COLUMN created_at_epoch TO at")
     connection.close()
@@ -369,7 +369,7 @@ def test_where_memories_are_is_said_and_to_puts_them_where_every_project_sees_th
         json.dumps([{"id": "a", "memory": "Answers in German", "user_id": "ada", "categories": ["health", "misc"]}])
     )
     done = memctl("import", "--from", "mem0", str(file))
-    assert "memctl: Kept in ada: an agent sees that in the project of this name. With --to / all projects" in done.err
+    assert "memctl: Kept in ada: agents see them in the project of this name. With --to / all projects" in done.err
     moved = memctl("import", "--from", "mem0", str(file), "--to", "/", "--overwrite")
     assert "Kept in" not in moved.err
     [record] = everything(client)
@@ -444,7 +444,7 @@ def test_a_pickle_runs_nothing_that_it_names(tmp_path: Path) -> None:
     assert found["payload"] == {"data": "text"}
     assert isinstance(found["other"], Inert)
     assert not (tmp_path / "ran").exists()
-    with pytest.raises(ValueError, match="no pickle"):
+    with pytest.raises(ValueError, match="not a readable pickle"):
         load_plain(b"\x80\x04nonsense")
 
 

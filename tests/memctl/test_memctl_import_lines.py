@@ -36,7 +36,7 @@ def test_lines_are_ones_own_where_one_says_so(memctl: Memctl, folder: Path) -> N
 def test_standard_input_is_read_too(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
     past = {"expires_at": "2020-01-01"}
     give_stdin(monkeypatch, lines({"content": "We use Redis", **past}, {"content": "Pinned", "pinned": True, **past}))
-    said = "1 of them expired already: no search finds these, `memctl list --all-states` shows them."
+    said = "1 of them have expired: no search finds these, `memctl list --all-states` shows them."
     assert memctl("import", "-").out == f"Added in /: 2 memories.\n{said}\n"
 
 

@@ -48,9 +48,9 @@ def test_forget_shows_what_it_takes_out(memctl: Memctl, notes: Path) -> None:
     path = notes / "memory/birds.md"
     before = path.read_text()
     shown = memctl("forget", hit["id"], "--text", "Herons", "--dry-run").out
-    assert shown == f"Would take out of {path}:3\n- - Herons stand still.\n"
+    assert shown == f"Would remove from {path}:3\n- - Herons stand still.\n"
     assert path.read_text() == before
-    assert memctl("forget", hit["id"], "--text", "Herons").out == shown.replace("Would take", "Taken")
+    assert memctl("forget", hit["id"], "--text", "Herons").out == shown.replace("Would remove", "Removed")
     assert "Herons" not in path.read_text()
     [hit] = memctl("search", "egrets", "--limit", "1", "--json").json
     gone = memctl("forget", hit["id"][:8], "--lines", "3", "--json").json

@@ -76,7 +76,7 @@ def test_what_lies_in_a_root_that_does_not_answer_is_named(memctl: Memctl, fake:
     fake.replies[Search] = Hits(hits=[], degraded=["shared:acme", "vector"])
     for words in (("list", "--json"), ("namespaces", "--json"), ("search", "releases", "--json")):
         said = memctl(*words).err
-        assert "left out of this answer: the shared root acme, which does not answer" in said, words
+        assert "missing in this answer: the shared root acme, which does not answer" in said, words
 
 
 def test_a_memory_that_is_shared_says_where_it_is_and_who_reads_it(memctl: Memctl, fake: FakeDaemon) -> None:

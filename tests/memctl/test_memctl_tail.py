@@ -58,7 +58,7 @@ def event(kind: str, **fields: object) -> Event:
             event("warning", by="embedding.embedder", text="the model is missing"),
             "08:00:00  warning   embedding.embedder: the model is missing",
         ),
-        (event("missed", count=12), "08:00:00  missed    12 events left out: read faster, or ask for fewer"),
+        (event("missed", count=12), "08:00:00  missed    12 events missing: read faster, or follow fewer kinds"),
     ],
 )
 def test_an_event_is_a_line_that_fits(shown: Event, line: str) -> None:
@@ -154,11 +154,11 @@ def test_tail_goes_on_after_a_restart_and_ends_with_ctrl_c(process: "Process") -
             assert json.loads(tail.stdout.readline())["text"] == text
             if text == "before":
                 process.stop()
-                assert "the daemon has ended" in tail.stderr.readline()
+                assert "the daemon has stopped" in tail.stderr.readline()
                 process.start()
         tail.send_signal(signal.SIGINT)
         assert tail.wait(60) == 130
-        assert tail.stderr.read() == "memctl: a daemon answers again; what happened meanwhile is not shown.\n"
+        assert tail.stderr.read() == "memctl: a daemon answers again; events in between are missing.\n"
     finally:
         tail.kill()
         tail.communicate()

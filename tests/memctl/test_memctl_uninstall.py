@@ -130,7 +130,7 @@ def test_without_a_terminal_it_wants_yes_and_does_nothing(installed: Path, memct
     refused = memctl("uninstall")
     assert refused.code == 2
     warning = "This removes memoryd with 1 memory; it cannot be undone. To take them along, run `memctl export` first."
-    assert f"{warning} Give --yes" in refused.err
+    assert f"{warning} There is no terminal to ask on; give --yes" in refused.err
     assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
 
 

@@ -66,9 +66,7 @@ def test_the_names_in_the_list_are_whole_and_those_that_restore_takes(
     monkeypatch.setenv("COLUMNS", "40")
     head, first, second, last = memctl("backup", "--list").out.splitlines()
     where = daemon.core.folder
-    assert (
-        last == f"`memctl restore NAME` takes one back. The copies are in {where / 'backups'}, `before-…` in {where}."
-    )
+    assert last == f"`memctl restore NAME` restores one. The copies are in {where / 'backups'}, `before-…` in {where}."
     assert head.split() == ["MADE", "MEMORIES", "SIZE", "NAME"]
     assert first.split()[:2] == ["2027-01-15T08:00:00Z", "1"]
     assert (first.split()[-1], second.split()[-1]) == (copy.name, former.parent.name)
@@ -116,7 +114,7 @@ def test_words_that_a_file_left_in_a_restored_copy_are_told_where_something_was_
 
 def test_tokens_that_are_left_out_are_kept_by_the_same_restore_with_an_option() -> None:
     said = backup._restored_text(RescueReport(tokens=["robot (writer of api)"]), Path("/disk/a copy.sqlite"), False)
-    assert "robot (writer of api). To keep them: `memctl restore '/disk/a copy.sqlite' --tokens`, now" in said
+    assert "robot (writer of api). To keep them run `memctl restore '/disk/a copy.sqlite' --tokens` now" in said
 
 
 @pytest.mark.slow
@@ -275,7 +273,7 @@ def msgspec_add(content: str, namespace: str) -> Any:
 def test_nobody_is_asked_where_there_is_no_terminal(memctl: Memctl, client: Client) -> None:
     client.add("Herons fish at dawn")
     refused = memctl("reset")
-    assert (refused.code, "Give --yes" in refused.err) == (2, True)
+    assert (refused.code, "give --yes" in refused.err) == (2, True)
     assert len(everything(client)) == 1
     assert repair.EVERYTHING == "everything"
 
@@ -316,7 +314,7 @@ def test_a_copy_is_restored_under_a_running_daemon_and_the_former_kept(
     assert "undo" in [entry["kind"] for entry in memctl("history", "--json").json]
     assert Path(done["kept"]).parent == started
     again = memctl("restore", done["kept"])
-    assert "The daemon was stopped for it and runs again" in again.out
+    assert "The daemon was restarted for it" in again.out
     assert contents(memctl) == ["Herons fish at dawn", "Storks nest on roofs"]
     assert len(memctl("backup", "--list", "--json").json) == 3
 
@@ -382,7 +380,7 @@ def test_copies_that_hold_what_is_erased_again_are_named_where_there_are_any(
     copy = str(folder / "copy.sqlite")
     memctl("backup", copy)
     memctl("erase", id, "--yes")
-    again = "Erased again, as it was erased here since the copy: 1 memory."
+    again = "Erased again, because erased here since the copy: 1 memory."
     assert again in memctl("restore", copy).out.splitlines()
     (started / "backups").mkdir()
     shutil.copy(copy, started / "backups/kept-20260101T000000Z.sqlite")
@@ -433,7 +431,7 @@ def test_what_cannot_be_restored_changes_nothing(memctl: Memctl, started: Path, 
         refused = memctl("restore", str(folder / name))
         assert (refused.code, told in refused.err) == (1, True), (name, refused)
         assert len(refused.err.splitlines()) == 1
-    assert f"`memctl restore {copy}` puts it in place" in memctl("import", str(copy)).err
+    assert f"`memctl restore {copy}` replaces the database here" in memctl("import", str(copy)).err
     assert memctl("status", "--json").json["pid"] == pid
     assert contents(memctl) == ["Herons fish at dawn"]
     assert [path.name for path in started.glob("before-*")] == []
@@ -569,7 +567,7 @@ def test_a_restore_keeps_pauses_and_says_how_its_workspaces_are_added_again(
     memctl("observe", "off", "--folder", diary)
     done = memctl("restore", copy).out
     assert done.startswith("Restored 1 turn, 1 part of files from ")
-    assert f"Still not observed, as it was paused here after the copy: {diary}." in done
+    assert f"Still not observed, because it was paused here after the copy: {diary}." in done
     assert "Left out workspaces" not in done
     assert f"folder {diary}" in memctl("observe", "status").out
     memctl("down")

@@ -8,7 +8,7 @@ from fake_daemon import Memctl
 
 
 def test_usefulness_counts_what_became_of_lines(memctl: Memctl, daemon: Any, clock: Any) -> None:
-    nothing = "There is nothing to count yet: no session was shown a line and went on after it.\n"
+    nothing = "There is nothing to count yet: no session was shown a line and had a turn after it.\n"
     assert memctl("usefulness", "--namespace", "acme/api").out == nothing
     with daemon.client("acme/api") as client:
         client.add("Migrations run in batches of 5000 rows", type="rule")
@@ -24,7 +24,7 @@ def test_usefulness_counts_what_became_of_lines(memctl: Memctl, daemon: Any, clo
 
 
 def test_given_lists_what_sessions_were_shown(memctl: Memctl, daemon: Any, clock: Any) -> None:
-    assert memctl("given").out == "No session was given anything.\n"
+    assert memctl("given").out == "No session was shown any memory.\n"
     with daemon.client("acme/api") as client:
         id = client.add("Migrations run in batches of 5000 rows", type="rule").id
         assert client.get_unasked(session="one").lines
@@ -33,7 +33,7 @@ def test_given_lists_what_sessions_were_shown(memctl: Memctl, daemon: Any, clock
     assert line == f"  {id[:8]}  Migrations run in batches of 5000 rows"
     [session] = memctl("given", "--json").json
     assert [line["id"] for line in session["lines"]] == [id]
-    assert memctl("given", "--namespace", "web").out == "No session was given anything.\n"
+    assert memctl("given", "--namespace", "web").out == "No session was shown any memory.\n"
     clock.advance(3 * 86400.0)
     since = datetime.fromtimestamp(clock.now - 86400.0, UTC).isoformat()
-    assert memctl("given", "--since", since).out == "No session was given anything.\n"
+    assert memctl("given", "--since", since).out == "No session was shown any memory.\n"

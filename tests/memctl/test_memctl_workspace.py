@@ -94,7 +94,7 @@ def test_status_lists_files_and_says_which_the_index_has_not_followed(daemon: An
     (notes / "MEMORY.md").unlink()
     out = memctl("workspace", "status", "notes", "--files").out
     head, *differing, table, memory, birds = out.splitlines()[-7:]
-    assert head.strip() == "3 files not followed yet:"
+    assert head.strip() == "3 files changed and not indexed again yet:"
     assert [line.strip() for line in differing] == [
         "MEMORY.md: It no longer exists, or is excluded now.",
         "memory/birds.md: It has changed since it was read.",

@@ -127,7 +127,7 @@ def test_it_ends_with_either_side(daemon: "Daemon", acme: Client, sshd: Sshd) ->
 
 def test_without_a_token_or_a_daemon_it_says_why_in_a_frame_and_a_sentence(memctl: Memctl, acme: Client) -> None:
     said = memctl("serve-stdio", "bob")
-    assert (said.code, said.err) == (1, "memctl: There is no token 'bob'; `memctl token list` shows them.\n")
+    assert (said.code, said.err) == (1, "memctl: There is no token 'bob'; `memctl token list` lists them.\n")
     assert "not_found" in said.out
     said = memctl("serve-stdio", "ada", "--no-autostart", "--socket", "/nowhere/s")
     assert said.code == 3

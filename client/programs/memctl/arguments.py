@@ -241,7 +241,7 @@ def add_secrets(parser: argparse._ActionsContainer) -> None:
 
 def add_kind(parser: argparse.ArgumentParser, default: str) -> None:
     """Declare `--type` and `--metadata` of a new or changed memory."""
-    about = f"what it is: fact, decision, preference, lesson … (default: {default})"
+    about = f"its type: fact, decision, preference, lesson … (default: {default})"
     parser.add_argument("--type", metavar="T", help=about)
     parser.add_argument(
         "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
@@ -258,13 +258,13 @@ def add_id(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
 
 
-_REACH = "all, also in a project; with --namespace or a token visible"
+_REACH = "all, also in a project; visible with --namespace or a token"
 
 
 def add_reach(parser: argparse._ActionsContainer, default: str = _REACH) -> None:
     """Declare `--reach`."""
-    meaning = "visible: yours and those around it; subtree: yours and those inside it; exact: yours alone"
-    about = f"which namespaces are seen: {meaning}; all (default: {default})"
+    meaning = "visible: yours and enclosing ones; subtree: yours and inner ones; exact: yours alone"
+    about = f"the namespaces to look in: {meaning}; all (default: {default})"
     parser.add_argument("--reach", choices=get_args(Reach), help=about)
 
 
@@ -274,14 +274,14 @@ def add_filters(
     """Declare `--reach` (in the group `near` if given) and the filters; return a function that adds more filters."""
     add_reach(near or parser, reach)
     add = parser.add_argument_group("filters (all must hold; repeat one to give several values)").add_argument
-    add("--type", action="append", metavar="T", help="what it is: fact, decision, lesson …")
+    add("--type", action="append", metavar="T", help="the type: fact, decision, lesson …")
     add("--where", action="append", type=parse_where, metavar="W", help="KEY=VALUE, KEY>=4 …, or a JSON object")
     return add
 
 
 def add_origin(add: Callable[..., argparse.Action]) -> None:
     """Declare the filters by source and time."""
-    add("--source", action="append", metavar="S", help=Rare("how it came in: manual …"))
+    add("--source", action="append", metavar="S", help=Rare("how it was stored: manual, conversation …"))
     add(
         "--after",
         type=parse_date,
@@ -295,8 +295,8 @@ def add_all_filters(parser: argparse.ArgumentParser, near: argparse._ActionsCont
     """Declare all filters of searches and lists."""
     add = add_filters(parser, near)
     add_origin(add)
-    add("--on", type=parse_span, metavar="TIME", help="created within it: yesterday, 'last Tuesday', October …")
-    add("--tier", action="append", choices=get_args(Tier), help=Rare("the tier that holds it"))
+    add("--on", type=parse_span, metavar="TIME", help="created within this time: yesterday, 'last Tuesday', October …")
+    add("--tier", action="append", choices=get_args(Tier), help=Rare("the tier that it is in"))
     add("--path-prefix", metavar="PATH", help=Rare("from files below this path"))
 
 
@@ -395,11 +395,11 @@ def parse_date(text: str) -> float:
 
 def parse_span(text: str) -> tuple[float, float]:
     """Return begin and end, in UTC seconds, of a day, week or month given in words."""
-    from memoryd.client.dates import UNDERSTOOD, span_of
+    from memoryd.client.dates import EXAMPLES, span_of
 
     span = span_of(text, datetime.now().astimezone())
     if span is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it like {UNDERSTOOD}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it like {EXAMPLES}")
     return local_seconds(span.start) - 0.001, local_seconds(span.end)  # `after` excludes the moment itself
 
 
@@ -433,7 +433,7 @@ def parse_metadata(text: str) -> dict[str, Any]:
 
 
 def parse_pair(text: str) -> tuple[str, Any]:
-    """Return key and value of `KEY=VALUE`: true, false, whole and decimal numbers are what they look like."""
+    """Return key and value of `KEY=VALUE`; the value is converted by `parse_scalar`."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip() or key.lstrip().startswith("{"):
         raise argparse.ArgumentTypeError(f"must be KEY=VALUE or a JSON object, not {text!r}")
@@ -448,14 +448,14 @@ def parse_setting(text: str) -> tuple[str, Any]:
     return name, parse_scalar(value)
 
 
-# Names in `--where` of what is a time: dates are written there as in `--after`.
+# Names in `--where` whose values are dates, written as for `--after`.
 _TIMES = ("memory.created_at", "memory.updated_at", "memory.last_accessed_at", "memory.expires_at")
 
 
 def parse_where(text: str) -> dict[str, Any]:
-    """Return the conditions that JSON text is, or `KEY=VALUE` and the like with != > >= < <=.
+    """Return the conditions of a JSON object, of `KEY=VALUE`, or of a comparison with != > >= < <=.
 
-    A value that begins with one of these signs has a space before it.
+    A value that begins with one of these signs needs a space before it.
     """
     if text.lstrip().startswith("{"):
         return parse_metadata(text)
@@ -472,7 +472,7 @@ def parse_where(text: str) -> dict[str, Any]:
 
 
 def parse_scalar(text: str) -> bool | int | float | str:
-    """Return what a value looks like; anything but true, false and plain numbers is text."""
+    """Return a boolean or a number for a text that looks like one, otherwise the text."""
     if text in ("true", "false"):
         return text == "true"
     if _INTEGER.fullmatch(text):
@@ -481,7 +481,7 @@ def parse_scalar(text: str) -> bool | int | float | str:
 
 
 def join(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
-    """Return several filters as one that holds when all do."""
+    """Return one filter that matches where all given filters match."""
     return {"$and": list(parts)} if parts and len(parts) > 1 else merge(parts)
 
 
@@ -494,7 +494,7 @@ def merge(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Writes help, without the rare options unless all are wanted."""
+    """Writes help, without the rare options unless all are requested."""
 
     shows_all = False
 

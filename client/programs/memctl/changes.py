@@ -1,4 +1,4 @@
-"""changes: the saved memories that something said or saved later seems to change, and saying what holds."""
+"""The command `changes`: list saved memories that a later statement seems to change, and settle which holds."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -15,8 +15,8 @@ from memoryd.client.times import iso
 
 def _declare_changes(parser: ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--new", metavar="ID", help="the later one holds: it replaces the memory ID")
-    choice.add_argument("--both", metavar="ID", help="both hold: it is not asked again")
+    choice.add_argument("--new", metavar="ID", help="the later statement holds: it replaces the memory ID")
+    choice.add_argument("--both", metavar="ID", help="both hold: do not list the memory ID for this statement again")
     choice.add_argument("--open", metavar="ID", help="take --both back")
     parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="memories shown (default: 20)")
     add_reach(parser)

@@ -1,4 +1,4 @@
-"""config …: the settings in force and where they come from."""
+"""The `config` commands: show the effective settings, and the path of their file."""
 
 from argparse import Namespace
 from typing import Any
@@ -32,10 +32,10 @@ def _format_section(section: dict[str, Any]) -> str:
 
 def _show_path(args: Namespace) -> None:
     path = paths.config_path()
-    there = path.is_file()
-    show(args, {"path": str(path), "exists": there}, lambda: str(path))
-    if not there and not args.json:
-        print_note("memctl: the file is not there, so the defaults hold.")
+    exists = path.is_file()
+    show(args, {"path": str(path), "exists": exists}, lambda: str(path))
+    if not exists and not args.json:
+        print_note("memctl: the file does not exist, so the defaults apply.")
 
 
 COMMANDS = {

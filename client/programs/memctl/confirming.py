@@ -1,4 +1,4 @@
-"""Asking before what cannot be taken back: the person types a word."""
+"""Confirmation of an action that cannot be undone: the person types a word."""
 
 import sys
 
@@ -7,13 +7,13 @@ from memoryd.client.programs.memctl.arguments import Usage
 from memoryd.client.programs.memctl.output import print_note
 
 
-def confirm(word: str, warning: str, preview: str, otherwise: str) -> None:
-    """Show `preview` and go on only when `word` is typed; else raise `MemorydError` with `otherwise`.
+def confirm(word: str, warning: str, preview: str, refusal: str) -> None:
+    """Show `preview` and return if `word` is typed, otherwise raise `MemorydError` with `refusal`.
 
-    Where there is no terminal to ask on, raise `Usage` with the warning.
+    Raise `Usage` with the warning if there is no terminal to ask on.
     """
     if not (sys.stdin and sys.stdin.isatty()):
-        raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
-    print_note(f"{preview}\nType {word} to go on:")
+        raise Usage(f"{warning} There is no terminal to ask on; give --yes.")
+    print_note(f"{preview}\nType {word} to continue:")
     if sys.stdin.readline().strip() != word:
-        raise MemorydError(f"{otherwise} The word is `{word}`.")
+        raise MemorydError(f"{refusal} The word to type is `{word}`.")

@@ -1,4 +1,4 @@
-"""context: what an agent needs at the start of a task, ready for its prompt."""
+"""The command `context`: the memories for a task, as text for a prompt."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -11,15 +11,15 @@ from memoryd.client.protocol.context import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKE
 
 
 def _declare(parser: ArgumentParser) -> None:
-    parser.add_argument("task", nargs="+", metavar="TASK", help="what is to be done, in plain words")
+    parser.add_argument("task", nargs="+", metavar="TASK", help="the task, in plain words")
     parser.add_argument(
         "--max-tokens",
         type=accept_whole(MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS),
         default=800,
         metavar="N",
-        help="how many tokens the text may have (default: 800)",
+        help="the most tokens of the text (default: 800)",
     )
-    add_filters(parser, reach="visible, as an agent sees; all outside a project without --namespace")
+    add_filters(parser, reach="visible, as for an agent; all outside a project without --namespace")
 
 
 def _show_context(args: Namespace) -> None:
@@ -28,12 +28,13 @@ def _show_context(args: Namespace) -> None:
     if args.json or context.text:
         show(args, context, lambda: context.text.rstrip("\n"))
     if not context.text:
-        seen, less = "", "; `memctl search` shows what is less likely to matter"
+        place, hint = "", "; `memctl search` shows less relevant memories"
         if call.namespace and call.reach != "all":
-            seen, less = f" is seen from {make_printable(call.namespace)}", f"; `--reach all` looks everywhere{less}"
-        print_note(f"memctl: nothing relevant enough{seen}{less}.")
+            place = f" can be seen from {make_printable(call.namespace)}"
+            hint = f"; `--reach all` looks everywhere{hint}"
+        print_note(f"memctl: nothing relevant enough{place}{hint}.")
     elif context.omitted:
-        print_note(f"memctl: {context.tokens} tokens; {context.omitted} more would be relevant (--max-tokens).")
+        print_note(f"memctl: {context.tokens} tokens; {context.omitted} more memories are relevant (--max-tokens).")
     say_degraded(context.degraded)
 
 

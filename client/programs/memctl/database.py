@@ -1,4 +1,4 @@
-"""A root in a PostgreSQL database, as memctl meets it: it speaks to the server itself."""
+"""Shared roots in PostgreSQL: memctl connects to the server itself, without the daemon."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def run_there(name: str, server: str, work: Callable[[Any], R]) -> R:
-    """Do something in one transaction on a server; raise the server's refusal as one of our errors."""
+    """Run `work` in one transaction on a server; raise the server's errors as our own."""
     try:
         with open_connection(server) as connection:
             return transact(connection, work)
@@ -29,21 +29,22 @@ def run_there(name: str, server: str, work: Callable[[Any], R]) -> R:
 
 
 def create_root(args: Namespace, name: str, patterns: list[str], server: str) -> None:
-    """Make the schema of a root; its vectors are those of the model in use here."""
+    """Create the schema of a root; its vectors are those of the model in use here."""
     with client_for(args) as client:
         model = client.status().model
     size = model.dimensions
     if size is None:
         raise ModelUnavailable(f"The root's vectors are those of the model in use here, and {model.name} is not ready.")
     run_there(name, server, lambda connection: schema.create(connection, name, model.name, size, patterns))
-    said = {"name": name, "repositories": patterns, "server": server, "model": model.name}
+    report = {"name": name, "repositories": patterns, "server": server, "model": model.name}
     text = (
-        f"{name} lies there, for {', '.join(patterns)}, with vectors of {model.name}. `memctl shared grant {name} ROLE"
-        f" --server {server}` lets a role use it, and `memctl shared join {name} --server URL` a machine of that role."
+        f"{name} is created there, for {', '.join(patterns)}, with vectors of {model.name}."
+        f" `memctl shared grant {name} ROLE --server {server}` lets a role use it, and"
+        f" `memctl shared join {name} --server URL` a machine of that role."
     )
-    show(args, said, lambda: text)
+    show(args, report, lambda: text)
 
 
 def ask_greeting(name: str, server: str) -> Greeting:
-    """Return what the place of a root says of it and of the role of an address."""
+    """Return the greeting of a root in a database: its facts, and the rights of the address's role."""
     return run_there(name, server, lambda connection: schema.check(connection, name).greet(name))

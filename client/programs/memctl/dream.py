@@ -1,4 +1,4 @@
-"""dream: MEMORY.md of workspaces put in order."""
+"""The command `dream`: put MEMORY.md of workspaces in order."""
 
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from memoryd.client.programs.memctl.source_file import short_path
 from memoryd.client.programs.memctl.text_table import count_text, shorten, to_one_line
 from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
 
-_TIMEOUT_S = 600.0  # without a sign of life: a language model takes its time
+_TIMEOUT_S = 600.0  # without progress; a language model may take minutes
 _STYLES = {"take": "green", "outdated": "red", "repeat": "yellow"}
 
 
@@ -20,16 +20,16 @@ def _declare(parser: ArgumentParser) -> None:
     about = "a workspace: its namespace or a path inside; left out: all workspaces with daily files"
     add_optional(parser, "place", about)
     parser.add_argument(
-        "--force", action="store_true", help="read again what was processed, and let MEMORY.md lose more than half"
+        "--force", action="store_true", help="process all files again, and permit that MEMORY.md loses more than half"
     )
-    allow = "let dreams of the workspace write MEMORY.md, now, later and each night; without it they propose"
+    allow = "permit dreams of the workspace, this one and later ones, to write MEMORY.md; otherwise they only propose"
     parser.add_argument("--allow", action=BooleanOptionalAction, help=allow)
     parser.add_argument("--undo", action="store_true", help="restore MEMORY.md to before the latest dream")
 
 
 def _run(args: Namespace) -> int:
     if args.undo and args.place is None:
-        raise Usage("--undo needs the workspace that is meant.")
+        raise Usage("--undo needs the workspace: its namespace or a path inside.")
     call = Dream(
         place=None if args.place is None else resolve_place(args.place),
         force=args.force,

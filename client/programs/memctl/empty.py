@@ -1,4 +1,4 @@
-"""Why a list or a search has nothing to show: nothing is kept there, or a filter names what there is not."""
+"""Explain why a list or a search is empty: there are no memories, or none has the value of a filter."""
 
 from argparse import Namespace
 
@@ -10,8 +10,8 @@ from memoryd.client.programs.memctl.output import make_printable
 from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol import GetStats, List, Stats
 
-_SHOWN = 12  # values of a filter that are named
-_ELSEWHERE = "`memctl namespaces` shows where there are some"
+_SHOWN = 12  # values of a filter that are listed
+_ELSEWHERE = "`memctl namespaces` lists where there are some"
 
 
 def explain_empty(args: Namespace) -> str:
@@ -22,15 +22,15 @@ def explain_empty(args: Namespace) -> str:
     if not stats.memories:
         there = make_printable(named_namespace(args) or "")
         if there:
-            looked = {"exact": "are in", "subtree": "are in or inside"}.get(args.reach or "", "can be seen from")
-            return f"No memories {looked} {there}; {explain_place(args) or _ELSEWHERE}."
+            relation = {"exact": "are in", "subtree": "are in or inside"}.get(args.reach or "", "can be seen from")
+            return f"No memories {relation} {there}; {explain_place(args) or _ELSEWHERE}."
         if others := sandboxed.list_folders():
             return f"No memories here; there may be some in {others[0]}: `memctl doctor data-folder`."
-        return "No memories yet; `memctl add TEXT` keeps the first."
+        return "No memories yet; `memctl add TEXT` adds the first."
     if absent := _name_absent(args, stats):
         return absent
     if getattr(args, "mode", None) == "lexical" and not filters_of(args):
-        return 'No memory has a word of it; words like "the" are not looked for.'
+        return 'No memory has one of these words; words like "the" are not searched for.'
     place, number = explain_place(args), stats.memories
     if not getattr(args, "all_states", False):
         number = send(args, List(limit=1)).total
@@ -38,7 +38,7 @@ def explain_empty(args: Namespace) -> str:
 
 
 def _count(args: Namespace) -> Stats:
-    """Return what there is, turns that were said last among the types and tiers."""
+    """Return the counts of memories, with the turns of L0 added by type and by tier."""
     stats = send(args, stats_call())
     if stats.turns:
         stats.by_type.setdefault("turn", stats.turns)
@@ -58,13 +58,13 @@ def _name_absent(args: Namespace, stats: Stats) -> str:
 
 
 def count_turns(args: Namespace) -> str:
-    """Return how many turns are beside the memories of a list; nothing if there are none."""
+    """Return a hint with the number of turns in L0, which a list does not show; empty if there are none."""
     turns = send(args, stats_call()).turns
     return f"and {count_text(turns, 'recent turn')}, not listed here: `memctl tiers --turns`" if turns else ""
 
 
 def explain_place(args: Namespace) -> str:
-    """Return where memories are, if the namespace that a command names has none of its own; else nothing."""
+    """Return where memories are if the namespace that a command names has none of its own, otherwise an empty text."""
     there = named_namespace(args)
     if not there or args.reach in ("subtree", "all"):
         return ""
@@ -74,4 +74,4 @@ def explain_place(args: Namespace) -> str:
         return ""
     if stats.memories:
         return f"{stats.memories:,} are inside {make_printable(there)}: `--reach subtree`"
-    return "" if stats.turns else f"nothing is kept in {make_printable(there)}, {_ELSEWHERE}"
+    return "" if stats.turns else f"there are none in {make_printable(there)}, {_ELSEWHERE}"

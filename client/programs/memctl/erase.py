@@ -27,24 +27,24 @@ _PLACES = {
     "summary": "its summary",
     "key": "its key",
     "session": "the name of its session",
-    "speaker": "the name of who said it",
+    "speaker": "the speaker's name",
     "files": "the files that it is about",
     "metadata": "its metadata",
     "feedback": "a note of feedback on it",
-    "neighbours": "what was said around it",
+    "neighbours": "its neighbours: the turns before and after it",
 }
 
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="ID", help="ids or their first digits, deleted ones too")
-    parser.add_argument("--session", metavar="S", help="what was said in this session; its first 4 characters will do")
+    parser.add_argument("--session", metavar="S", help="turns of this session; its first 4 characters are enough")
     parser.add_argument(
         "--matching",
         metavar="TEXT",
-        help="what mentions this text, now or formerly, in any case; white space, hyphens and underscores are alike;"
-        " `-` reads it from stdin",
+        help="memories that mention this text, now or in a former version, in any case; white space, hyphens and"
+        " underscores count as equal; `-` reads the text from stdin",
     )
-    parser.add_argument("--copies", action="store_true", help="rewrite all copies in the data directory")
+    parser.add_argument("--copies", action="store_true", help="also rewrite the copies in the data directory")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     add_origin(add_filters(parser))
@@ -53,15 +53,15 @@ def _declare(parser: ArgumentParser) -> None:
 def _erase(args: Namespace) -> int:
     fields = _read_fields(args)
     if not fields and not (named_namespace(args) and args.reach in ("exact", "subtree")):
-        raise Usage("say what is to be erased: ids, --matching, --session, --after … (see `memctl erase --help`).")
+        raise Usage("say what to erase: ids, --matching, --session, --after … (see `memctl erase --help`).")
     preview = send(args, Erase(dry_run=True, unsent=_list_unsent_sessions(args.session), **fields))
     unsent = _erase_unsent(args, fields, preview, dry_run=True)
     places = _find_places(args, preview.derived)
-    there = bool(preview.count or preview.skipped or preview.waiting or preview.around or unsent)
-    if args.dry_run or not (there or args.matching or args.copies or preview.already):
+    has_any = bool(preview.count or preview.skipped or preview.waiting or preview.around or unsent)
+    if args.dry_run or not (has_any or args.matching or args.copies or preview.already):
         show(args, _add_unsent(preview, unsent), lambda: _found_text(args, preview, unsent, places))
         return 0
-    if there and not args.yes:
+    if has_any and not args.yes:
         comma = "," if preview.derived else ""
         warning = f"This erases {_count_all(preview, len(unsent))}{comma} for good; it cannot be undone."
         confirm(
@@ -75,9 +75,9 @@ def _erase(args: Namespace) -> int:
     if later := sorted({*_sessions_of(unsent)} - {*sessions}):  # hooks have spooled more meanwhile
         send(args, Erase(unsent=later, **fields))
     show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places))
-    left = ["It is still in indexed files."] if report.notes else []
-    left += ["It may still be in copies."] if args.copies and report.copies else []
-    return complain(" ".join(left), 1) if left else 0
+    remains = ["It is still in indexed files."] if report.notes else []
+    remains += ["It may still be in copies of the database."] if args.copies and report.copies else []
+    return complain(" ".join(remains), 1) if remains else 0
 
 
 def _read_fields(args: Namespace) -> dict[str, Any]:
@@ -132,38 +132,38 @@ def _count(report: Erased, unsent: int) -> str:
         if report.waiting and not report.count  # otherwise it belongs to the counted turns
         else "",
         f"{count_text(unsent, 'message')} that hooks have not sent yet" if unsent else "",
-        f"what was said around {count_text(len(report.around), 'memory')}" if report.around else "",
+        f"the neighbours of {count_text(len(report.around), 'memory')}" if report.around else "",
     ]
     return ", ".join(filter(None, parts))
 
 
 def _count_all(report: Erased, unsent: int) -> str:
     """Describe how much is or would be erased, including derived memories."""
-    made = f", with {count_text(len(report.derived), 'memory')} made of it" if report.derived else ""
-    return f"{_count(report, unsent)}{made}"
+    derived = f", with {count_text(len(report.derived), 'memory')} derived from it" if report.derived else ""
+    return f"{_count(report, unsent)}{derived}"
 
 
 def _found_text(args: Namespace, preview: Erased, unsent: "list[SpooledText]", places: str) -> str:
     """List what would be erased: memories, memories derived from them, and other places with the text."""
     lines = _list_mentions(args, preview) if preview.mentions else _list_memories(args, preview.ids, preview.count)
     if preview.derived:
-        made = _list_memories(args, preview.derived, len(preview.derived), is_made=True)
-        lines += [f"With it goes what was made of it{places}:", *map("  {}".format, made)]
+        derived = _list_memories(args, preview.derived, len(preview.derived), is_derived=True)
+        lines += [f"Also erased, derived from it{places}:", *map("  {}".format, derived)]
     if preview.around:
-        lines.append("These memories stay; what was said around them, by which a search finds them too, is taken out:")
+        lines.append("These memories stay, but the text of their neighbours, which searches use too, is removed:")
         shown = preview.around[:_SHOWN]
         records = _read_records(args, [one.id for one in shown])
         lines += [f"  {_format_mention(one, records.get(one.id))}" for one in shown]
         lines += [f"  … and {len(preview.around) - _SHOWN} more"] if len(preview.around) > _SHOWN else []
     if unsent:
         said = [shorten(to_one_line(one.text), columns() - 2) for one in unsent]
-        lines += ["Of what hooks have not sent yet:", *map("  {}".format, said)]
+        lines += ["Messages that hooks have not sent yet:", *map("  {}".format, said)]
     lines += _describe(args, preview)
-    every = _count_all(preview, len(unsent))
-    if not every:
+    total = _count_all(preview, len(unsent))
+    if not total:
         lines.insert(0, _describe_nothing(preview, args.matching))
-    elif every != count_text(1, "memory"):
-        lines.append(f"In all: {every}.")
+    elif total != count_text(1, "memory"):
+        lines.append(f"In all: {total}.")
     return "\n".join([*_describe_notes(preview), *lines])
 
 
@@ -185,15 +185,15 @@ def _format_mention(one: Mentioned, record: Memory | Turn | None) -> str:
     return f"{_head(one.id, record)}{reason}{to_one_line(one.text)}"
 
 
-def _list_memories(args: Namespace, every: list[str], total: int, is_made: bool = False) -> list[str]:
-    """Return a line for each memory; for derived ones (`is_made`) say if they do not contain the text."""
-    records = _read_records(args, every[:_SHOWN])
-    wording, lines = Wording(args.matching) if is_made and args.matching else None, []
-    for id in every[:_SHOWN]:
+def _list_memories(args: Namespace, ids: list[str], total: int, is_derived: bool = False) -> list[str]:
+    """Return a line for each memory; for derived ones say if they do not contain the text."""
+    records = _read_records(args, ids[:_SHOWN])
+    wording, lines = Wording(args.matching) if is_derived and args.matching else None, []
+    for id in ids[:_SHOWN]:
         record = records.get(id)
         text = record.content if record else f"(deleted; `memctl history {id[:8]}` shows it)"
-        if wording and record and not _holds(record, wording):
-            text = f"(does not hold the text) {text}"
+        if wording and record and not _contains(record, wording):
+            text = f"(does not contain the text) {text}"
         head = _head(id, record)
         lines.append(head + shorten(to_one_line(text), max(columns() - 2 - len(head), _MIN_COLUMNS)))
     return [*lines, *([f"… and {total - len(lines):,} more"] if total > len(lines) else [])]
@@ -209,7 +209,7 @@ def _head(id: str, record: Memory | Turn | None) -> str:
     return GAP.join(map(make_printable, about))
 
 
-def _holds(record: Memory | Turn, wording: Wording) -> bool:
+def _contains(record: Memory | Turn, wording: Wording) -> bool:
     if isinstance(record, Turn) or record.content_bytes is not None:
         return True  # the text may be shortened
     return any(
@@ -244,24 +244,24 @@ def _read(args: Namespace, ids: list[str]) -> list[Memory]:
 def _describe_nothing(report: Erased, matching: str | None) -> str:
     number = len((matching or "").strip().splitlines())
     if number > 1 and not report.already:
-        hint = f"The {number} lines are looked for as one text; give each line to a command of its own."
+        hint = f"The {number} lines were searched for as one text; run the command once for each line."
         return f"{_describe_no_memory(report)}\n{hint}"
     return _describe_no_memory(report)
 
 
 def _describe_no_memory(report: Erased) -> str:
-    nothing = f"Erased already: {', '.join(id[:8] for id in report.already)}" if report.already else ""
-    none = "Beside that no memory and no turn" if report.notes else "No memory and no turn"
+    already = f"Erased already: {', '.join(id[:8] for id in report.already)}" if report.already else ""
+    none = "No other memory or turn matches" if report.notes else "No memory or turn matches"
     if report.rewritten:
-        return f"{nothing or f'{none} in the database'}; {_count_copies(len(report.rewritten))} rewritten."
+        return f"{already or f'{none} in the database'}; {_count_copies(len(report.rewritten))} rewritten."
     if report.copies:
-        return f"{nothing or f'{none} in the database'}, but in copies of it."
-    if nothing:
-        return f"{nothing}. Nothing holds it here."
+        return f"{already or f'{none} in the database'}, but in copies of it."
+    if already:
+        return f"{already}. Nothing here has it any more."
     if not report.looked_at:
-        return f"{none} is like that; the database has no copies here."
+        return f"{none}; the database has no copies here."
     copies = "copy" if report.looked_at == 1 else _count_copies(report.looked_at)
-    return f"{none} is like that, neither in the database nor in its {copies}."
+    return f"{none}, neither in the database nor in its {copies}."
 
 
 def _count_copies(number: int) -> str:
@@ -271,7 +271,7 @@ def _count_copies(number: int) -> str:
 def _describe_notes(report: Erased) -> list[str]:
     if not report.notes:
         return []
-    heading = "It is still in the index, because of these files of yours; take it out there, then erase again:"
+    heading = "It is still in the index, because these files of yours have it; remove it there, then erase again:"
     return [heading, *map("  {}".format, report.notes)]
 
 
@@ -279,9 +279,9 @@ def _describe(args: Namespace, report: Erased) -> list[str]:
     lines = []
     if report.copies:
         heading = (
-            "These copies could not be rewritten and may hold it; the log of the daemon says why. Delete them:"
+            "These copies could not be rewritten and may still have it; the daemon's log says why. Delete them:"
             if args.copies and not report.dry_run
-            else "These copies of the database hold it (--copies rewrites all):"
+            else "These copies of the database still have it (--copies rewrites all):"
         )
         lines += [heading, *map("  {}".format, report.copies)]
     return lines
@@ -291,22 +291,22 @@ def _erased_text(args: Namespace, report: Erased, unsent: int, places: str) -> s
     erased = _count(report, unsent)
     lines = [
         *_describe_notes(report),
-        f"Erased {erased}. Copies outside the data directory are not known here."
+        f"Erased {erased}. memoryd does not know copies outside the data directory."
         if erased
         else _describe_nothing(report, args.matching),
     ]
     if report.rewritten:
         lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
     if report.derived:
-        lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it{places}.")
+        lines.append(f"Also erased: {count_text(len(report.derived), 'memory')} derived from it{places}.")
     lines += _describe(args, report)
     if report.recent:
         more = f" and {len(report.recent) - _NAMED} more" if len(report.recent) > _NAMED else ""
         sessions = f"{', '.join(map(make_printable, report.recent[:_NAMED]))}{more}"
         which = make_printable(quote(report.recent[0])) if len(report.recent) == 1 else "ID"
         lines.append(
-            f"Some of it was said within the last hour, in session {sessions}: what is said there again is kept again."
-            f" `memctl observe off --session {which}` stops that."
+            f"Some of it was said within the last hour, in session {sessions}: if it is said there again, it is"
+            f" recorded again. `memctl observe off --session {which}` prevents that."
         )
     return "\n".join(lines)
 

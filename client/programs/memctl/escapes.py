@@ -1,6 +1,7 @@
-"""Half an emoji in JSON: hosts in JavaScript that cut a text within a pair write a surrogate without its other half.
+"""Lone surrogates in JSON: hosts in JavaScript write one if they cut a text in the middle of an emoji.
 
-No strict reader takes such an escape (`\\ud83d`). It becomes the replacement character, so that the rest arrives.
+A strict reader rejects such an escape (`\\ud83d`). Here it is replaced with the replacement character, so that the rest
+can be read.
 """
 
 from typing import TypeVar
@@ -17,7 +18,7 @@ _ESCAPE = compile_late(
 
 
 def decode_json(data: bytes | msgspec.Raw, kind: type[T]) -> T:
-    """Return what JSON holds, with replacement characters for surrogates that are no pair; raise what msgspec does."""
+    """Decode JSON with replacement characters for lone surrogates; raise the errors of msgspec."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError:
@@ -26,5 +27,5 @@ def decode_json(data: bytes | msgspec.Raw, kind: type[T]) -> T:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Return JSON without escapes of surrogates that are no pair."""
+    """Return JSON with replacement characters instead of escaped lone surrogates."""
     return _ESCAPE.sub(lambda match: r"\ufffd" if match[1] else match[0], text) if r"\u" in text else text

@@ -1,4 +1,4 @@
-"""explain and why-not: how a search came to its results, stage by stage."""
+"""The commands `explain` and `why-not`: how a search came to its results, stage by stage."""
 
 import os
 import shlex
@@ -32,9 +32,9 @@ from memoryd.client.protocol import (
 from memoryd.client.times import iso
 
 BAR = 16
-NONE_KEPT = "No search is kept: the list is cleared when the daemon ends and when something is erased or redacted."
-ASKED = ["search", "get_context", "get_unasked"]  # what agents and programs call
-_KEPT = 1000  # more traces than are kept
+NO_TRACES = "There are no traces: they are cleared when the daemon stops and when something is erased or redacted."
+CALLS = ["search", "get_context", "get_unasked"]  # the calls of agents and programs
+_LIMIT = 1000  # more traces than the daemon stores
 _ID = compile_late(r"[0-9a-fA-F]{4,32}")
 NOTE_LINES = 4
 TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
@@ -44,7 +44,7 @@ MAX_CANDIDATES = 20  # lines; --json has all of them
 
 def _declare_explain(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
-    last = "the latest search of anyone, or the one with this trace id"
+    last = "explain the latest search of anyone, or the one with this trace id"
     parser.add_argument("--last", nargs="?", const="", metavar="ID", help=last)
     parser.add_argument("--recent", action="store_true", help="list recent searches, with ids for --last")
     add_filters(parser, add_query(parser))
@@ -65,22 +65,22 @@ def _explain(args: Namespace) -> None:
 
 
 def _show_recent(args: Namespace) -> None:
-    """List what agents and programs asked for; looks of a person are left out, as on the page."""
-    page = send(args, methods.traces(kind=ASKED, limit=_KEPT))
-    asked = [one for one in page if one.touch][: args.limit]
-    show(args, asked, lambda: _recent_text(asked))
+    """List the searches of agents and programs; a person's previews are left out, as on the page."""
+    page = send(args, methods.traces(kind=CALLS, limit=_LIMIT))
+    recent = [one for one in page if one.touch][: args.limit]
+    show(args, recent, lambda: _recent_text(recent))
 
 
-def _recent_text(asked: list[TraceSummary]) -> str:
+def _recent_text(recent: list[TraceSummary]) -> str:
     rows = []
-    for t in asked:
+    for t in recent:
         by = " ".join(filter(None, [t.token or t.namespace or "/", t.session and f"(session {t.session[:24]})"]))
         rows.append([t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", to_one_line(by), to_one_line(t.query)])
-    return format_table(["TRACE", "AT", "CALL", "RESULTS", "BY", "QUERY"], rows, NONE_KEPT, right=(3,))
+    return format_table(["TRACE", "AT", "CALL", "RESULTS", "BY", "QUERY"], rows, NO_TRACES, right=(3,))
 
 
 def trace_text(trace: Trace) -> str:
-    """Return a trace as a page: what was asked, the stages, the candidates."""
+    """Return a trace as text: the query, the stages, the candidates."""
     head = [
         ("query", to_one_line(trace.query)),
         ("seen from", f"{trace.namespace or '/'}, reach {trace.reach}"),
@@ -98,7 +98,7 @@ def trace_text(trace: Trace) -> str:
 
 
 def stages_text(stages: list[StageTrace]) -> str:
-    """Return the stages with their share of the time as bars, and how many candidates came in and went on."""
+    """Return a table of the stages: their share of the time as bars, and how many candidates entered and left."""
     total = sum(stage.took_ms for stage in stages) or 1.0
     room = columns() - BAR - max((len(stage.name) for stage in stages), default=0) - 26
     rows = []
@@ -111,18 +111,18 @@ def stages_text(stages: list[StageTrace]) -> str:
 
 
 def _tiers_text(trace: Trace) -> str:
-    """Return from which tier how many candidates and hits came, and what brought them."""
+    """Return a table of the tiers: how many candidates and hits each has, and what found them."""
     rows = []
     most = max(Counter(candidate.tier for candidate in trace.candidates).values(), default=1)
     for tier in get_args(Tier):
         here = [candidate for candidate in trace.candidates if candidate.tier == tier]
         if here:
             number = sum(not candidate.lost for candidate in here)
-            brought = Counter(origin for candidate in here for origin in candidate.origins)
-            how = ", ".join(f"{origin} {brought[origin]}" for origin in ORIGINS if brought[origin])
+            counts = Counter(origin for candidate in here for origin in candidate.origins)
+            found_by = ", ".join(f"{origin} {counts[origin]}" for origin in ORIGINS if counts[origin])
             bar = draw_bar(len(here) / most, BAR).ljust(BAR)
-            rows.append([TIERS.get(tier, tier), bar, f"{len(here)}", f"{number}", how])
-    return format_table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
+            rows.append([TIERS.get(tier, tier), bar, f"{len(here)}", f"{number}", found_by])
+    return format_table(["TIER", "", "CANDIDATES", "HITS", "FOUND BY"], rows, right=(2, 3)) if rows else ""
 
 
 def _candidates_text(trace: Trace) -> str:
@@ -144,7 +144,7 @@ def _format_number(value: float | None, digits: int = 3) -> str:
 
 
 def _declare_missing(parser: ArgumentParser) -> None:
-    parser.add_argument("memory", metavar="ID", help="what was missed: its id, or words of it in quotes")
+    parser.add_argument("memory", metavar="ID", help="the memory: its id, or words of it in quotes")
     parser.add_argument("query", nargs="+", metavar="QUERY", help="the search that should have found it")
     add_filters(parser, add_query(parser))
 
@@ -156,7 +156,7 @@ def _explain_missing(args: Namespace) -> None:
 
 
 def why_text(why: Why) -> str:
-    """Return what the daemon says of a memory, its figures, and what else may be meant."""
+    """Return the daemon's explanation, its figures, and other memories that the words may mean."""
     said = [paint(to_one_line(line), "green" if why.found else "yellow") for line in why.said]
     figures = format_fields([(name, to_one_line(value)) for name, value in why.figures.items()])
     others = [f"Or is {one.id[:8]} meant? {to_one_line(one.text)}" for one in why.others]
@@ -164,7 +164,7 @@ def why_text(why: Why) -> str:
 
 
 def _agents_text(args: Namespace, why: Why) -> str:
-    """Return what a memory that is found is to the agents of the project: whether they see it, and are told it."""
+    """Return for a memory that was found whether the project's agents see it, and how to check if they are shown it."""
     if not why.found or os.environ.get("MEMORYD_TOKEN"):
         return ""
     named = named_namespace(args)
@@ -178,14 +178,14 @@ def _agents_text(args: Namespace, why: Why) -> str:
 
 
 def _check_order(first: str, others: list[str]) -> None:
-    """Raise `Usage` where the query was given before the id, or words for the memory are not in quotes."""
+    """Raise `Usage` if the query was given before the id, or words for the memory without quotes."""
     if _ID.fullmatch(first):
         return
     if not _ID.fullmatch(others[-1]):
         if len(others) == 1:
             return
         raise Usage(
-            "first what was missed (an id, or words of it in quotes), then the QUERY:"
+            "give the memory first (an id, or words of it in quotes), then the QUERY:"
             " memctl why-not 'we use Valkey' 'which cache'."
         )
     query = shlex.quote(" ".join([first, *others[:-1]]))

@@ -1,4 +1,4 @@
-"""export: all memories as JSON lines on stdout, or as a folder of Markdown files."""
+"""The command `export`: write all memories as JSON lines to stdout, or as a folder of Markdown files."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from memoryd.client.programs.memctl.record_text import format_json, to_plain
 from memoryd.client.programs.memctl.text_table import count_kept, count_text
 from memoryd.client.protocol import Exported, History, Operations
 
-SHOWN = 10  # files that are named one by one
-_MOST = 1000  # operations, or changes of one, of a reply
+SHOWN = 10  # files that are listed
+_MOST = 1000  # operations, or changes of one, in a reply
 
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--markdown", metavar="DIR", help="write a Markdown file per memory into this folder")
-    parser.add_argument("--force", action="store_true", help="also overwrite files that differ from what was exported")
+    parser.add_argument("--force", action="store_true", help="also overwrite files that were changed since the export")
     add_origin(add_filters(parser))
 
 
@@ -71,7 +71,7 @@ def _export_markdown(args: Namespace) -> int:
     scope = {"namespace": named_namespace(args) or "", "reach": reach_of(args) or "", **filters_of(args)}
     folder = Path(args.markdown).expanduser()
     parts = _fetch_parts(args)
-    first = next(parts)  # a daemon that does not answer leaves the folder alone
+    first = next(parts)  # before the folder is touched, in case the daemon does not answer
     with ExportFolder(folder, scope, args.force) as target:
         for part in chain([first], parts):
             for record in part:
@@ -79,11 +79,11 @@ def _export_markdown(args: Namespace) -> int:
         report = target.finish(lambda: _find_erased(args))
     report.left_out = first.left_out
     show(args, report, lambda: _text(report, first.turns))
-    return complain(_trouble_text(report), 1) if report.edited or report.stale else 0
+    return complain(_problems_text(report), 1) if report.edited or report.stale else 0
 
 
 def _find_erased(args: Namespace) -> set[str]:
-    """Return the ids of memories that were erased, as far as the operation log says."""
+    """Return the ids of erased memories, as far as the operation log has them."""
     ids = set[str]()
     with client_for(args) as client, suppress(Forbidden):
         for one in client.call(Operations(kind=["erase"], limit=_MOST, namespace="", reach="all")).operations:
@@ -95,27 +95,27 @@ def _find_erased(args: Namespace) -> set[str]:
 
 def _text(report: Report, turns: int) -> str:
     total = count_kept(max(report.written + report.unchanged - turns, 0), turns)
-    changes = f"{report.written:,} written, {report.unchanged:,} as they were, {report.removed:,} removed"
+    changes = f"{report.written:,} written, {report.unchanged:,} unchanged, {report.removed:,} removed"
     sentence = f"Exported {total} to {report.folder}: {changes}."
     return "\n".join(filter(None, [sentence, _left_out_text(report.left_out)]))
 
 
-def _trouble_text(report: Report) -> str:
+def _problems_text(report: Report) -> str:
     lines = []
     if report.edited:
         more = f" and {len(report.edited) - SHOWN:,} more" if len(report.edited) > SHOWN else ""
         names = ", ".join(report.edited[:SHOWN])
-        lines.append(f"Not as they were exported and left as they are: {names}{more}. Import them, or give --force.")
+        lines.append(f"Files that were edited are left as they are: {names}{more}. Import them, or give --force.")
     if report.stale:
         files = count_text(report.stale, "file")
-        lines.append(f"{files} of deleted memories were left, being most of the folder; --force removes them.")
+        lines.append(f"{files} of deleted memories stay, because they are most of the folder; --force removes them.")
     return " ".join(lines)
 
 
 def _left_out_text(counts: dict[str, int]) -> str:
     chunks, inside = counts.get("documents", 0), counts.get("inside", 0)
     lines = (
-        [f"Left out: {count_text(chunks, 'part')} of workspace files: the files themselves have them."]
+        [f"Left out: {count_text(chunks, 'part')} of workspace files, which are in the files themselves."]
         if chunks
         else []
     )

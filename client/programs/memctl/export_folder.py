@@ -1,8 +1,8 @@
 """The folder of a Markdown export: one file per memory, and a journal of what was written.
 
-The journal makes an export repeatable: a file that is still as it was written is brought up to date or removed; one
-that a person has edited since, or that was never ours, is left alone unless forced, or unless it was imported: then
-the memory says what the file says.
+The journal makes an export repeatable. A file that was not changed since the last export is updated or removed. A file
+that a person has edited, or that no export wrote, is left as it is, unless the export is forced. An edited file that
+was imported again has the same content as its memory, and is treated as unchanged.
 """
 
 import os
@@ -20,7 +20,7 @@ from memoryd.client.protocol import Record
 JOURNAL = ".memoryd-export.jsonl"
 FORMAT = 1
 EDITED = ("namespace", "type", "content", "summary", "metadata", "importance", "created_at", "expires_at", "pinned")
-FEW = 10  # files that may always go; more only when they are not the greater part
+FEW = 10  # up to so many files are removed without question; more only if they are not the majority
 
 
 class Entry(msgspec.Struct):
@@ -32,15 +32,15 @@ class Entry(msgspec.Struct):
 
 
 class Header(msgspec.Struct):
-    """The first line of the journal: what the export holds (namespace, reach, filters)."""
+    """The first line of the journal: which memories the export has (namespace, reach, filters)."""
 
     memoryd_export: int
     scope: dict[str, Any]
 
 
 class Report(msgspec.Struct):
-    """What an export did to its folder. `edited` were changed by somebody else, `stale` are of memories that no longer
-    exist: both were left as they are."""
+    """What an export did in its folder. `edited` files were changed by somebody else, `stale` counts files of memories
+    that no longer exist: both were left as they are."""
 
     folder: str
     written: int = 0
@@ -52,20 +52,20 @@ class Report(msgspec.Struct):
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder and those above it that are missing, for their owner alone: their names are words of memories."""
+    """Make a folder and its missing parents, readable for the owner alone, because names of folders are namespaces."""
     if not folder.is_dir():
         _make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 class ExportFolder:
-    """A folder that is being exported into. Use it as a context: the journal is closed whatever happens."""
+    """A folder that is exported into. As a context manager it closes the journal."""
 
     def __init__(self, folder: Path, scope: dict[str, Any], force: bool = False) -> None:
         self.folder, self.force = folder, force
         self.report = Report(str(folder))
         self._before = _read_entries(folder, scope, force)
-        self._places = {entry.id: path for path, entry in self._before.items()}
+        self._paths = {entry.id: path for path, entry in self._before.items()}
         self._now: dict[str, Entry] = {}
         self._header = Header(FORMAT, scope)
         _make_private(folder)
@@ -85,15 +85,15 @@ class ExportFolder:
         self._journal.write(msgspec.json.encode(line) + b"\n")
 
     def put(self, record: Record) -> None:
-        """Write the file of a record, unless it is there as it should be, or somebody edited it."""
+        """Write the file of a record, unless its content is right already, or somebody edited it."""
         data = format_markdown(record)
-        entry = Entry(self._place(record), record.id, sha256(data).hexdigest())
+        entry = Entry(self._choose_path(record), record.id, sha256(data).hexdigest())
         self._now[entry.path] = entry
-        there = _hash_file(self.folder / entry.path)
+        found = _hash_file(self.folder / entry.path)
         before = self._before.get(entry.path)
-        if there == entry.sha256:
+        if found == entry.sha256:
             self.report.unchanged += 1
-        elif there and not self.force and not (before and before.sha256 == there) and not self._is_same(entry, record):
+        elif found and not self.force and not (before and before.sha256 == found) and not self._is_same(entry, record):
             self.report.edited.append(entry.path)
             self._now[entry.path] = before or Entry(entry.path, entry.id, "")
             return
@@ -104,19 +104,19 @@ class ExportFolder:
             self._note(entry)
 
     def _is_same(self, entry: Entry, record: Record) -> bool:
-        """Return whether a file says what is stored, but for what the daemon counts and derives by itself."""
+        """Return whether a file has the fields of a record that a person edits; others are counted or derived."""
         try:
-            there = parse_markdown((self.folder / entry.path).read_bytes())
+            found = parse_markdown((self.folder / entry.path).read_bytes())
         except Invalid:
             return False
-        return there is not None and all(getattr(there, name) == getattr(record, name) for name in EDITED)
+        return found is not None and all(getattr(found, name) == getattr(record, name) for name in EDITED)
 
-    def _place(self, record: Record) -> str:
-        """Return the path of a record's file: the one it has, else with as many digits of its id as distinguish it."""
+    def _choose_path(self, record: Record) -> str:
+        """Return the path of a record's file: its former one, else a name with enough digits of the id to be unique."""
         folder = folder_name(record.namespace)
-        had = self._places.get(record.id)
-        if had is not None and had.rpartition("/")[0] == folder and had not in self._now:
-            return had  # whatever it says by now: a file that is renamed with each change is hard to follow
+        former = self._paths.get(record.id)
+        if former is not None and former.rpartition("/")[0] == folder and former not in self._now:
+            return former  # even if the content has changed: a file that is renamed often is hard to follow
         for digits in (8, 32):
             path = f"{folder}/{file_name(record, digits)}".lstrip("/")
             if path not in self._now and self._before.get(path, record).id == record.id:
@@ -136,20 +136,20 @@ class ExportFolder:
             raise
 
     def finish(self, find_erased: Callable[[], set[str]]) -> Report:
-        """Remove the files of deleted memories and write the journal again. Call it after the last `put`.
+        """Remove the files of deleted memories and rewrite the journal. Call it after the last `put`.
 
-        Where that would be most of the files they stay, as the daemon is more likely the wrong one than that much
-        forgotten; only those of memories that it erased, whose ids `find_erased` returns, go in any case.
+        If these are most of the files they stay, because it is more likely that this is the wrong daemon than that so
+        much was deleted; only the files of erased memories, whose ids `find_erased` returns, are removed in any case.
         """
         stale = [entry for path, entry in self._before.items() if path not in self._now]
-        others = len(self._before)
-        if self._is_most(stale, others):
+        total = len(self._before)
+        if self._is_most(stale, total):
             erased = find_erased()
             for entry in (entry for entry in stale if entry.id in erased):
                 self._remove(entry)
-                others -= 1
+                total -= 1
             stale = [entry for entry in stale if entry.id not in erased]
-        if self._is_most(stale, others):
+        if self._is_most(stale, total):
             self.report.stale = len(stale)
             self._now |= {entry.path: entry for entry in stale}
         else:
@@ -159,13 +159,13 @@ class ExportFolder:
         self._rewrite()
         return self.report
 
-    def _is_most(self, stale: Sequence[Entry], every: int) -> bool:
-        return not self.force and len(stale) > FEW and len(stale) > every // 2
+    def _is_most(self, stale: Sequence[Entry], total: int) -> bool:
+        return not self.force and len(stale) > FEW and len(stale) > total // 2
 
     def _remove(self, entry: Entry) -> None:
         path = self.folder / entry.path
-        there = _hash_file(path)
-        if there and there != entry.sha256 and not self.force:
+        found = _hash_file(path)
+        if found and found != entry.sha256 and not self.force:
             self.report.edited.append(entry.path)
             self._now[entry.path] = entry
             return
@@ -175,10 +175,10 @@ class ExportFolder:
             try:
                 (self.folder / parent).rmdir()
             except OSError:
-                return  # something else is in it
+                return  # the folder is not empty
 
     def _rewrite(self) -> None:
-        os.sync()  # the files first: the journal must not list what a power failure loses
+        os.sync()  # the files first: the journal must not list files that a power failure would lose
         lines = [self._header, *sorted(self._now.values(), key=lambda entry: entry.path)]
         draft = self.folder / f"{JOURNAL}.tmp"
         with draft.open("wb") as file:
@@ -190,7 +190,7 @@ class ExportFolder:
 
 
 def _read_entries(folder: Path, scope: dict[str, Any], force: bool) -> dict[str, Entry]:
-    """Return what an earlier export wrote into a folder; raise `Invalid` when it is not one for this export."""
+    """Return the journal of an earlier export by path; raise `Invalid` if the folder is not for this export."""
     if not folder.exists():
         return {}
     if not folder.is_dir():
@@ -198,7 +198,7 @@ def _read_entries(folder: Path, scope: dict[str, Any], force: bool) -> dict[str,
     journal = folder / JOURNAL
     if not journal.exists():
         if any(folder.iterdir()) and not force:
-            raise Invalid(f"{folder} is not empty and no earlier export; choose another folder, or give --force.")
+            raise Invalid(f"{folder} is not empty and not an earlier export; choose another folder, or give --force.")
         return {}
     header, entries = _read(journal)
     if header.scope != scope:
@@ -220,14 +220,14 @@ def _read(journal: Path) -> tuple[Header, dict[str, Entry]]:
         try:
             entry = msgspec.json.decode(line, type=Entry)
         except msgspec.DecodeError:
-            continue  # the last line of an export that was broken off
+            continue  # the last line of an interrupted export
         if not entry.path.startswith("/") and ".." not in entry.path.split("/"):
             entries[entry.path] = entry
     return header, entries
 
 
 def _hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file, empty when it is not there or holds nothing (as a power failure leaves it)."""
+    """Return the SHA-256 of a file; empty if it does not exist or has no content, as after a power failure."""
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

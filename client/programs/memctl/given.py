@@ -1,4 +1,4 @@
-"""given: what sessions were shown, memory by memory."""
+"""The command `given`: list the memories that sessions were shown."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from memoryd.client.times import iso
 
 def _declare(parser: ArgumentParser) -> None:
     since = "today, yesterday, 12h, 3d, 2w or a date"
-    parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"only what was given since: {since}")
+    parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"only memories shown since then: {since}")
     parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="sessions at most (default: 20)")
     add_reach(parser)
 
@@ -27,7 +27,7 @@ def _show_given(args: Namespace) -> None:
 
 def _given_text(given: GivenList) -> str:
     texts = ["\n".join(_session_lines(session)) for session in given.sessions]
-    return "\n\n".join(texts) or "No session was given anything."
+    return "\n\n".join(texts) or "No session was shown any memory."
 
 
 def _session_lines(session: GivenSession) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""history and undo: what changed, and taking it back."""
+"""The commands `history` and `undo`: list changes, and undo operations."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -14,18 +14,18 @@ from memoryd.client.programs.memctl.text_table import count_kept, format_table, 
 from memoryd.client.protocol import Change, Changes, Operation
 from memoryd.client.times import iso
 
-SHOWN = 10  # memories that an undo would change
-VALUE = 40  # columns of an old or new value
+SHOWN = 10  # memories listed before an undo is confirmed
+VALUE_COLUMNS = 40  # of an old or new value
 
 
 def _declare_history(parser: ArgumentParser) -> None:
-    add_optional(parser, "id", "a memory, also a deleted one; without it the operation log")
-    parser.add_argument("--operation", metavar="OP", help="what this operation did to each memory")
+    add_optional(parser, "id", "a memory, even a deleted one; left out: the operation log")
+    parser.add_argument("--operation", metavar="OP", help="list the changes of this operation")
     parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="operations shown (default: 20)")
-    parser.add_argument("--after", type=parse_date, metavar="DATE", help="only operations after it")
-    parser.add_argument("--before", type=parse_date, metavar="DATE", help="only operations before it")
+    parser.add_argument("--after", type=parse_date, metavar="DATE", help="only operations after this date")
+    parser.add_argument("--before", type=parse_date, metavar="DATE", help="only operations before this date")
     parser.add_argument(
-        "--kind", action="append", metavar="K", help="only this kind: add, delete, job:sweep (a run of that job) …"
+        "--kind", action="append", metavar="K", help="only this kind: add, delete, job:sweep (a run of the job) …"
     )
 
 
@@ -47,7 +47,7 @@ def _show_history(args: Namespace) -> None:
 
 
 def _refuse_operation(args: Namespace) -> None:
-    """Raise `NotFound` if the id that was given for a memory is that of an operation."""
+    """Raise `NotFound` if the given id is that of an operation instead of a memory."""
     try:
         operation = send(args, methods.history(operation=args.id, limit=1)).operation
     except (AmbiguousId, NotFound):
@@ -62,12 +62,12 @@ def _operations_text(operations: list[Operation]) -> str:
         undone = "" if o.undone_by is None else f"by {o.undone_by[:8]}"
         rows.append([o.id[:8], iso(o.at) or "", o.kind, _actor_text(o), f"{o.memories}", o.namespace or "/", undone])
     headers = ["OP", "AT", "KIND", "BY", "MEMORIES", "NAMESPACE", "UNDONE"]
-    return format_table(headers, rows, "No operation: nothing was changed, or none matches.", flexible=5, right=(4,))
+    return format_table(headers, rows, "No operations match.", flexible=5, right=(4,))
 
 
 def _changes_text(history: Changes) -> str:
     rows = [[c.operation[:8], iso(c.at) or "", c.kind, c.action, _actor_text(c), _changed_text(c)] for c in history]
-    table = format_table(["OP", "AT", "KIND", "ACTION", "BY", "CHANGED"], rows, "Nothing has changed it since it came.")
+    table = format_table(["OP", "AT", "KIND", "ACTION", "BY", "CHANGED"], rows, "It has not changed.")
     return f"{paint(history.id, 'cyan')}\n{table}"
 
 
@@ -76,7 +76,7 @@ def _operation_text(detail: Changes) -> str:
 
 
 def _actor_text(change: Change | Operation) -> str:
-    """Return who made a change: the token, else the program. The daemon itself and who is out of reach have neither."""
+    """Return who made a change: the token, else the program; a dash for the daemon itself and callers out of reach."""
     return change.token or change.process.partition(" (")[0] or "–"
 
 
@@ -98,14 +98,14 @@ def _changed_text(change: Change) -> str:
 def _format_value(name: str, value: Any) -> str:
     if name in TIMES and isinstance(value, float | int):
         return iso(value) or ""
-    return "–" if value is None else shorten(text_of(value), VALUE)
+    return "–" if value is None else shorten(text_of(value), VALUE_COLUMNS)
 
 
 def _declare_undo(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "operation", nargs="?", metavar="OP", help="its id; by default the latest within reach, whoever did it"
+        "operation", nargs="?", metavar="OP", help="its id (default: the latest within reach, whoever did it)"
     )
-    parser.add_argument("--yes", action="store_true", help="without OP: do not ask, for use without a terminal")
+    parser.add_argument("--yes", action="store_true", help="without OP: do not ask")
 
 
 def _undo(args: Namespace) -> None:
@@ -120,12 +120,12 @@ def _undo(args: Namespace) -> None:
 
 
 def _ask_for_latest(args: Namespace) -> str | None:
-    """Show the operation that an undo takes back, and whose it is; return its id if that is wanted."""
+    """Show the operation that an undo takes back, and who did it; return its id if the person agrees."""
     log = send(args, methods.operations(100))
-    latest = next((one for one in log.operations if one.undone_by is None and _is_undone_unnamed(one)), None)
+    latest = next((one for one in log.operations if one.undone_by is None and _is_undone_by_default(one)), None)
     if latest is None:
         return None
-    if latest.kind == "erase":  # the daemon says why that cannot be undone
+    if latest.kind == "erase":  # the daemon refuses it and says why
         return latest.id
     detail = send(args, methods.history(operation=latest.id, limit=SHOWN))
     by = ", ".join(filter(None, [latest.token, latest.session, latest.process])) or "the daemon itself"
@@ -134,8 +134,8 @@ def _ask_for_latest(args: Namespace) -> str | None:
     return latest.id if sys.stdin.readline().strip().lower() in ("y", "yes") else None
 
 
-def _is_undone_unnamed(operation: Operation) -> bool:
-    """Return whether an undo without an id is about such an operation: neither an undo nor a job's run."""
+def _is_undone_by_default(operation: Operation) -> bool:
+    """Return whether an undo without an id may mean this operation: not an undo, nor a job's run."""
     return operation.kind not in ("undo", "redo") and not operation.kind.startswith("job:")
 
 

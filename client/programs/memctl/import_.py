@@ -1,4 +1,4 @@
-"""import: memories of an export back into a daemon, from JSON lines, Markdown files, other systems."""
+"""The command `import`: read memories from an export (JSON lines, Markdown files) or from another system."""
 
 import os
 import shlex
@@ -41,27 +41,27 @@ _DATABASE = b"SQLite format 3\0"  # its first bytes
 
 def _declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("source", metavar="PATH", help="what `export` wrote: a folder, JSON lines or `-`; or lines with `content`")
-    system = f"PATH is of another system: {', '.join(SYSTEMS)}"
+    add("source", metavar="PATH", help="an export: a folder, JSON lines or `-`; or JSON lines with `content`")
+    system = f"PATH belongs to another system: {', '.join(SYSTEMS)}"
     add("--from", dest="system", choices=tuple(SYSTEMS), metavar="SYSTEM", help=system)
     add(
         "--to",
         metavar="NS",
-        help="with --from: all of it into this namespace, such as / (default: one for each project or user)",
+        help="with --from: import everything into this namespace, such as / (default: one per project or user)",
     )
     add_secrets(parser)
     add(
         "--overwrite",
         action="store_true",
-        help="what is imported wins, also over what was changed, deleted, erased here",
+        help="imported memories win, even if they were changed, deleted or erased here",
     )
     add(
         "--mine",
         action="store_true",
-        help="PATH is your own: what you saved and confirmed of an export stays so, other lines are yours",
+        help="PATH is your own: keep the origins and confirmations of an export; other lines count as your words",
     )
-    add("--yes", action="store_true", help="with --from: read folders that its database names, and do not ask")
-    add("--dry-run", action="store_true", help="report what would be done, change nothing")
+    add("--yes", action="store_true", help="with --from: read folders that the database refers to without asking")
+    add("--dry-run", action="store_true", help="only report what would be imported")
 
 
 def _import(args: Namespace) -> None:
@@ -70,23 +70,23 @@ def _import(args: Namespace) -> None:
     if args.system:
         return import_from(args)
     if args.to is not None:
-        raise Usage("--to is for --from; what `export` wrote comes below --namespace.")
+        raise Usage("--to is for --from; the memories of an export are imported below --namespace.")
     with open_spool() as spool:
         source = _open_source(args.source, spool)
         if (lines := _find_new_lines(args.source, spool)) is not None:
             return import_lines(args, "standard input" if args.source == "-" else args.source, lines)
         items = _move_below(source, (args.namespace or "").strip("/"))
-        total, foreign = _check(items)  # all of it, before anything is sent
+        total, foreign = _check(items)  # everything, before anything is sent
         report = send(args, items, total)
     for where in foreign[:SHOWN]:
         print_note(f"{where}: not a memory of an export, left out")
     if len(foreign) > SHOWN:
-        print_note(f"{len(foreign) - SHOWN:,} more files are no memories of an export")
+        print_note(f"{len(foreign) - SHOWN:,} more files are not memories of an export")
     return show(args, report, lambda: report_text(report))
 
 
 def _find_new_lines(name: str, spool: IO[bytes]) -> list[bytes] | None:
-    """Return the lines of a source that is no export, but has a `content` in each; None for any other."""
+    """Return the lines of a source that is not an export but has a `content` in each line; None for other sources."""
     path = Path(name).expanduser()
     if name != "-" and path.is_dir():
         return None
@@ -100,7 +100,7 @@ def _find_new_lines(name: str, spool: IO[bytes]) -> list[bytes] | None:
 
 
 def _move_below(items: Items, namespace: str) -> Items:
-    """Return what yields the same records in namespaces below another one."""
+    """Return a function that yields the same records in namespaces below another one."""
     if not namespace:
         return items
 
@@ -114,7 +114,7 @@ def _move_below(items: Items, namespace: str) -> Items:
 
 
 def _open_source(name: str, spool: IO[bytes]) -> Items:
-    """Return what yields the records of a source, as often as it is asked."""
+    """Return a function that yields the records of a source each time it is called."""
     path = Path(name).expanduser()
     if name != "-" and path.is_dir():
         return lambda: _read_folder(path)
@@ -128,7 +128,7 @@ def _open_source(name: str, spool: IO[bytes]) -> Items:
     for line in read_lines(sys.stdin.buffer, "standard input"):
         size += len(line)
         if size > MAX_SPOOL_BYTES:
-            raise Invalid(f"Standard input has no end within {MAX_SPOOL_BYTES >> 30} GiB. Nothing was imported.")
+            raise Invalid(f"Standard input is longer than {MAX_SPOOL_BYTES >> 30} GiB. Nothing was imported.")
         spool.write(line)
 
     def read_again() -> Iterator[Item]:
@@ -142,8 +142,8 @@ def _refuse_database(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(len(_DATABASE)) == _DATABASE:
             raise Invalid(
-                f"{path} is a database. If `memctl backup` made it: `memctl restore {shlex.quote(str(path))}` puts it"
-                " in place of the one here; another system's needs --from SYSTEM. Nothing was imported."
+                f"{path} is a database. If `memctl backup` made it, `memctl restore {shlex.quote(str(path))}` replaces"
+                " the database here with it; for another system's give --from SYSTEM. Nothing was imported."
             )
 
 
@@ -179,7 +179,7 @@ def _read_folder(folder: Path) -> Iterator[Item]:
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
-    """Yield the Markdown files below a folder in order: no hidden ones, nothing through symlinks."""
+    """Yield the Markdown files below a folder in order, without hidden ones and without following symlinks."""
 
     def refuse(error: OSError) -> None:
         raise error
@@ -200,14 +200,14 @@ def _parse(where: str, data: Any, parse: Callable[[Any], Record | None]) -> Reco
 
 
 def _check(items: Items) -> tuple[int, list[str]]:
-    """Read everything once; return how many memories there are and which files hold none; raise `Invalid`."""
+    """Read everything once; return how many memories there are and which files have none; raise `Invalid`."""
     places: dict[str, str] = {}
     foreign: list[str] = []
     for where, record, _ in items():
         if record is None:
             foreign.append(where)
         elif first := places.get(record.id):
-            raise Invalid(f"{where} and {first} hold the same memory {record.id[:8]}. Nothing was imported.")
+            raise Invalid(f"{where} and {first} have the same memory {record.id[:8]}. Nothing was imported.")
         else:
             places[record.id] = where
     if not places:

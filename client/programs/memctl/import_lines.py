@@ -1,4 +1,4 @@
-"""import: lines that are no export, but say what is to be remembered: `{"content": …}`."""
+"""The command `import` for JSON lines that are not an export but new memories: `{"content": …}`."""
 
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
@@ -24,14 +24,14 @@ SHOWN = 5  # namespaces
 
 
 class Line(NamedTuple):
-    """A memory to add, and where."""
+    """A memory to add, and its namespace."""
 
     namespace: str
     memory: protocol.NewMemory
 
 
 class Report(msgspec.Struct):
-    """What became of the lines."""
+    """The outcome of the import."""
 
     created: int = 0
     merged: int = 0
@@ -40,7 +40,7 @@ class Report(msgspec.Struct):
 
 
 def is_new(line: bytes) -> bool:
-    """Return whether a line says what is to be remembered; one of an export says when it was changed."""
+    """Return whether a line is a new memory; the lines of an export have the time of the last change."""
     try:
         item = decode_json(line, dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -90,5 +90,5 @@ def _describe(report: Report, lines: list[Line]) -> str:
         return f"{count_text(len(lines), 'memory')} would be added in {where}. Nothing was changed."
     merged = f", {report.merged:,} merged into others" if report.merged else ""
     expired = sum(is_past(line.memory.expires_at) and not line.memory.pinned for line in lines)
-    said = f"\n{expired:,} of them expired already: no search finds these, `memctl list --all-states` shows them."
-    return f"Added in {where}: {count_text(report.created, 'memory')}{merged}.{said * bool(expired)}"
+    note = f"\n{expired:,} of them have expired: no search finds these, `memctl list --all-states` shows them."
+    return f"Added in {where}: {count_text(report.created, 'memory')}{merged}.{note * bool(expired)}"

@@ -1,4 +1,4 @@
-"""jobs …: the background jobs: their states and runs, running one by hand, trying it dry, pausing it."""
+"""The `jobs` commands: list background jobs and their runs, run one by hand or as a dry run, pause and resume."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow", "quaranti
 
 
 def _declare_list(parser: ArgumentParser) -> None:
-    add_optional(parser, "name", "how the latest runs of this job went")
+    add_optional(parser, "name", "list the latest runs of this job")
 
 
 def _list(args: Namespace) -> None:
@@ -72,7 +72,7 @@ def _outcome_text(run: JobRun) -> str:
 
 
 def counts_text(counts: dict[str, int]) -> str:
-    """Return counts as a person would write them: `12 moved, 3 skipped`."""
+    """Return counts as text: `12 moved, 3 skipped`."""
     return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
 
 
@@ -80,8 +80,8 @@ def counts_text(counts: dict[str, int]) -> str:
 
 
 def _declare_run(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a job: `memctl jobs list`")
-    parser.add_argument("--dry-run", action="store_true", help="show what it would do, and change nothing")
+    parser.add_argument("name", metavar="NAME", help="a job of `memctl jobs list`")
+    parser.add_argument("--dry-run", action="store_true", help="only show what it would do")
     parser.add_argument("--plan", metavar="ID", help="apply exactly this plan of a dry run")
     parser.add_argument(
         "--limit", type=parse_limit, default=SHOWN, metavar="N", help=f"steps of a plan shown (default: {SHOWN})"
@@ -97,7 +97,7 @@ def _run(args: Namespace) -> int:
 
         run = client.call(methods.run_job(args.name, dry_run=args.dry_run, plan=args.plan), show_progress)
         if args.dry_run:
-            _fill(client, run, run.total if args.json else args.limit)
+            _fetch_steps(client, run, run.total if args.json else args.limit)
     if args.dry_run:
         show(args, run, lambda: _plan_text(run, args.limit))
         return 0
@@ -105,8 +105,8 @@ def _run(args: Namespace) -> int:
     return complain(f"The job {run.job} failed: {run.error}", 1) if run.outcome == "failed" else 0
 
 
-def _fill(client: Client, run: JobRun, number: int) -> None:
-    """Fetch the rest of a plan that does not fit into one reply."""
+def _fetch_steps(client: Client, run: JobRun, number: int) -> None:
+    """Fetch further steps of a plan that does not fit into one reply."""
     while len(run.steps) < min(number, run.total):
         part = client.call(methods.run_job(run.job, dry_run=True, plan=run.plan, offset=len(run.steps), limit=PAGE))
         if not part.steps:
@@ -115,9 +115,9 @@ def _fill(client: Client, run: JobRun, number: int) -> None:
 
 
 def _plan_text(run: JobRun, limit: int) -> str:
-    if run.counts.keys() <= {"note"} and not run.more:  # a job's own notes are no change of what is kept
+    if run.counts.keys() <= {"note"} and not run.more:  # a job's own notes change no memories
         return f"{run.job} would do nothing now."
-    more = "; there is more to do than a plan holds" if run.more else ""
+    more = "; there is more to do than a plan contains" if run.more else ""
     head = f"{run.job} would do {count_text(run.total, 'step')} ({counts_text(run.counts)}){more}. Nothing was changed."
     steps = run.steps[:limit]
     rows = [[step.action, _format_target(step), step.reason, step.preview] for step in steps]
@@ -155,11 +155,11 @@ def _declare_names(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help=f"jobs, or `{ALL}`")
 
 
-def _change_each(order: Callable[[str], Call[Job]], verb: str, args: Namespace) -> None:
+def _change_each(build: Callable[[str], Call[Job]], sentence: str, args: Namespace) -> None:
     with client_for(args) as client:
         names = [job.name for job in client.jobs().jobs] if args.names == [ALL] else args.names
-        jobs = [client.call(order(name)) for name in names]
-    show(args, jobs, lambda: verb.format(", ".join(job.name for job in jobs)))
+        jobs = [client.call(build(name)) for name in names]
+    show(args, jobs, lambda: sentence.format(", ".join(job.name for job in jobs)))
 
 
 def _runs_text(page: JobList) -> str:

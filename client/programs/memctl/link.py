@@ -1,4 +1,4 @@
-"""The way to the daemon: a client as the options say, and calls placed at the namespace and reach they name."""
+"""The connection to the daemon: the client by memctl's options, and calls with the options' namespace and reach."""
 
 import argparse
 import os
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 C = TypeVar("C", bound=Call[Any])
 
-_CONTEXT, _UNASKED = "get_context", "get_unasked"  # what an agent gets
-# What agents set for the commands that they run: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, OpenCode, Cline.
+_CONTEXT, _UNASKED = "get_context", "get_unasked"  # calls that return what an agent is shown
+# Variables that agents set for their commands: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, OpenCode, Cline.
 AGENTS = (
     *("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "CURSOR_AGENT", "COPILOT_CLI", "OPENCODE"),
     "CLINE_ACTIVE",
@@ -32,14 +32,14 @@ _PLACED = frozenset(("add", "observe", "put", _CONTEXT, _UNASKED))
 
 
 class OwnersClient(Client):
-    """A client that presents the owner's token to a daemon that wants one, unless `MEMORYD_TOKEN` says who it is."""
+    """A client that presents the owner's token to a daemon that requires one, unless `MEMORYD_TOKEN` has another."""
 
-    names_reach = False  # whether the user named the reach of the call
+    names_reach = False  # whether the user gave --reach
 
     def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
-        """Send one call; if the token at hand is not the daemon's, try the one that the daemon names, or none.
+        """Send one call; if its token is refused, repeat it with the owner's token that the daemon names, or none.
 
-        Where the socket is bound to a token, everything means what that may see.
+        If the socket is bound to a token, reach `all` is replaced by what the token may see.
         """
         try:
             return super().call(call, on_progress)
@@ -52,7 +52,7 @@ class OwnersClient(Client):
             return super().call(msgspec.structs.replace(call, reach=None), on_progress)
 
     def subscribe(self, *args: Any, **options: Any) -> "Subscription":
-        """Follow events; as `call`, try the owner's token when none or another is refused."""
+        """Follow events; like `call`, repeat it with the owner's token if another or none is refused."""
         try:
             return super().subscribe(*args, **options)
         except Unauthenticated as error:
@@ -67,7 +67,7 @@ class OwnersClient(Client):
 
 
 def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
-    """Return a client; `autostart` false is for commands that make no sense with a daemon started for them."""
+    """Return a client; `autostart` is false for commands that need a daemon that runs already."""
     autostart = autostart and not args.no_autostart
     if not args.json:
         _introduce_places()
@@ -79,7 +79,7 @@ def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
 
 
 def _introduce_places() -> None:
-    """Say once, to who used memctl when it kept everything at the root, where memories go now."""
+    """Tell users of a version that kept everything at the root, once, where memories are added now."""
     if not os.environ.get("MEMORYD_TOKEN") and projects.note_introduced(paths.data_folder()):
         print_note(
             "memctl: new in this version: in a project (a git checkout, or a folder where an agent has worked)"
@@ -104,7 +104,7 @@ def send(args: argparse.Namespace, call: Call[R]) -> R:
 def show_result(
     args: argparse.Namespace, call: Call[R], text: Callable[[R], str], shown: Callable[[R], Any] | None = None
 ) -> R:
-    """Send one call and return its result; print it as text, or with --json as it is or what `shown` takes of it."""
+    """Send one call and return its result; print it as text, or with --json the result or its part `shown`."""
     result = send(args, call)
     show(args, shown(result) if shown else result, lambda: text(result))
     return result
@@ -117,7 +117,7 @@ def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
 
 
 def say_redacted(kinds: Redacted, can_allow: bool = True) -> None:
-    """Say on stderr what was removed before it was stored, and how to keep it if the command has the option."""
+    """Print to stderr what was removed before storing, and the option that keeps it if the command has one."""
     if kinds:
         from memoryd.client.credentials.private import KIND
 
@@ -133,10 +133,10 @@ def describe_credentials(kinds: Redacted) -> str:
 
 
 def apply_options(args: argparse.Namespace, call: C) -> C:
-    """Return the call with the namespace and the reach of the options; `--allow-secrets` lets it store credentials.
+    """Return the call with the options' namespace, reach and `--allow-secrets`.
 
-    Without a namespace, calls that store something or look for a key, contexts, and calls with `--reach` use that of
-    the project. The others see everything, so they are at the root.
+    If no namespace is given, calls that store something or look for a key, contexts, and calls with `--reach` use the
+    project's namespace. All other calls are at the root and see everything.
     """
     if getattr(args, "allow_secrets", False):
         call = msgspec.structs.replace(call, allow_secrets=True)
@@ -144,49 +144,49 @@ def apply_options(args: argparse.Namespace, call: C) -> C:
         return call
     namespace, reach = named_namespace(args), reach_of(args)
     if namespace is None and _is_placed(args, call):
-        namespace = current_namespace(note=method_name(type(call)) != _UNASKED)  # which only looks
-        # What an agent gets there is not all there is, and at a start or a prompt not so at the root either.
+        namespace = current_namespace(note=method_name(type(call)) != _UNASKED)  # a preview must not add the project
+        # An agent in a project does not see everything, and what it is shown automatically is limited at the root too.
         if method_name(type(call)) == _UNASKED or (namespace and method_name(type(call)) == _CONTEXT):
             reach = getattr(args, "reach", None)
     return msgspec.structs.replace(call, namespace=namespace or "", reach=reach)
 
 
 def _is_placed(args: argparse.Namespace, call: Scoped[Any]) -> bool:
-    """Return whether a call is about one place, though none is named."""
+    """Return whether a call without a given namespace is for the project's namespace."""
     has_key = bool(getattr(call, "key", "") or getattr(call, "keys", []))
     return has_key or method_name(type(call)) in _PLACED or getattr(args, "reach", None) not in (None, "all")
 
 
 def named_namespace(args: argparse.Namespace) -> str | None:
-    """Return the namespace of the option, else of the environment; None where neither names one. `/` is the root."""
+    """Return the namespace of the option, else of the environment; None: neither has one. `/` is the root."""
     return namespace_of_environment() if args.namespace is None else str(args.namespace).strip("/")
 
 
 def own_origin() -> MemoryOrigin:
-    """Return whose words a command brings: a person's, unless an agent runs it in its shell and says so there."""
+    """Return whose words a command stores: a person's, unless a variable shows that an agent runs it."""
     return "agent" if any(os.environ.get(name) for name in AGENTS) else "person"
 
 
 def check_person(what: str) -> None:
-    """Raise `Forbidden` where an agent runs a command that only a person may give."""
+    """Raise `Forbidden` if an agent runs a command that only a person may run."""
     if own_origin() != "person":
         raise Forbidden(f"{what} in a terminal of your own: an agent runs this shell.")
 
 
 def namespace_of(args: argparse.Namespace) -> str:
-    """Return where something is kept: the namespace that is named, else the project's, else the root."""
+    """Return the namespace that a command stores in: the given one, else the project's, else the root."""
     namespace = named_namespace(args)
     return current_namespace() if namespace is None else namespace
 
 
 def describe_project(args: argparse.Namespace) -> str:
-    """Return ` in NAMESPACE` where something is kept in the project's because none is named, else nothing."""
+    """Return ` in NAMESPACE` if a command stores in the project's namespace by default, otherwise an empty text."""
     here = "" if named_namespace(args) is not None else current_namespace()
     return f" in {make_printable(here)}" if here else ""
 
 
 def reach_of(args: argparse.Namespace) -> Reach | None:
-    """Return what the command sees: all of it, with a namespace what is visible from there, with a token its bounds."""
+    """Return the reach of a command: `all`, `visible` with a namespace, None with a token, which has its own bounds."""
     reach: Reach | None = getattr(args, "reach", None)
     if os.environ.get("MEMORYD_TOKEN"):
         return reach

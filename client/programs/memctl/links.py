@@ -1,4 +1,4 @@
-"""links: which memories contradict each other, dismissing such a link and restoring it."""
+"""The command `links`: list memories that contradict each other, dismiss such a link or restore it."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -15,7 +15,7 @@ from memoryd.client.times import iso
 def _declare_links(parser: ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--dismiss", nargs=2, metavar="ID", help="these two do not contradict each other")
-    choice.add_argument("--restore", nargs=2, metavar="ID", help="take such a dismissal back")
+    choice.add_argument("--restore", nargs=2, metavar="ID", help="take the dismissal of these two back")
     parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="links shown (default: 20)")
     add_reach(parser)
 

@@ -1,4 +1,4 @@
-"""Parts of memoryd that need the daemon's packages, run as processes of their own: memctl imports none of them."""
+"""Run the parts of memoryd that need the daemon's packages in processes of their own; memctl imports none of them."""
 
 import os
 import subprocess
@@ -18,9 +18,9 @@ BACKUPS = "backups"  # in the data directory
 
 
 class Copy(msgspec.Struct):
-    """A copy of a database, or a former database; what cannot be read of it is None.
+    """A copy of a database, or a former database; a field that cannot be read is None.
 
-    `name` is what `memctl restore` takes, `operation` its latest operation.
+    `name` is its name for `memctl restore`, `operation` the id of its latest operation.
     """
 
     name: str
@@ -33,28 +33,28 @@ class Copy(msgspec.Struct):
 
 
 def is_installed() -> bool:
-    """Return whether the packages of the daemon are there."""
+    """Return whether the daemon's packages are installed."""
     return find_spec("apsw") is not None
 
 
 def require_daemon() -> None:
-    """Raise an error that says what to install when the daemon's packages are missing."""
+    """Raise an error that says what to install if the daemon's packages are missing."""
     if not is_installed():
         raise MemorydError(MISSING)
 
 
 def effective_settings() -> dict[str, Any]:
-    """Return the settings that a daemon started now would have, by section."""
+    """Return the settings by section as a daemon that starts now would read them."""
     return msgspec.json.decode(read_output("memoryd.daemon", ["--print-config"]), type=dict[str, Any])
 
 
 def read_output(
     module: str, arguments: Sequence[str], *, progress: bool = False, given: bytes = b"", **variables: str
 ) -> bytes:
-    """Return what `python -m MODULE ARGUMENTS` prints; raise its last sentence when it fails.
+    """Return the output of `python -m MODULE ARGUMENTS`; if it fails raise an error with its last sentence.
 
-    With `progress` a terminal shows what it says meanwhile, its last sentence included: then only memctl ends.
-    `given` is its standard input; `variables` are added to its environment.
+    With `progress` its stderr is shown on a terminal, including that sentence, and memctl just exits. `given` is its
+    standard input; `variables` are added to its environment.
     """
     require_daemon()
     watched = bool(progress and sys.stderr and sys.stderr.isatty())
@@ -67,27 +67,27 @@ def read_output(
         check=False,
     )
     if process.returncode and watched:
-        raise SystemExit(1)  # it has said why on the terminal
+        raise SystemExit(1)  # the terminal shows why
     if process.returncode:
         lines = process.stderr.decode("utf-8", "replace").splitlines()
         sentences = [line for line in lines if line and not line.startswith("{")]
-        raise MemorydError(sentences[-1] if sentences else "It failed without a word.")
+        raise MemorydError(sentences[-1] if sentences else f"{module} failed without a message.")
     return process.stdout
 
 
 def list_copies(data_dir: Path) -> list[Copy]:
-    """Return the copies of the database in the usual folder, the one with the oldest content first."""
+    """Return the copies of the database in the folder of backups, the one with the oldest content first."""
     return [copy for copy in list_with_former(data_dir) if not copy.former]
 
 
 def list_with_former(data_dir: Path) -> list[Copy]:
-    """Return those copies, and then the former databases."""
+    """Return the same copies, then the former databases."""
     if not data_dir.is_dir():
         return []
     return msgspec.json.decode(read_output("memoryd.daemon.store.copies", [str(data_dir)]), type=list[Copy])
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Return the environment for a process that must not find this user's daemon or its data."""
+    """Return the environment for a process that must not find this user's daemon or its data, with `changes`."""
     own = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "MEMORYD_NAMESPACE")
     return {**{name: value for name, value in os.environ.items() if name not in own}, **changes}

@@ -1,4 +1,4 @@
-"""log: what was done, session by session."""
+"""The command `log`: list what was done, session by session."""
 
 import os
 import re
@@ -18,24 +18,22 @@ from memoryd.client.times import iso
 
 _AGO = re.compile(r"(\d{1,5})(h|d|w)")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-_FILES = 8  # shown of a session
-_NONE = "No session matches; `memctl tiers --skipped` lists what was not kept, and why."
+_FILES = 8  # shown for a session
+_NONE = "No session matches; `memctl tiers --skipped` lists turns that were not recorded, and why."
 
 
 def _declare(parser: ArgumentParser) -> None:
     since = "today, yesterday, 12h, 3d, 2w or a date"
-    parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"only what was done since: {since}")
-    parser.add_argument("--until", type=parse_moment, metavar="WHEN", help="only what was done before")
+    parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"only from this time on: {since}")
+    parser.add_argument("--until", type=parse_moment, metavar="WHEN", help="only before this time")
     parser.add_argument("--path", default="", metavar="FILE", help="only sessions that wrote this file")
-    parser.add_argument(
-        "--session", metavar="ID", help="only this conversation; its first 4 characters or more will do"
-    )
+    parser.add_argument("--session", metavar="ID", help="only this conversation; its first 4 characters are enough")
     parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="sessions at most (default: 20)")
     add_reach(parser)
 
 
 def parse_moment(text: str, now: datetime | None = None) -> float:
-    """Return UTC seconds for a date or a word for a time that has passed, by the local clock."""
+    """Return UTC seconds for a date or a time in the past such as `yesterday` or `3d`, by the local clock."""
     now = now or datetime.now().astimezone()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     days = {"today": 0, "yesterday": 1}

@@ -1,4 +1,4 @@
-"""add, put, get, list, update, tag, delete, feedback: commands on the memories themselves."""
+"""The commands on memories: add, get, list, update, tag, confirm, delete, feedback."""
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
@@ -36,9 +36,9 @@ from memoryd.client.programs.memctl.text_table import (
 from memoryd.client.projects.project import current_namespace
 from memoryd.client.times import is_past, iso
 
-_SHOWN = 20  # of what a dry run would delete
+_SHOWN = 20  # memories that a dry run lists
 _MOST_CHANGES = 1000  # of an operation
-_EXPIRED = "It is expired already, so no search finds it; `memctl list --all-states` shows it."
+_EXPIRED = "It has expired already, so no search finds it; `memctl list --all-states` shows it."
 
 
 def read_content(argument: str) -> str:
@@ -50,7 +50,7 @@ def read_content(argument: str) -> str:
     data = sys.stdin.buffer.read(protocol.MAX_FRAME_BYTES)
     if len(data) == protocol.MAX_FRAME_BYTES:
         limit = protocol.MAX_CONTENT_BYTES
-        raise Invalid(f"The content is far over the limit of {limit} bytes; split it or keep it in a file.")
+        raise Invalid(f"The content is far longer than {limit} bytes; split it or keep it in a file.")
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError:
@@ -66,8 +66,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
     parser.add_argument("--key", metavar="KEY", help="a name in its namespace; it replaces the memory that has it")
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
-    again = arguments.Rare("store it even if a duplicate exists (default: it is merged into that)")
-    parser.add_argument("--no-dedup", action="store_true", help=again)
+    no_dedup = arguments.Rare("store it even if a duplicate exists (default: merge it into the duplicate)")
+    parser.add_argument("--no-dedup", action="store_true", help=no_dedup)
     arguments.add_secrets(parser)
 
 
@@ -81,7 +81,7 @@ def _add(args: Namespace) -> None:
         show_result(args, call, lambda added: _added_text(args, added))
     else:
         if args.supersedes or args.no_dedup:
-            raise arguments.Usage("--key says which memory is replaced: no --supersedes and no --no-dedup with it.")
+            raise arguments.Usage("--key says which memory is replaced; leave out --supersedes and --no-dedup.")
         put = protocol.Put(entries=[protocol.KeyedEntry(key=args.key, memory=memory)])
         show_result(args, put, lambda put: _put_text(args, put.results[0]), lambda put: put.results[0])
 
@@ -93,9 +93,9 @@ def _put_text(args: Namespace, outcome: protocol.KeyedOutcome) -> str:
 
 
 def _added_text(args: Namespace, added: protocol.Added) -> str:
-    """Return the outcome of an add for people: what became of it, where it is, who sees it there."""
-    what = "Remembered" if added.outcome == "created" else "Merged into an existing memory"
-    lines = [f"{what}: {paint(added.id, 'cyan')}"]
+    """Return the outcome of an add for people: what happened, where the memory is, who sees it there."""
+    verb = "Remembered" if added.outcome == "created" else "Merged into an existing memory"
+    lines = [f"{verb}: {paint(added.id, 'cyan')}"]
     if added.waiting:
         lines.append(f"It waits here for the shared root {added.shared}, whose machine does not answer now.")
     elif added.shared:
@@ -111,33 +111,33 @@ def _added_text(args: Namespace, added: protocol.Added) -> str:
         lines.append(f"Kept in {there}: {readers}.")
     elif added.namespace is not None:
         lines.append("Kept at /: yours, found everywhere when asked for.")
-    pairs = zip(added.contradicts, added.contradicts_texts, strict=False)
-    old = args.supersedes
-    if old:
-        lines.append(f"It replaces {old[:8]} in results.")
-    if others := [(id, text) for id, text in pairs if not old or not id.startswith(old)]:
+    contradicted = zip(added.contradicts, added.contradicts_texts, strict=False)
+    replaced = args.supersedes
+    if replaced:
+        lines.append(f"It replaces {replaced[:8]} in results.")
+    if others := [(id, text) for id, text in contradicted if not replaced or not id.startswith(replaced)]:
         lines.append("Both are kept; it disagrees with:")
         lines += [f"  {line}" for line in disagreement_lines(*zip(*others, strict=True))]
         lines.append("To have it replace one: add it once more with --supersedes ID.")
-    elif added.nearest and not old:
+    elif added.nearest and not replaced:
         lines.append(f"Nearest: {added.nearest[:8]}: {to_one_line(added.nearest_text)}")
         lines.append("If this replaces it: add it once more with --supersedes ID.")
     if is_past(args.expires_at) and not args.pinned:
         lines.append(_EXPIRED)
     if not added.embedded:
-        lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
+        lines.append("Searches find it by its words now, and by its meaning as soon as it has a vector.")
     return "\n".join(lines)
 
 
 def _add_fields(parser: ArgumentParser, *, is_new: bool) -> None:
-    """Declare the fields of a memory; those of a new one have defaults, those of another stay as they are."""
+    """Declare the options for fields of a memory; left out, a new memory gets defaults and another stays as it is."""
     kind, importance, expiry, pinned = ("fact", "0.5", "never", "no") if is_new else ("as it is",) * 4
     arguments.add_kind(parser, kind)
     about = f"how much it matters, 0 to 1 (default: {importance})"
     parser.add_argument("--importance", type=arguments.parse_share, metavar="X", help=about)
-    about = f"when it leaves search: a date, or never (default: {expiry})"
+    about = f"when it expires and is not found any more: a date, or never (default: {expiry})"
     parser.add_argument("--expires-at", type=_parse_when, metavar="DATE", help=about)
-    about = f"it never expires, its age does not count, and sessions are told it first (default: {pinned})"
+    about = f"it never expires, its age does not count, and sessions are shown it first (default: {pinned})"
     parser.add_argument("--pinned", action=BooleanOptionalAction, help=about)
 
 
@@ -155,7 +155,7 @@ def _get_arguments(parser: ArgumentParser) -> None:
         "--around",
         type=arguments.accept_whole(0, 200),
         metavar="N",
-        help="with N turns before and after it in its conversation",
+        help="also show N turns before and after it in its conversation",
     )
     arguments.add_reach(parser)
 
@@ -167,7 +167,7 @@ def _get(args: Namespace) -> None:
         show_result(
             args,
             methods.get(args.id, around=args.around),
-            lambda memory: "\n".join(map(turn_text, memory.around)) or "No turn is kept.",
+            lambda memory: "\n".join(map(turn_text, memory.around)) or "No turn of its conversation is stored.",
             lambda memory: memory.around,
         )
     else:
@@ -175,7 +175,7 @@ def _get(args: Namespace) -> None:
 
 
 def turn_text(turn: protocol.Memory) -> str:
-    """Return a turn as a line about it and its text below."""
+    """Return a turn as a headline with its text below."""
     who = str(turn.metadata.get("speaker") or turn.metadata.get("role") or turn.type)
     files = [str(path) for path in turn.metadata.get("files", [])]
     about = GAP.join([iso(turn.created_at) or "", to_one_line(who), *map(to_one_line, files)])
@@ -183,10 +183,10 @@ def turn_text(turn: protocol.Memory) -> str:
 
 
 def memory_text(memory: protocol.Memory) -> str:
-    """Return all that is known of a memory, the empty fields left out."""
-    linked = zip(memory.contradicts, memory.contradicts_texts, strict=False)
-    others = [(id, text) for id, text in linked if id != memory.superseded_by]  # of that one it is said already
-    against = disagreement_lines(*zip(*others, strict=True)) if others else []
+    """Return all fields of a memory that are not empty."""
+    contradicted = zip(memory.contradicts, memory.contradicts_texts, strict=False)
+    others = [(id, text) for id, text in contradicted if id != memory.superseded_by]  # "replaced by" shows that one
+    disagreements = disagreement_lines(*zip(*others, strict=True)) if others else []
     rows = [
         ("id", memory.id),
         ("namespace", memory.namespace or "/"),
@@ -202,7 +202,7 @@ def memory_text(memory: protocol.Memory) -> str:
             "never (pinned)" if memory.pinned else iso(memory.expires_at),
         ),
         ("replaced by", memory.superseded_by),
-        *(("" if at else "disagrees with", line) for at, line in enumerate(against)),
+        *(("" if at else "disagrees with", line) for at, line in enumerate(disagreements)),
         ("metadata", _format_tags(memory)),
         ("feedback", feedback_text(memory.usefulness) if memory.usefulness else None),
         ("notes", " / ".join(memory.usefulness.notes) if memory.usefulness else None),
@@ -219,7 +219,7 @@ def _accesses_text(memory: protocol.Memory) -> str:
 
 
 def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
-    """Return the file and lines of a memory and the files that it is linked with; they open with a click."""
+    """Return the file and lines of a memory, and the linked files; a click opens them."""
     rows = [("from", place_link(memory))] if memory.path else []
     if memory.tier == "documents" and isinstance(heading := memory.metadata.get("heading"), str):
         rows.append(("heading", to_one_line(heading)))
@@ -231,10 +231,10 @@ def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
 
 def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=arguments.parse_limit, default=20, metavar="N", help="how many (default: 20)")
-    offset = arguments.Rare("leave out the first N (default: 0)")
+    offset = arguments.Rare("skip the first N (default: 0)")
     parser.add_argument("--offset", type=arguments.parse_offset, default=0, metavar="N", help=offset)
     parser.add_argument(
-        "--sort", choices=get_args(protocol.Sort), default="created", help="by which field (default: created)"
+        "--sort", choices=get_args(protocol.Sort), default="created", help="the field to sort by (default: created)"
     )
     parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
     arguments.add_all_filters(parser)
@@ -258,37 +258,37 @@ def _page_text(args: Namespace, page: protocol.Page) -> str:
     if not page.memories:
         return ". ".join(filter(None, [explain_empty(args).rstrip("."), more])) + "."
     turns = "" if arguments.filters_of(args) else count_turns(args)
-    beside = filter(None, (more, turns, _name_wider_list(args, page)))
-    return "\n".join([_list_text(page.memories, page.total), *(paint(line, "dim") for line in beside)])
+    hints = filter(None, (more, turns, _suggest_reach(args, page)))
+    return "\n".join([_list_text(page.memories, page.total), *(paint(line, "dim") for line in hints)])
 
 
-def _name_wider_list(args: Namespace, page: protocol.Page) -> str:
-    """Return how to list what a project sees, if a list in its folder has memories of others too."""
+def _suggest_reach(args: Namespace, page: protocol.Page) -> str:
+    """Return how to list what the folder's project sees, if the list has memories of other projects too."""
     here = current_namespace(note=False) if args.reach is None and named_namespace(args) is None else ""
-    around = f"{here}/"
-    if not here or all(not m.namespace or around.startswith(f"{m.namespace}/") for m in page.memories):
+    inside = f"{here}/"
+    if not here or all(not m.namespace or inside.startswith(f"{m.namespace}/") for m in page.memories):
         return ""
     return f"of all projects; what {make_printable(here)} sees: `memctl list --reach visible`"
 
 
 def _state_text(memory: protocol.Memory) -> str:
-    """Return why no search finds a memory, empty for one that is found."""
+    """Return why no search finds a memory; empty if searches find it."""
     if memory.superseded_by:
         return f"replaced by {memory.superseded_by[:8]}"
     return "expired" if _is_expired(memory) else ""
 
 
 def _list_text(memories: list[protocol.Memory], total: int) -> str:
-    spaces, states = any(memory.namespace for memory in memories), any(map(_state_text, memories))
-    headers = ["ID", "CREATED", "TYPE", "ORIGIN", *["NAMESPACE"] * spaces, *["STATE"] * states, "CONTENT"]
+    has_namespaces, has_states = any(memory.namespace for memory in memories), any(map(_state_text, memories))
+    headers = ["ID", "CREATED", "TYPE", "ORIGIN", *["NAMESPACE"] * has_namespaces, *["STATE"] * has_states, "CONTENT"]
     rows = [
         [
             m.id[:8],
             iso(m.created_at) or "",
             m.type,
             origin_text(m),
-            *[m.namespace or "/"] * spaces,
-            *[_state_text(m)] * states,
+            *[m.namespace or "/"] * has_namespaces,
+            *[_state_text(m)] * has_states,
             m.content,
         ]
         for m in memories
@@ -304,9 +304,9 @@ def _declare_update(parser: ArgumentParser) -> None:
     arguments.add_id(parser)
     parser.add_argument("--content", metavar="TEXT", help="new content; `-` reads standard input")
     _add_fields(parser, is_new=False)
-    parser.add_argument("--remove", action="append", metavar="KEY", help="take a key out of the metadata")
+    parser.add_argument("--remove", action="append", metavar="KEY", help="remove a key from the metadata")
     arguments.add_secrets(parser)
-    parser.add_argument("--replace-metadata", action="store_true", help="replace the metadata, not merge into it")
+    parser.add_argument("--replace-metadata", action="store_true", help="replace the metadata instead of merging it")
     arguments.add_reach(parser)
 
 
@@ -386,15 +386,15 @@ def _delete_arguments(parser: ArgumentParser) -> None:
 def _delete(args: Namespace) -> None:
     filters = arguments.filters_of(args)
     if bool(args.targets or args.key) == bool(filters):
-        both = ", not both" if filters else ""
+        not_both = ", not both" if filters else ""
         raise arguments.Usage(
-            f"give ids of what to delete, or filters like --where{both} (see `memctl delete --help`)."
+            f"give ids of memories to delete, or filters like --where{not_both} (see `memctl delete --help`)."
         )
     if filters:
         _delete_where(args, filters)
         return
     if args.dry_run:
-        raise arguments.Usage("--dry-run goes with filters like --where.")
+        raise arguments.Usage("--dry-run needs filters like --where.")
     call = calls.delete(*args.targets, key=args.key)
     show_result(args, call, lambda report: _deleted_ids_text(args, report))
 
@@ -407,25 +407,25 @@ def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
     page = send(
         args, calls.list_(ids=report.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree")
     )
-    print(f"{_list_text(page.memories, report.count)}\nThese would be deleted; leave out --dry-run to do it.")
+    print(f"{_list_text(page.memories, report.count)}\nThese would be deleted; to delete them leave out --dry-run.")
 
 
 def _deleted_ids_text(args: Namespace, report: protocol.Deleted) -> str:
-    what = count_kept(len(report.ids) - report.turns, report.turns)
-    lines = [f"Deleted {what}; {undo_text(report.operation or '')} brings back what was deleted."]
+    deleted = count_kept(len(report.ids) - report.turns, report.turns)
+    lines = [f"Deleted {deleted}; {undo_text(report.operation or '')} brings back what was deleted."]
     if report.derived:
-        done = send(args, methods.history(operation=report.operation or "", limit=_MOST_CHANGES)).changes
-        made = [(one.id, str(one.changed.get("content", ("",))[0])) for one in done if one.id in report.derived]
-        lines += ["With it went what was made of it:", *map("  {}".format, list_texts(made, len(report.derived)))]
+        changes = send(args, methods.history(operation=report.operation or "", limit=_MOST_CHANGES)).changes
+        derived = [(one.id, str(one.changed.get("content", ("",))[0])) for one in changes if one.id in report.derived]
+        lines += ["Also deleted, derived from it:", *map("  {}".format, list_texts(derived, len(report.derived)))]
     return "\n".join(lines)
 
 
 def _deleted_text(report: protocol.Deleted) -> str:
     note = f"\n{count_text(report.documents, 'part')} of files stay; edit the files." if report.documents else ""
     if report.operation is None:
-        return f"No memory is deleted: the filters leave none.{note}"
-    what = f"Deleted {count_text(report.count, 'memory')}"
-    return f"{what}; {undo_text(report.operation)} brings back what was deleted.{note}"
+        return f"No memory is deleted: none matches the filters.{note}"
+    deleted = f"Deleted {count_text(report.count, 'memory')}"
+    return f"{deleted}; {undo_text(report.operation)} brings back what was deleted.{note}"
 
 
 # feedback ------------------------------------------------------------------------------------------------------------
@@ -434,9 +434,9 @@ def _deleted_text(report: protocol.Deleted) -> str:
 def _declare_feedback(parser: ArgumentParser) -> None:
     arguments.add_id(parser)
     group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
-    group.add_argument("--useless", action="store_true", help="it did not: it ranks a little lower")
-    parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who look at the memory")
+    group.add_argument("--useful", action="store_true", help="it helped; it ranks a little higher from now on")
+    group.add_argument("--useless", action="store_true", help="it did not help; it ranks a little lower")
+    parser.add_argument("--note", default="", metavar="TEXT", help="why; `memctl get` shows it")
 
 
 def _give_feedback(args: Namespace) -> None:
@@ -449,7 +449,7 @@ def _rating_text(result: protocol.Changed) -> str:
 
 
 def feedback_text(usefulness: protocol.Usefulness | None) -> str:
-    """Return what feedback comes to, in a phrase."""
+    """Return the sum of the feedback in a phrase."""
     if usefulness is None:
         return "not rated"
     parts = [

@@ -1,4 +1,4 @@
-"""metrics: all figures in the text format of Prometheus."""
+"""The command `metrics`: print all metrics in the text format of Prometheus."""
 
 from argparse import Namespace
 

@@ -1,5 +1,8 @@
-"""model …: the embedding models. Lists and installs run in a process of their own (`python -m
-memoryd.models`, which prints JSON); switching is a call to the daemon."""
+"""The `model` commands: list, install and switch embedding models.
+
+Lists and installations run in a process of their own (`python -m memoryd.models`, which prints JSON); switching is a
+call to the daemon.
+"""
 
 import time
 from argparse import ArgumentParser, Namespace
@@ -23,18 +26,18 @@ from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client
 
 POLL_S = 0.2
-API = "openai:"  # begins the names of models behind [embedding_api]
+API = "openai:"  # prefix of the names of models behind [embedding_api]
 
 
 def run_models(*arguments: str, given: bytes = b"", variables: dict[str, str] | None = None) -> Any:
-    """Return what `python -m memoryd.models ARGUMENTS` reports; `variables` are added to its environment."""
+    """Return the report of `python -m memoryd.models ARGUMENTS`; `variables` are added to its environment."""
     watched = arguments[0] in ("pull", "import")
     printed = read_output("memoryd.models", arguments, progress=watched, given=given, **variables or {})
     return msgspec.json.decode(printed)
 
 
 def pull(*arguments: str) -> Any:
-    """Return what pulling a model reports; where the settings say `offline`, it is fetched from nowhere."""
+    """Pull a model and return the report; nothing is fetched if the settings have `offline`."""
     forbidden = {VARIABLE: "1"} if effective_settings()["network"]["offline"] else {}
     return run_models("pull", *arguments, "--json", variables=forbidden)
 
@@ -81,17 +84,17 @@ def _list_text(models: list[dict[str, Any]]) -> str:
     parts = [first]
     for line, m in zip(lines, models, strict=True):
         parts += [line, *(f"{GAP}{part}" for part in wrap(m["description"], size, 4))]
-    return "\n".join([*parts, "`memctl model use NAME` makes all vectors anew, in the background."])
+    return "\n".join([*parts, "`memctl model use NAME` computes all vectors again, in the background."])
 
 
 def folder_options() -> list[str]:
-    """Return the option for the folder that the settings name, else the usual one."""
+    """Return the option for the models folder of the settings, else the default one."""
     return ["--dir", str(paths.models_dir(effective_settings()["model"]["folder"]))]
 
 
 def _declare_pull(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a model of the catalogue: `memctl model list`")
-    parser.add_argument("--force", action="store_true", help="fetch it again even when it is there")
+    parser.add_argument("--force", action="store_true", help="fetch it again even if it is installed")
 
 
 def _pull(args: Namespace) -> None:
@@ -137,9 +140,9 @@ def _use(args: Namespace) -> None:
 
 
 def _wait_for_model(client: Client, name: str) -> ModelState:
-    """Wait until the daemon answers with the model and its vectors.
+    """Wait until the daemon uses the model and all vectors are computed.
 
-    Raise `ModelUnavailable` when that fails, `TimedOut` when nothing moves for the client's `timeout_s`.
+    Raise `ModelUnavailable` if that fails, `TimedOut` if there is no progress for the client's `timeout_s`.
     """
     last, moved_at = None, time.monotonic()
     with ProgressBar(f"vectors of {name}") as progress:
@@ -148,7 +151,7 @@ def _wait_for_model(client: Client, name: str) -> ModelState:
             if model != last:
                 last, moved_at = model, time.monotonic()
             elif time.monotonic() - moved_at > client.timeout_s:
-                raise TimedOut(f"Nothing has moved for {client.timeout_s:g} s: the model is {model_text(model)}.")
+                raise TimedOut(f"No progress for {client.timeout_s:g} s: the model is {model_text(model)}.")
             if model.state == "failed" or (model.error and not model.reembedding):
                 raise ModelUnavailable(f"The model is {model_text(model)}.")
             if model.reembedding:

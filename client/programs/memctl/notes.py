@@ -1,4 +1,4 @@
-"""remember, forget: notes in the files of workspaces."""
+"""The commands `remember` and `forget`: notes in the files of workspaces."""
 
 import os
 import re
@@ -17,7 +17,7 @@ SHOWN_COLUMNS = 80
 
 
 def resolve_place(name: str) -> str:
-    """Return a workspace or file as the daemon knows it: a path from here is made absolute, a name stays."""
+    """Return a workspace or file for the daemon: a path is made absolute, a name stays."""
     return os.path.realpath(os.path.expanduser(name)) if name.startswith((".", "/", "~")) else name
 
 
@@ -31,7 +31,7 @@ def _declare_remember(parser: ArgumentParser) -> None:
 
 
 def add_note(parser: ArgumentParser) -> None:
-    """Declare the options that say which note is written to."""
+    """Declare the options that select the file of a note."""
     parser.add_argument("--workspace", metavar="W", default=".", help="its namespace or a path inside (default: here)")
     parser.add_argument(
         "--file", metavar="NAME", default="today", help="MEMORY.md, cache, alpha/today … (default: today)"
@@ -64,9 +64,9 @@ def _lines_text(start: int, end: int) -> str:
 
 def _declare_forget(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits")
-    parser.add_argument("--text", metavar="TEXT", help="only the list item or line of the file that holds this")
+    parser.add_argument("--text", metavar="TEXT", help="only the list item or line of the file with this text")
     parser.add_argument("--lines", type=_parse_range, metavar="A-B", help="only these lines of the file")
-    parser.add_argument("--dry-run", action="store_true", help="show what would go, change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")
     add_reach(parser)
 
 
@@ -96,10 +96,10 @@ def _forgotten_text(gone: calls.Forgotten) -> str:
 
 
 def _removed_text(part: calls.RemovedLines, is_dry: bool) -> str:
-    what = "Would take out of" if is_dry else "Taken out of"
+    verb = "Would remove from" if is_dry else "Removed from"
     where = _place_text(part.path, _lines_text(part.start_line, part.end_line))
     lines = "".join(f"- {line}\n" for line in make_printable(part.text).splitlines())
-    return f"{what} {where}\n{paint(lines.rstrip(), 'red')}"
+    return f"{verb} {where}\n{paint(lines.rstrip(), 'red')}"
 
 
 COMMANDS = {

@@ -1,4 +1,4 @@
-"""observe: turns of conversations from the command line or from standard input."""
+"""The command `observe`: record turns of conversations, and pause or resume recording."""
 
 import os
 import shlex
@@ -26,16 +26,16 @@ from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
-SESSIONS = 3  # paused ones that are shown: a pause of a session outlives it
+SESSIONS = 3  # the latest paused sessions that are shown; there may be many, since a pause outlives its session
 
 
 # observe -------------------------------------------------------------------------------------------------------------
 
 
 def _observe_arguments(parser: ArgumentParser) -> None:
-    meaning = "what was said (default: JSON lines on stdin); or `off`, `on`, `status`: pause, resume, show pauses"
+    meaning = "the text (default: JSON lines on stdin); or `off`, `on`, `status`: pause, resume, show pauses"
     parser.add_argument("turns", nargs="*", metavar="TURN", help=meaning)
-    parser.add_argument("--folder", metavar="DIR", help="with `off` and `on`: for this folder and all below it")
+    parser.add_argument("--folder", metavar="DIR", help="with `off` and `on`: this folder and all below it")
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
     add_secrets(parser)
     parser.add_argument("--session", default="", metavar="ID", help="the conversation that it belongs to")
@@ -55,7 +55,7 @@ def _observe(args: Namespace) -> None:
 
 
 def _read_turns(args: Namespace) -> list[protocol.NewTurn]:
-    """Return the turns that the arguments or standard input give."""
+    """Return the turns from the arguments, else from standard input."""
     spoken = [protocol.NewTurn(role=args.role, content=turn, created_at=args.created_at) for turn in args.turns]
     turns = spoken or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
     if not turns:
@@ -137,7 +137,7 @@ def _json_lines(name: str, data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             hint = ""
             if name.endswith(".md"):
-                hint = " For a text: `memctl add - < FILE` adds it, `memctl workspace add FOLDER` keeps files in view."
+                hint = " To add a text: `memctl add - < FILE`; to index files: `memctl workspace add FOLDER`."
             raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.{hint}") from None
 
 

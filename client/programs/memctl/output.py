@@ -1,4 +1,4 @@
-"""What memctl prints: text for people, or with --json one document on stdout. Notes and errors go to stderr."""
+"""Output of memctl: text for people, or with --json one document, on stdout; notes and errors on stderr."""
 
 import argparse
 import os
@@ -13,18 +13,18 @@ from memoryd.client.protocol import Pause
 from memoryd.client.times import iso
 
 DEFAULT_COLUMNS = 100
-# DEL, C1, and the marks that reverse the direction of what follows.
-_STEERING = compile_late(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_REPLACED = "\N{REPLACEMENT CHARACTER}"
-# C0 but line ends and tabs, DEL, C1, and the marks that reverse the direction of what follows.
-_STEERS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
-_CONTROL = compile_late(_STEERS)
-_SHOWN = compile_late(rf"(\x1b\[[\d;]*m|\x1b\]8;;(?:file://[!-~]*)?\x1b\\)|{_STEERS}")
+# Characters that JSON does not escape: DEL, C1, and marks that reverse the direction of text.
+_UNESCAPED = compile_late(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# The same, and C0 except line ends and tabs.
+_CONTROL_CLASS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+_CONTROL = compile_late(_CONTROL_CLASS)
+_STYLE_OR_CONTROL = compile_late(rf"(\x1b\[[\d;]*m|\x1b\]8;;(?:file://[!-~]*)?\x1b\\)|{_CONTROL_CLASS}")
 REASONS = {
-    "vector": "by meaning (the embedding model is not ready)",
-    "fulltext": "by words (the full-text index did not answer; if that stays so: `memctl verify`)",
-    "deadline": "whatever did not finish before the deadline",
-    "pending_embeddings": "by meaning, texts that wait for their vector (words find them)",
+    "vector": "results by meaning (the embedding model is not ready)",
+    "fulltext": "results by words (the full-text index did not answer; if this continues: `memctl verify`)",
+    "deadline": "results after the deadline",
+    "pending_embeddings": "results by meaning among texts that wait for a vector (words find them)",
 }
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 TIMES = frozenset(
@@ -34,7 +34,7 @@ TIMES = frozenset(
 
 
 def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
-    """Print `value` as JSON when that was asked for, else the text."""
+    """Print `value` as JSON with --json, otherwise the text."""
     if args.json:
         say_json(value)
     else:
@@ -42,34 +42,34 @@ def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
 
 
 def say(text: str) -> None:
-    """Print text to stdout: without control characters but for colours and links, `?` for what it cannot encode."""
+    """Print text to stdout, without control characters except colours and links; `?` stands for unencodable ones."""
     if sys.stdout:
         if not text.replace("\n", "").isprintable():
-            text = _SHOWN.sub(lambda match: match[0] if match[1] else _REPLACED, text)
+            text = _STYLE_OR_CONTROL.sub(lambda match: match[0] if match[1] else _REPLACEMENT, text)
         _write(f"{text}\n".encode(sys.stdout.encoding, "replace"))
 
 
 def say_json(value: Any) -> None:
-    """Print one JSON document, in UTF-8 whatever the locale."""
+    """Print one JSON document, in UTF-8 whatever the locale is."""
     if sys.stdout:
         _write(escape_controls(msgspec.json.format(msgspec.json.encode(to_plain(value)), indent=2)) + b"\n")
 
 
 def escape_controls(data: bytes) -> bytes:
-    """Return JSON whose texts cannot steer a terminal: JSON itself lets DEL, C1 and marks of direction pass."""
+    """Return JSON whose texts cannot control a terminal; JSON alone does not escape DEL, C1 and marks of direction."""
     if data.isascii() and b"\x7f" not in data:
         return data
-    return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", data.decode()).encode()
+    return _UNESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", data.decode()).encode()
 
 
 def say_bytes(data: bytes) -> None:
-    """Print bytes as they are, for what another program is to read."""
+    """Print bytes as they are, for other programs."""
     if sys.stdout:
         _write(data)
 
 
 def _write(data: bytes) -> None:
-    """Write all of it: where Python runs unbuffered, one write may take only a part."""
+    """Write all bytes; if Python runs unbuffered, one write may take only a part."""
     sys.stdout.flush()
     view = memoryview(data)
     while view:
@@ -84,12 +84,12 @@ def print_note(text: str) -> None:
 
 
 def say_degraded(degraded: list[str]) -> None:
-    """Say on stderr what the results lack."""
+    """Print to stderr what is missing in the results."""
     if degraded:
-        print_note(f"memctl: left out of this answer: {', '.join(map(_explain_lack, degraded))}.")
+        print_note(f"memctl: missing in this answer: {', '.join(map(_explain_missing, degraded))}.")
 
 
-def _explain_lack(name: str) -> str:
+def _explain_missing(name: str) -> str:
     kind, _, root = name.partition(":")
     if kind == "shared":
         return f"the shared root {make_printable(root)}, which does not answer (`memctl shared status`)"
@@ -103,8 +103,8 @@ def complain(text: str, code: int) -> int:
 
 
 def to_plain(value: Any) -> Any:
-    """Return a result as plain values for JSON: its times become ISO 8601 text, metadata stays as it is."""
-    if type(value).__name__ == "Change":  # its module is imported where there is one
+    """Return a result as plain values for JSON: times become ISO 8601 text, metadata stays as it is."""
+    if type(value).__name__ == "Change":  # not isinstance, which would import its module for every command
         changes = {
             name: [_plain_value(name, old), _plain_value(name, new)] for name, (old, new) in value.changed.items()
         }
@@ -138,32 +138,32 @@ def columns() -> int:
 
 
 def is_terminal() -> bool:
-    """Return whether stdout is a terminal that understands more than text."""
+    """Return whether stdout is a terminal that supports control sequences."""
     return bool(sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def paint(text: str, *styles: str) -> str:
-    """Return text in these styles where colours may be used: only on a terminal, and not when NO_COLOR is set."""
+    """Return text in these styles on a terminal that supports colours, unless NO_COLOR is set."""
     if not text or not styles or os.environ.get("NO_COLOR") or not is_terminal():
         return text
     return f"\x1b[{';'.join(STYLES[style] for style in styles)}m{text}\x1b[0m"
 
 
 def paused_text(pauses: Iterable[Pause]) -> str:
-    """Return where somebody has paused observing, single sessions and the settings aside; empty for nowhere."""
-    made = [pause for pause in pauses if pause.since and pause.kind != "session"]
-    for pause in made:
+    """Return where somebody has paused observing, not counting sessions and the settings; empty: nowhere."""
+    paused = [pause for pause in pauses if pause.since and pause.kind != "session"]
+    for pause in paused:
         if pause.kind == "namespace" and not pause.name:
             return f"paused everywhere since {iso(pause.since)}; `memctl observe on` ends that"
-    names = make_printable(", ".join(pause.name for pause in made))
-    return f"paused in {names}; see `memctl observe status`" if made else ""
+    names = make_printable(", ".join(pause.name for pause in paused))
+    return f"paused in {names}; see `memctl observe status`" if paused else ""
 
 
 def undo_text(operation: str) -> str:
-    """Return, for a sentence, the command that takes an operation back."""
+    """Return the command that undoes an operation, for use in a sentence."""
     return f"`{paint(f'memctl undo {operation[:8]}', 'cyan')}`"
 
 
 def make_printable(text: str) -> str:
-    """Return text whose control characters cannot steer a terminal; line ends and tabs stay."""
-    return text if text.isprintable() else _CONTROL.sub(_REPLACED, text)
+    """Return text without control characters, which could control a terminal; line ends and tabs stay."""
+    return text if text.isprintable() else _CONTROL.sub(_REPLACEMENT, text)

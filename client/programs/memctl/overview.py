@@ -1,4 +1,4 @@
-"""What `memctl` by itself prints: the state of the daemon and of the project, and the common commands."""
+"""The output of `memctl` without a command: the state of the daemon and of the project, and the common commands."""
 
 import os
 from argparse import Namespace
@@ -28,21 +28,21 @@ from memoryd.client.projects.project import current_namespace, project_root
 from memoryd.client.protocol import GetStatus, LoggedSession, Stats, Status
 from memoryd.client.times import iso
 
-_NAME_COLUMNS, _LINES = 16, 2  # of what is known
-_LINKS = 100  # of contradiction that are counted
+_NAME_COLUMNS, _LINES = 16, 2  # width of the names, and the most lines of a value
+_LINKS = 100  # contradictions that are counted
 _MORE = "All commands: memctl help --all. One with its options: memctl COMMAND --help"
 
 
 def show_overview(args: Namespace) -> None:
-    """Print the daemon's state, what is known of the project (outside of one: of all), and the common commands."""
+    """Print the state of the daemon, that of the project (outside of one: of all projects), and the common commands."""
     namespace = namespace_of(args)
-    there = _place_options(args, namespace)
+    options = _limit_options(args, namespace)
     try:
-        with client_for(there, autostart=False) as client:
-            stats = client.call(apply_options(there, stats_call()))
-            changed = client.call(apply_options(there, list_changes(limit=1))).total
-            disagreements = len(client.call(apply_options(there, links(limit=_LINKS))).links)
-            sessions = client.call(apply_options(there, get_log(limit=1))).sessions
+        with client_for(options, autostart=False) as client:
+            stats = client.call(apply_options(options, stats_call()))
+            changed = client.call(apply_options(options, list_changes(limit=1))).total
+            disagreements = len(client.call(apply_options(options, links(limit=_LINKS))).links)
+            sessions = client.call(apply_options(options, get_log(limit=1))).sessions
             status = client.call(GetStatus())
     except Unavailable:
         rows = [("daemon", "not running: memctl up")]
@@ -51,7 +51,7 @@ def show_overview(args: Namespace) -> None:
     hooks = _list_installed()
     latest = sessions[0] if sessions else None
     paused = paused_text(status.pauses)
-    known: dict[str, Any] = {
+    state: dict[str, Any] = {
         "namespace": namespace,
         "daemon": True,
         "memories": stats.memories,
@@ -69,16 +69,16 @@ def show_overview(args: Namespace) -> None:
         ("", paused),
         ("last session", shorten(_session_text(latest), columns() - _NAME_COLUMNS)),
     ]
-    show(args, known, lambda: _lay_out(f"{_name_place(namespace)}: {_stored_text(stats)}.", rows))
+    show(args, state, lambda: _lay_out(f"{_name_place(namespace)}: {_stored_text(stats)}.", rows))
 
 
-def _place_options(args: Namespace, namespace: str) -> Namespace:
-    """Return the options for calls about a namespace and all below it, which of the root is everything."""
+def _limit_options(args: Namespace, namespace: str) -> Namespace:
+    """Return the options for calls about a namespace and all inside it; for the root that is everything."""
     return Namespace(**{**vars(args), "namespace": namespace, "reach": "subtree"})
 
 
 def _list_installed() -> dict[str, str]:
-    """Return the agents that have our hooks, everywhere or in the project of this folder, and their state."""
+    """Return the agents with our hooks, installed for the user or for this folder's project, and their state."""
     places = (None, Path(project_root(os.getcwd())))
     states: dict[str, str] = {}
     for agent in HOSTS:
@@ -100,7 +100,7 @@ def _lay_out(head: str, rows: list[tuple[str, str]]) -> str:
 
 
 def _name_place(namespace: str) -> str:
-    """Return the namespace in bold, with the folder where it is that of the current one."""
+    """Return the namespace in bold, with the project's folder if it is the current one."""
     if not namespace:
         return paint("All projects", "bold")
     here = current_namespace() == namespace

@@ -1,8 +1,8 @@
-"""A daemon for one purpose: in a temporary folder of its own, stopped and removed at the end whatever happens.
+"""A temporary daemon in a folder of its own, which is stopped and removed at the end.
 
-Also when memctl is killed: a shell beside it waits for its end, stops what is left in the folder and removes that.
+If memctl is killed, a shell that waits for its end kills the daemon and removes the folder.
 
-It never meets the user's daemon or data: socket, database and log lie in that folder. Only the models are shared.
+Socket, database and log are in that folder, so the user's daemon and data are not touched. Only the models are shared.
 """
 
 import os
@@ -40,7 +40,7 @@ class PrivateDaemon:
         self.socket = folder / "s"
         self.data_dir = folder / "data"
         self.log = folder / "log"
-        self.clock = folder / "clock"  # its modification time is the daemon's time, where `clock` was given
+        self.clock = folder / "clock"  # its modification time is the daemon's time, if `clock` was given
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -54,7 +54,7 @@ class PrivateDaemon:
         return Client(namespace, socket=self.socket, token="", timeout_s=timeout_s, autostart=False)
 
     def start(self) -> None:
-        """Start the daemon and return when it is ready; raise `Unavailable` with the reason when it is not."""
+        """Start the daemon and return when it is ready; raise `Unavailable` with the reason if it fails."""
         ready, report = os.pipe()
         paths = ["--socket", str(self.socket), "--data-dir", str(self.data_dir), "--ready-fd", str(report)]
         try:
@@ -66,7 +66,7 @@ class PrivateDaemon:
                     stderr=log,
                     pass_fds=[report],
                     env=environment(),
-                    start_new_session=True,  # a Ctrl-C at the terminal is for us; we stop the daemon ourselves
+                    start_new_session=True,  # so that Ctrl-C interrupts memctl alone, which stops the daemon itself
                 )
         finally:
             os.close(report)
@@ -81,10 +81,10 @@ class PrivateDaemon:
         word = os.read(ready, 4096).decode("utf-8", "replace") if readable else f"not ready after {START_LIMIT_S:g} s"
         if word != "READY":
             lines = self.log.read_text("utf-8", "replace").splitlines()
-            raise Unavailable(f"The temporary daemon did not start: {word or (lines or ['it said nothing'])[-1]}")
+            raise Unavailable(f"The temporary daemon did not start: {word or (lines or ['its log is empty'])[-1]}")
 
     def kill(self) -> None:
-        """End the daemon as a power cut would: SIGKILL, no farewell."""
+        """End the daemon at once with SIGKILL, like a power failure."""
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -92,7 +92,7 @@ class PrivateDaemon:
             (self.folder / PID_FILE).unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """Ask the daemon to end; kill it when it does not."""
+        """Ask the daemon to stop; kill it if it does not."""
         if self._process and self._process.poll() is None:
             with suppress(MemorydError, subprocess.TimeoutExpired):
                 with self.client(timeout_s=STOP_LIMIT_S) as client:
@@ -107,8 +107,8 @@ def run_private_daemon(
 ) -> Iterator[PrivateDaemon]:
     """Run a daemon in a temporary folder; stop it and remove the folder at the end, also on Ctrl-C and SIGTERM.
 
-    `config` is the text of a configuration file for it, instead of the user's. With `clock` (UTC seconds) its time
-    begins there, and continues only when somebody sets the time of the file `clock`.
+    `config` is the text of a configuration file for it, instead of the user's. With `clock` (UTC seconds) its time is
+    the modification time of the file `clock`, which begins there and changes only if somebody sets it.
     """
     require_daemon()
     with make_guarded_folder() as folder:
@@ -147,7 +147,7 @@ def make_guarded_folder() -> Iterator[Path]:
 
 
 def _make_short_folder() -> Path:
-    """Make a private folder whose path leaves room for a socket's."""
+    """Make a private folder whose path is short enough for a socket inside."""
     folder = tempfile.mkdtemp(prefix="memoryd-")
     if len(os.fsencode(folder)) + len("/s.start") > MAX_SOCKET_PATH_BYTES:
         os.rmdir(folder)
@@ -161,7 +161,7 @@ def _catch_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    former = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    former = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -169,5 +169,5 @@ def _catch_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _leave(number: int, frame: object) -> None:
+def _exit(number: int, frame: object) -> None:
     raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""A progress bar on stderr; without a terminal there it is silent."""
+"""A progress bar on stderr, shown only on a terminal."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ EVERY_S = 0.1
 
 
 class ProgressBar:
-    """One line that is drawn again as work continues and wiped at the end."""
+    """One line that is redrawn during the work and erased at the end."""
 
     def __init__(self, label: str, total: int = 0) -> None:
         self.label = label
@@ -48,16 +48,16 @@ class ProgressBar:
         return f"{shorten(self.label, 30)} {draw_bar(share, SIZE):<{SIZE}} {self.done}/{self.total}"
 
     def wipe(self) -> None:
-        """Take the bar off the screen."""
+        """Erase the bar from the screen."""
         if self.visible and self._drawn_at:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
 
 def send_with_bar(args: Namespace, call: Call[R], label: str, stages: str = "{}", least_s: float = 0.0) -> R:
-    """Send one call and return its result, with a bar meanwhile; it is given at least `least_s`.
+    """Send one call with a time limit of at least `least_s`, show a bar meanwhile, and return the result.
 
-    `stages` is the bar's label once a stage is known, with `{}` for its name; empty: `label` stays.
+    `stages` is the bar's label during a stage, with `{}` for the stage's name; empty: `label` stays.
     """
     with client_for(args) as client, ProgressBar(label) as bar:
         client.timeout_s = max(client.timeout_s, least_s)

@@ -29,7 +29,7 @@ from memoryd.client.protocol import (
 from memoryd.client.transport.sync import Client
 
 MAX_PARTS = 16  # of a namespace
-BATCH = 100  # memories per operation
+BATCH = 100  # memories that are moved in one operation
 
 
 # list ----------------------------------------------------------------------------------------------------------------
@@ -42,13 +42,13 @@ def _list(args: Namespace) -> None:
 
 def _list_text(entries: list[Project]) -> str:
     rows = [[make_printable(text) for text in (one["namespace"], one["remote"], _name_folders(one))] for one in entries]
-    none = "No projects yet; a hook or `memctl mcp` notes the one that its agent works in."
+    none = "No projects yet; a hook or `memctl mcp` adds the project in which its agent works."
     return format_table(["NAMESPACE", "CLONED FROM", "FOLDERS"], rows, none, flexible=2)
 
 
 def _name_folders(project: Project) -> str:
-    there = list(map(shorten_home, filter(os.path.isdir, project["folders"])))
-    return ", ".join(there) or f"{shorten_home(project['folders'][-1])} (gone)" if project["folders"] else ""
+    present = list(map(shorten_home, filter(os.path.isdir, project["folders"])))
+    return ", ".join(present) or f"{shorten_home(project['folders'][-1])} (gone)" if project["folders"] else ""
 
 
 # rename --------------------------------------------------------------------------------------------------------------

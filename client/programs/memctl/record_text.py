@@ -1,7 +1,7 @@
-"""Exported memories as text: a JSON object per line, or a Markdown file with front matter. Both lose nothing.
+"""Exported memories as text: a JSON object per line, or a Markdown file with front matter. Both are lossless.
 
-Front matter is `key: value` with JSON values, which is YAML that needs no YAML parser; fields that say nothing are left
-out. After it comes the content as it is, then one line end. Times are ISO 8601 with as many decimals as it takes.
+Front matter is `key: value` with JSON values, which is YAML that needs no YAML parser; fields with default values are
+left out. The content follows unchanged, then one line end. Times are ISO 8601 with as many decimals as are needed.
 """
 
 import re
@@ -21,16 +21,16 @@ FENCE = "---"
 TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at", "confirmed_at")
 FIELDS = frozenset(Record.__struct_fields__)
 NAME_BYTES = 60
-_ABSENT = msgspec.to_builtins(Record(id="", namespace="", type="", content="", created_at=0.0, updated_at=0.0))
+_DEFAULTS = msgspec.to_builtins(Record(id="", namespace="", type="", content="", created_at=0.0, updated_at=0.0))
 _REQUIRED = frozenset(field.name for field in msgspec.structs.fields(Record) if field.required)
 _ORIGINS = {"manual": "person", "mcp": "agent"}  # by source
-# What JSON leaves as it is, and YAML, editors or terminals take for a line end, a byte order mark or an order.
+# Characters that JSON does not escape, but that YAML, editors or terminals treat as line ends or control characters.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _WORDS = re.compile(r"[^\w.]+")
 
 
 def to_plain(record: Record) -> dict[str, Any]:
-    """Return a record as JSON holds it."""
+    """Return a record as plain values for JSON."""
     fields: dict[str, Any] = msgspec.to_builtins(record)
     for name in TIMES:
         fields[name] = exact_iso(fields[name])
@@ -48,15 +48,13 @@ def format_markdown(record: Record) -> bytes:
     """Return a record as a Markdown file."""
     fields = to_plain(record)
     content = fields.pop("content")
-    head = "\n".join(
-        f"{name}: {_format_value(value)}" for name, value in fields.items() if _says_something(name, value)
-    )
+    head = "\n".join(f"{name}: {_format_value(value)}" for name, value in fields.items() if _is_written(name, value))
     return f"{FENCE}\n{head}\n{FENCE}\n{content}\n".encode()
 
 
-def _says_something(name: str, value: Any) -> bool:
-    """Return whether a field is written: not one that is empty, 0, false or null and would be read so without it."""
-    return bool(value) or name in _REQUIRED or value != _ABSENT[name]
+def _is_written(name: str, value: Any) -> bool:
+    """Return whether a field is written; an empty, zero, false or null one is left out if that is its default."""
+    return bool(value) or name in _REQUIRED or value != _DEFAULTS[name]
 
 
 def _format_value(value: Any) -> str:
@@ -73,7 +71,7 @@ def parse_json(line: bytes | msgspec.Raw) -> Record:
 
 
 def parse_markdown(data: bytes) -> Record | None:
-    """Return the record of a Markdown file, None when it is a file of something else; raise `Invalid`."""
+    """Return the record of a Markdown file, None if the file is not an export; raise `Invalid` if it is damaged."""
     if not data.startswith((f"{FENCE}\n".encode(), f"{FENCE}\r\n".encode())):
         return None
     try:
@@ -109,11 +107,11 @@ def _decode(name: str, text: str, number: int) -> Any:
 
 
 def convert_record(fields: dict[str, Any]) -> Record:
-    """Return the record of plain fields; raise `Invalid` for unknown ones, which would be lost silently."""
+    """Return the record of plain fields; raise `Invalid` for unknown fields, which would be lost silently."""
     if unknown := fields.keys() - FIELDS:
         raise Invalid(f"A memory has no field {', '.join(sorted(unknown))[:80]}.")
     values = dict(fields)
-    if "origin" not in fields:  # of a memoryd that did not keep it
+    if "origin" not in fields:  # an export of an older memoryd
         values["origin"] = "heard" if fields.get("turns") else _ORIGINS.get(str(fields.get("source")), "import")
     for name in TIMES:
         if isinstance(values.get(name), str):
@@ -136,7 +134,7 @@ def _convert_link(fields: Any) -> dict[str, Any]:
 
 
 def folder_name(namespace: str) -> str:
-    """Return the folder of a namespace as a relative path; the front matter holds the namespace itself."""
+    """Return the folder of a namespace as a relative path; the front matter has the namespace itself."""
     return "/".join(slug(part) for part in namespace.split("/")) if namespace else ""
 
 
@@ -147,7 +145,7 @@ def file_name(record: Record, digits: int = 8) -> str:
 
 
 def slug(text: str) -> str:
-    """Return text as a name of a file: words joined by dashes, at most 60 bytes, never hidden, never a way out."""
+    """Return text as a file name: words joined by dashes, at most 60 bytes, never hidden and never `..`."""
     words = _WORDS.sub("-", unicodedata.normalize("NFC", text)).strip("-.").casefold()
     name = words.encode()[:NAME_BYTES].decode(errors="ignore").strip("-.")
     return name or "_"

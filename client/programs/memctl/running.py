@@ -1,4 +1,4 @@
-"""One command from its words to its exit code; every failure becomes one sentence on stderr."""
+"""Run one command and return its exit code; every failure becomes one sentence on stderr."""
 
 import gc
 import os
@@ -53,12 +53,12 @@ def _run(argv: list[str]) -> int:
         command, args = parse(argv)
         gc.enable()
         return command.run(args) or DONE
-    except SystemExit as leaving:  # argparse, after --help and --version
-        return int(leaving.code or 0)
+    except SystemExit as exiting:  # of argparse, after --help and --version
+        return int(exiting.code or 0)
 
 
 def _forget_output() -> None:
-    """Point stdout at nothing, so that a flush at exit does not fail again."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
+    """Redirect stdout to /dev/null, so that the flush at exit does not fail again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

@@ -1,4 +1,4 @@
-"""search: the command that hooks and shells run most, so it imports no more than it needs."""
+"""The command `search`. Shells run it most often, so it imports no more than it needs."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -31,10 +31,10 @@ LINES = 3  # of content shown for each hit
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
-    parser.add_argument("--like", default="", metavar="ID", help=Rare("look for what is near this memory instead"))
-    parser.add_argument("--all", action="store_true", help=f"show unlikely ones too, of less confidence than {FLOOR}")
+    parser.add_argument("--like", default="", metavar="ID", help=Rare("find memories near this one instead"))
+    parser.add_argument("--all", action="store_true", help=f"also show results with a confidence below {FLOOR}")
     group = add_query(parser)
-    floor = Rare(f"leave out results of less confidence, 0 to 1 (default: {FLOOR}, with --all 0)")
+    floor = Rare(f"leave out results with a lower confidence, 0 to 1 (default: {FLOOR}, with --all 0)")
     group.add_argument("--floor", type=parse_share, metavar="X", help=floor)
     add_all_filters(parser, group)
 
@@ -42,18 +42,18 @@ def _declare(parser: ArgumentParser) -> None:
 def _search(args: Namespace) -> None:
     query = " ".join(args.query)
     if not (args.query or args.like):
-        raise Usage("give a QUERY, or --like ID for what is near a memory (see `memctl search --help`).")
+        raise Usage("give a QUERY, or --like ID for memories near another one (see `memctl search --help`).")
     hits = send(args, search_call(query, like=args.like, **query_of(args)))
     show(args, hits.hits, lambda: _text(args, hits, query))
     say_degraded(hits.degraded)
 
 
 def _text(args: Namespace, hits: Hits, query: str) -> str:
-    """Return the hits; what is below the floor is only counted, unless it or another floor was asked for."""
+    """Return the hits; those below the floor are only counted, unless --all or --floor is given."""
     if not hits.hits:
-        from memoryd.client.programs.memctl.empty import explain_empty  # needed seldom, as below
+        from memoryd.client.programs.memctl.empty import explain_empty  # rarely needed, as below
 
-        least = f" of a confidence of {args.floor:g} or more" if args.floor else ""
+        least = f" with a confidence of {args.floor:g} or more" if args.floor else ""
         return f"Nothing found{least}. {explain_empty(args)}"
     is_all = args.floor is not None or args.all or args.on
     likely = [hit for hit in hits if is_all or word_of(hit.confidence) != UNLIKELY]
@@ -70,7 +70,7 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
 
 
 def _advise_time(args: Namespace, query: str) -> str:
-    """Return the line for a question that names a time, in words that only a filter answers."""
+    """Return a hint for a query that names a time, which a filter answers better than words do."""
     from datetime import datetime
     from shlex import quote
 
@@ -78,11 +78,11 @@ def _advise_time(args: Namespace, query: str) -> str:
 
     if args.after or args.before or not (times := find_phrases(query, datetime.now().astimezone())):
         return ""
-    return f"\nAll that was kept at that time, whatever it says: --on {quote(times[0])}"
+    return f"\nAll memories of that time, whatever they say: --on {quote(times[0])}"
 
 
 def hit_text(hit: Hit, query: str) -> str:
-    """Return a hit as one line about it and, below, the part of its content that the query is about."""
+    """Return a hit as a headline and, below it, the part of its content that the query is about."""
     where = [hit.tier, hit.type, origin_text(hit), hit.namespace, iso(hit.created_at)]
     about = GAP.join(filter(None, [*(to_one_line(part or "") for part in where), place_link(hit)]))
     lines = [*make_snippet(hit.content, query, columns() - len(INDENT), LINES, _mark_word), *_related_lines(hit, query)]
@@ -100,7 +100,7 @@ def hit_text(hit: Hit, query: str) -> str:
 
 
 def _related_lines(hit: Hit, query: str) -> Iterator[str]:
-    """Yield the lines of each thing that belongs to a hit: of an answer its beginning, of all else one line."""
+    """Yield the lines of what belongs to a hit: the beginning of an answer, one line of anything else."""
     for one in hit.related:
         head = f"{one.kind} {one.id[:8]}"
         room = columns() - len(INDENT) - len(head) - len(GAP)

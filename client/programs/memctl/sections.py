@@ -1,4 +1,4 @@
-"""Sections `[shared.NAME]` of the configuration, as `memctl shared` reads and writes them. All else stays as it is."""
+"""Read and write the sections `[shared.NAME]` of the configuration file; the rest of the file stays as it is."""
 
 import json
 import re
@@ -15,14 +15,14 @@ SECTION = "shared"
 
 
 def read_section(name: str) -> dict[str, Any] | None:
-    """Return the settings of a root, None where there is no such section."""
+    """Return the settings of a root, None if there is no such section."""
     path = paths.config_path()
     section = _parse(read_file(path) or b"", path).get(SECTION, {}).get(name)
     return dict(section) if isinstance(section, dict) else None
 
 
 def write_section(name: str, settings: Mapping[str, str | list[str]] | None) -> None:
-    """Write the settings of a root, None to remove it. Raise `Invalid` where that would change more."""
+    """Write the settings of a root, or remove its section (None); raise `Invalid` if other settings would change."""
     path = paths.config_path()
     former = read_file(path)
     expected = _parse(former or b"", path)
@@ -36,12 +36,12 @@ def write_section(name: str, settings: Mapping[str, str | list[str]] | None) -> 
         if not sections.get(SECTION):
             sections.pop(SECTION, None)
     if expected != found or (written or None) != (settings or None):
-        raise Invalid(f"{path} is written in a way that memctl does not change; write into it yourself: {lines}")
+        raise Invalid(f"memctl cannot change {path} without changing other settings; add this yourself: {lines}")
     replace_file(path, former, after.encode(), PRIVATE)
 
 
 def _cut(text: str, name: str) -> str:
-    """Return a text of TOML without a section; comments above the next one stay."""
+    """Return a TOML text without a section; comments above the next section stay."""
     header = rf'^[ \t]*\[[ \t]*{SECTION}[ \t]*\.[ \t]*"?{re.escape(name)}"?[ \t]*\].*\n?'
     return re.sub(rf"{header}(?:(?:(?!\[).*\n)*(?![ \t\r]*(?:#|$)|\[).+\n?)?", "", text, flags=re.MULTILINE)
 

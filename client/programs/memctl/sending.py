@@ -1,4 +1,4 @@
-"""Sending records to a daemon, many calls as one operation, and saying what came of it."""
+"""Send records to a daemon as one operation in several calls, and report the outcome."""
 
 import stat
 import tempfile
@@ -22,17 +22,18 @@ from memoryd.client.transport.sync import Client
 
 PER_CALL = 500
 MAX_LINE_BYTES = 64 * 1024 * 1024
-SHOWN = 10  # things that are named one by one
+SHOWN = 10  # ids or files that are listed
 
 
 Time = Literal["own", "file", "unknown"]
 
 
 class Item(NamedTuple):
-    """A record and its place; without one, a file that holds no memory.
+    """A record and where it was read; the record is None for a file without a memory.
 
-    `time` says what its times are: its own; those of its file, so that it is left alone where its content is stored
-    already; or unknown, its id following from its content, so that it stays as it is wherever it is known.
+    `time` says where its times are from. `own`: the record has them. `file`: the file's time, so that a memory that is
+    stored with the same content stays as it is. `unknown`: the id is derived from the content, and a stored memory
+    stays as it is.
     """
 
     where: str
@@ -44,7 +45,7 @@ Items = Callable[[], Iterator[Item]]
 
 
 def open_spool() -> IO[bytes]:
-    """Return a nameless file for memories that are read once and sent later. It is in the data directory."""
+    """Return a nameless file in the data directory for memories that are read once and sent later."""
     folder = paths.data_dir() / "tmp"
     for path in (folder.parent, folder):
         make_private(path)
@@ -60,7 +61,7 @@ def require_file(path: Path) -> None:
 
 
 def read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
-    """Yield the lines of a file; raise `Invalid` for one that is longer than anything that was exported."""
+    """Yield the lines of a file; raise `Invalid` for a line that is longer than an export can have."""
     for number in count(1):
         line = file.readline(MAX_LINE_BYTES + 1)
         if not line:
@@ -71,7 +72,7 @@ def read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
 
 
 def send(args: Namespace, items: Items, total: int) -> Imported:
-    """Send all items as one operation, with a bar; raise `Invalid` that names the place of a bad one."""
+    """Send all items as one operation, with a progress bar; raise `Invalid` naming the place of an invalid one."""
     report = Imported(dry_run=args.dry_run)
     with client_for(args) as client, ProgressBar("import", total) as bar:
         number = 0
@@ -99,7 +100,7 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
 
 
 def _drop_known(client: Client, batch: list[Item], args: Namespace, report: Imported) -> list[Item]:
-    """Return what is to be sent: all but undated items that are stored already with the same content."""
+    """Return the items to send: all except undated ones that are stored already with the same content."""
     undated = [item.record.id for item in batch if item.record and item.time != "own"]
     if not undated or args.overwrite:
         return batch
@@ -118,12 +119,13 @@ def _drop_known(client: Client, batch: list[Item], args: Namespace, report: Impo
 
 
 def _locate_error(error: Invalid, batch: list[Item], report: Imported) -> Invalid:
-    """Return an error of the daemon with the place of the record that it means."""
+    """Return an error of the daemon with the place of the record that it is about."""
     index = error.data.get("index")
     if not isinstance(index, int) or index >= len(batch):
         return error
     reason = error.message.removeprefix(f"Memory {index}: ")
-    before = f" What came before is imported: `memctl undo {report.operation[:8]}`." if report.operation else ""
+    undo = report.operation and f"`memctl undo {report.operation[:8]}`"
+    before = f" The memories before it are imported; {undo} takes them back." if undo else ""
     return Invalid(f"{batch[index].where}: {reason}{before}", error.data)
 
 
@@ -132,31 +134,29 @@ def _name(ids: list[str]) -> str:
 
 
 def report_text(report: Imported) -> str:
-    """Say what an import did."""
-    would, number = (
-        "Would import" if report.dry_run else "Imported",
-        count_text(report.created + report.replaced, "memory"),
-    )
-    lines = [f"{would} {number}: {report.created:,} new, {report.replaced:,} changed."]
+    """Describe what an import did."""
+    verb = "Would import" if report.dry_run else "Imported"
+    number = count_text(report.created + report.replaced, "memory")
+    lines = [f"{verb} {number}: {report.created:,} new, {report.replaced:,} changed."]
     if report.changed:
-        lines.append(f"Changed: {_name(report.changed)}. `memctl history ID` has what was here.")
+        lines.append(f"Changed: {_name(report.changed)}. `memctl history ID` shows what was here before.")
     if report.unchanged:
-        lines.append(f"{count_text(report.unchanged, 'memory')} already as imported.")
+        lines.append(f"{count_text(report.unchanged, 'memory')} unchanged.")
     if report.kept:
         lines.append(
-            f"{count_text(len(report.kept), 'memory')} kept as stored, being as new or newer"
+            f"{count_text(len(report.kept), 'memory')} left as stored, because the stored ones are as new or newer"
             f" (--overwrite replaces them): {_name(report.kept)}"
         )
     if report.erased:
         were = "was" if report.erased == 1 else "were"
         lines.append(
-            f"{count_text(report.erased, 'memory')} left out that {were} erased here (--overwrite takes them)."
+            f"{count_text(report.erased, 'memory')} left out that {were} erased here (--overwrite imports them)."
         )
     if report.deleted:
         were = "was" if len(report.deleted) == 1 else "were"
         lines.append(
             f"{count_text(len(report.deleted), 'memory')} left out that {were} deleted here: {_name(report.deleted)}"
-            " (--overwrite takes them)."
+            " (--overwrite imports them)."
         )
     if report.skipped:
         lines.append(f"{count_text(report.skipped, 'chunk')} of files left out: add their folder as a workspace.")

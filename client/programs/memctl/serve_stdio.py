@@ -1,8 +1,9 @@
-"""serve-stdio: what another machine runs over ssh. It speaks the socket's frames on standard input and output.
+"""The command `serve-stdio`, which another machine's daemon runs over ssh.
 
-The daemon here binds the connection to a token (`confine`) before anything of the other machine reaches it, so this
-command only passes bytes. Without a token it is the owner's, for whoever logs in here as the user and could run any
-command. The first frame on standard output, with the id 0, says whom the connection speaks for or why it is refused.
+It passes the frames of the socket on over standard input and output. The daemon here binds the connection to a token
+(`confine`) before it receives anything of the other machine, so this command needs no checks. Without a token the
+connection is the owner's, for somebody who logs in here as the user and could run any command anyway. The first frame
+on standard output, with the id 0, says whom the connection speaks for or why it is refused.
 """
 
 import os
@@ -28,7 +29,7 @@ _BLOCK_BYTES = 256 * 1024
 
 
 def _declare(parser: ArgumentParser) -> None:
-    about = "name of the token to be bound to, whose secret is not needed; left out: all, as `memctl sync` needs it"
+    about = "name of the token to bind to; its secret is not needed; left out: the owner's access, for `memctl sync`"
     parser.add_argument("name", metavar="TOKEN", nargs="?", help=about)
 
 
@@ -68,7 +69,7 @@ def _encode(kind: int, *body: Any) -> bytes:
 
 
 def _pass_on(connection: socket.socket) -> None:
-    """Send the daemon what comes on standard input, until the other machine ends it."""
+    """Pass standard input on to the daemon until the other machine ends it."""
     with suppress(OSError):
         while received := os.read(sys.stdin.fileno(), _BLOCK_BYTES):
             connection.sendall(received)

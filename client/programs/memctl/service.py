@@ -1,4 +1,4 @@
-"""up, down, status: the daemon itself."""
+"""The commands `up`, `down` and `status` of the daemon itself."""
 
 import os
 import time
@@ -32,7 +32,7 @@ def _declare_up(parser: ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="configuration file")
     wait = f"wait until the model is ready and every memory has its vector, at most S seconds ({WAIT_S:.0f})"
     parser.add_argument("--wait", nargs="?", type=parse_timeout, const=WAIT_S, metavar="S", help=wait)
-    parser.add_argument("--restart", action="store_true", help="start it again on its socket: no call fails meanwhile")
+    parser.add_argument("--restart", action="store_true", help="restart it on its socket; no call fails meanwhile")
 
 
 def _start(args: Namespace) -> None:
@@ -51,39 +51,40 @@ def _start(args: Namespace) -> None:
             "The daemon is a service, whose options are in its unit: `memctl service install --config FILE`, "
             "or `systemctl --user edit memoryd.service`."
         )
-    ran = spawn.locate(socket_path)
+    was_running = spawn.locate(socket_path)
     spawn.start(socket_path, [word for option in options.items() for word in option])
     before = 0
     with client_for(args, autostart=False) as client:
         status = client.status()
-        if ran:
+        if was_running:
             _check_same(status, args)
-        if ran and args.restart:
+        if was_running and args.restart:
             before = status.pid
             try:
                 status = restart(client, args.timeout)
-            except Unavailable:  # it did not come back: starting it says why, such as a mistake in the settings
+            except Unavailable:  # it did not come back; starting it raises the reason, such as invalid settings
                 spawn.start(socket_path, read_arguments(status))
                 status = client.status()
         send_spooled(args)
         if args.wait is not None:
             status = wait_until_ready(client, args.wait)
-    what = "runs" if not ran else "restarted" if args.restart else "already runs"
+    state = "runs" if not was_running else "restarted" if args.restart else "already runs"
     same = " as before" if status.pid == before else ""
-    show(args, status, lambda: _up_text(status, what, same))
+    show(args, status, lambda: _up_text(status, state, same))
 
 
 def restart(client: Client, limit_s: float) -> Status:
-    """Let the daemon start again on its socket; return its status when it has."""
+    """Restart the daemon on its socket, and return the status of the new one."""
     from memoryd.client.transport import activation
 
     if activation.is_enabled(client.socket_path):
-        activation.run_systemctl("reset-failed", activation.SERVICE_UNIT)  # it counts starts: this one is wanted
+        # systemd limits the number of starts within a time; this one must not be refused.
+        activation.run_systemctl("reset-failed", activation.SERVICE_UNIT)
     began_at = time.monotonic()
     client.call(Shutdown(restart=True))
     while (status := client.status()).uptime_s > time.monotonic() - began_at:
         if time.monotonic() - began_at > limit_s:
-            raise TimedOut(f"The daemon (pid {status.pid}) has not started again after {limit_s:g} s.")
+            raise TimedOut(f"The daemon (pid {status.pid}) has not restarted within {limit_s:g} s.")
         time.sleep(POLL_S)
     return status
 
@@ -96,9 +97,9 @@ def _check_same(status: Status, args: Namespace) -> None:
         )
 
 
-def _up_text(status: Status, what: str, same: str) -> str:
+def _up_text(status: Status, state: str, same: str) -> str:
     rows = [("socket", status.socket), ("data", status.data_dir), ("model", model_text(status.model))]
-    return f"memoryd {status.version} {what}, pid {status.pid}{same}.\n{format_fields(rows)}"
+    return f"memoryd {status.version} {state}, pid {status.pid}{same}.\n{format_fields(rows)}"
 
 
 def wait_until_ready(client: Client, limit_s: float) -> Status:
@@ -144,12 +145,12 @@ def _stop(args: Namespace) -> None:
     with client_for(args, autostart=False) as client:
         if activation.is_enabled(client.socket_path) and not activation.find_obstacle():
             return _stop_service(args)
-        if not (there := spawn.locate(client.socket_path)):
+        if not (located := spawn.locate(client.socket_path)):
             return show(args, Done(message="No daemon runs."), lambda: f"No daemon runs at {client.socket_path}.")
         pid = client.status().pid
         client.call(Shutdown())
         give_up_at = time.monotonic() + args.timeout
-        while spawn.is_answering(Path(there)) or is_alive(pid):
+        while spawn.is_answering(Path(located)) or is_alive(pid):
             if time.monotonic() > give_up_at:
                 raise TimedOut(f"The daemon (pid {pid}) still runs after {args.timeout:g} s.")
             time.sleep(0.02)
@@ -157,7 +158,7 @@ def _stop(args: Namespace) -> None:
 
 
 def _stop_service(args: Namespace) -> None:
-    """Stop socket and daemon of the service: while systemd holds the socket, the next client starts the daemon."""
+    """Stop the socket and the daemon of the service; with the socket alone, the next client would start the daemon."""
     from memoryd.client.transport import activation
 
     process = activation.run_systemctl(
@@ -179,13 +180,13 @@ def _show_status(args: Namespace) -> None:
 
 def _status_text(status: Status) -> str:
     pending = f", {status.pending_embeddings:,} without a vector yet" if status.pending_embeddings else ""
-    others = {name: number - (name == "control") for name, number in status.queued.items()}  # this call is one
+    others = {name: number - (name == "control") for name, number in status.queued.items()}  # without this call
     queued = ", ".join(f"{name} {number}" for name, number in others.items() if number)
     turns = f"; {count_text(status.turns, 'turn')} in L0" if status.turns else ""
     files = f", {size_text(status.data_bytes)} in all" if status.data_bytes else ""
-    memory = f"{size_text(status.rss_bytes)}, of it the vector index {size_text(status.index_bytes)}"
+    memory = f"{size_text(status.rss_bytes)}, with the vector index {size_text(status.index_bytes)}"
     used, limit = status.database_used_bytes, status.database_limit_bytes
-    near = f", {size_text(used)} of {size_text(limit)} allowed are in use" if limit and used > limit // 2 else ""
+    near = f", {size_text(used)} of the limit of {size_text(limit)} in use" if limit and used > limit // 2 else ""
     clock = clock_text(status.clock)
     rows = [
         ("socket", status.socket),
@@ -193,7 +194,7 @@ def _status_text(status: Status) -> str:
         ("memories", f"{status.memories:,}{pending}{turns}"),
         ("model", model_text(status.model)),
         ("languages", paint(f"{unread_text(status)}: {better_model(status)}", "yellow") if status.unread else ""),
-        ("memory use", memory if status.rss_bytes else ""),  # a token may not see it
+        ("memory use", memory if status.rss_bytes else ""),  # 0 for a caller with a token
         ("database", f"{size_text(status.database_bytes)}{near}" if status.database_bytes else ""),
         ("disk", paint("full: nothing is added until there is room", "yellow") if status.disk_full else ""),
         ("connections", f"{status.connections}" if status.connections else ""),
@@ -209,32 +210,33 @@ def _status_text(status: Status) -> str:
 
 
 def unread_text(status: Status) -> str:
-    """Return how much is in languages that the model does not read, empty if it is little."""
+    """Return the share of texts in languages that the model does not support; empty if it is small."""
     if not status.unread:
         return ""
     first, *others = status.unread.languages
     names = f"{first} and {others[0]}" if len(others) == 1 else ", ".join([first, *others[:2]])
     more = " …" if len(others) > 2 else ""
-    return f"{status.unread.share:.0%} of the texts are in {names}{more}, which {status.model.name} does not read"
+    return f"{status.unread.share:.0%} of the texts are in {names}{more}, which {status.model.name} does not support"
 
 
 def better_model(status: Status) -> str:
-    """Return the commands for a model that reads what is stored."""
+    """Return the commands for a model that supports the languages of the texts."""
     name = status.unread.model if status.unread else ""
     return f"memctl model pull {name} && memctl model use {name}"
 
 
 def clock_text(clock: ClockState | None) -> str:
-    """Return by how much the system's clock jumped, empty while it did not or nothing is known of it."""
+    """Return by how much the system's clock jumped; empty if it did not, or if that is unknown."""
     if clock is None or clock.state == "steady":
         return ""
     way = "ahead" if clock.off_s > 0 else "back"
     rest = duration_text(clock.counts_in_s or 0.0)
-    return f"{duration_text(abs(clock.off_s))} {way}, or the machine was off: nothing is deleted by that for {rest}"
+    jumped = f"jumped {duration_text(abs(clock.off_s))} {way}, or the machine was off"
+    return f"{jumped}; nothing expires by the new time for {rest}"
 
 
 def threads_text(threads: list[ThreadState]) -> str:
-    """Return which threads failed, why and whether they work again; empty when none did."""
+    """Return which threads failed, why and whether they work again; empty if none failed."""
     return "; ".join(
         f"{thread.name} failed {count_text(thread.restarts, 'time')}"
         f"{f', works since {iso(thread.works_since)}' if thread.works_since else ''} ({to_one_line(thread.error)})"

@@ -1,8 +1,8 @@
-"""The part of a text that a query is about, and which of its words to mark.
+"""Select the part of a text that a query is about, and mark the query's words in it.
 
-A word is marked when it has the stem of a word of the query: its ending (-s, -ing, -ed, -er, -ment …) does not count,
-nor do case and accents, so "caching" marks "cache" and "cached". Words that most questions hold ("which", "the") mark
-nothing unless there are no others. The daemon finds by its own rules, and by meaning: a hit may have nothing marked.
+A word is marked if its stem is that of a word of the query: endings (-s, -ing, -ed, -er, -ment …), case and accents do
+not count, so "caching" marks "cache" and "cached". Common words of questions ("which", "the") mark nothing unless there
+are no others. Since the daemon searches by its own rules, and by meaning, a hit may have nothing marked.
 """
 
 import re
@@ -15,26 +15,26 @@ from memoryd.client.patterns import compile_late
 from memoryd.client.programs.memctl.output import make_printable
 from memoryd.client.programs.memctl.text_table import width, wrap
 
-MAX_CHARS = 100_000  # of a content that are looked at
-FILLED = 0.85  # of the lines' columns, as lines end with whole words
+MAX_CHARS = 100_000  # of a content that are examined
+FILLED = 0.85  # share of a line's columns that is filled on average, because lines end with whole words
 
-# What most questions hold.
+# Words that are common in questions.
 COMMON = frozenset(
     "a about all an and any are as at be been but by can could did do does for from had has have her his how i if in"
     " into is it its me my no not of on or our out over she should so some that the their them then there these they"
     " this to was we were what when where which who why will with would you your".split()
 )
-# The longest first. What is left must have three letters.
+# The longest first. At least three letters of a word must be left.
 ENDINGS = "ations ation ments ment ings ing ers ies ied ed er es ly s e".split()
 
 _WORD = compile_late(r"[^\W_]+")
 _SENTENCE = compile_late(r"(?<=[.!?。！？]) +")
-# Scripts without blanks between words. Compared, not compiled: a pattern of so many characters takes 2.5 ms.
+# Scripts without blanks between words. They are compared, because compiling a pattern of these ranges takes 2.5 ms.
 _UNSPACED = (("\u2e80", "\ua4cf"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"))
 
 
 class QueryWords(Struct, frozen=True):
-    """What to mark: stems of words, and parts of texts in scripts without blanks."""
+    """The words to mark: stems of words, and parts of texts in scripts without blanks."""
 
     stems: frozenset[str]
     parts: tuple[str, ...]
@@ -47,7 +47,7 @@ class _Mark(Struct, frozen=True, order=True):
 
 
 def query_of(text: str) -> QueryWords:
-    """Return what a query marks."""
+    """Return the words of a query that are marked."""
     words = [match[0] for match in _WORD.finditer(text)]
     words = [word for word in words if word.lower() not in COMMON] or words
     parts = tuple(word.lower() for word in words if _is_unspaced(word))
@@ -111,7 +111,7 @@ def _find_start(text: str, begins: list[int], words: QueryWords, room: int) -> i
     first, last = _find_densest(marks, room)
     if last <= room * 2 // 3:
         return 0
-    # From the first sentence or line that leaves most of the room for what follows, and wastes none at the end.
+    # Begin with a sentence or line not far before the first mark, and leave no room unused at the end.
     earliest = min(max(0, first - (room - (last - first)) // 3), len(text) - room)
     return next(
         (begin for begin in begins if earliest <= begin <= first), _find_word_begin(text, max(earliest, first - 30))

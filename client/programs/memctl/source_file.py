@@ -1,4 +1,4 @@
-"""The file that a memory came from, as a person reads and opens it: short, and on a terminal a link (OSC 8)."""
+"""The file of a memory for display: a short path, which on a terminal is a link (OSC 8)."""
 
 import os
 
@@ -8,7 +8,7 @@ from memoryd.client.protocol import Memory
 
 
 def place_text(memory: Memory) -> str:
-    """Return the file and the lines that a memory came from, as far as they are known."""
+    """Return the file and the lines of a memory, as far as they are known."""
     if memory.path is None:
         return ""
     lines = dict.fromkeys(str(line) for line in (memory.start_line, memory.end_line) if line is not None)
@@ -17,12 +17,12 @@ def place_text(memory: Memory) -> str:
 
 
 def place_link(memory: Memory) -> str:
-    """Return the place on one line; on a terminal that opens files, a click on it does."""
+    """Return the file and lines on one line; on a terminal that supports links, a click opens the file."""
     return make_link(to_one_line(place_text(memory)), memory.path)
 
 
 def short_path(path: str) -> str:
-    """Return an absolute path as it is typed here: relative in the current folder, with `~` in the home folder."""
+    """Return an absolute path in short: relative to the current folder, or with `~` for the home folder."""
     if not path.startswith("/"):
         return path
     for folder, sign in ((_current_folder(), ""), (os.path.expanduser("~"), "~/")):
@@ -40,7 +40,7 @@ def _current_folder() -> str:
 
 
 def make_link(text: str, path: str | None) -> str:
-    """Return text as a link to a file where a terminal shows it, else as it is."""
+    """Return text as a link to a file on a terminal, otherwise the text."""
     if not path or not path.startswith("/") or not text or not is_terminal():
         return text
     from urllib.parse import quote

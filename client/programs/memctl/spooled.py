@@ -1,4 +1,4 @@
-"""Sending what hooks spooled while the daemon was down, before the memory is copied or moves elsewhere."""
+"""Send the calls that hooks spooled while the daemon did not run, before the database is copied or moved."""
 
 import os
 import time
@@ -13,18 +13,18 @@ from memoryd.client.transport import paths
 
 
 def send_spooled(args: Namespace, *, autostart: bool = False) -> None:
-    """Send what waits and say how many calls that was; where none is sent or some are left, say how many wait."""
-    from memoryd.client.programs.hooks import spool  # most commands that call this find nothing
+    """Send the spooled calls; report how many were sent, and how many still wait."""
+    from memoryd.client.programs.hooks import spool  # not at the head: mostly nothing waits
     from memoryd.client.programs.hooks.wire import DaemonLink, Silent
 
     if not spool.count_waiting() or paths.socket_address(args.socket) != paths.socket_address():
-        return  # hooks know the socket of the environment alone
+        return  # the calls are for the socket of the environment, which is the only one that hooks use
     sent = 0
     with suppress(MemorydError, OSError, Silent):
         with client_for(args, autostart=autostart) as client:
             folder = client.status().data_dir
         if os.path.realpath(folder) != os.path.realpath(paths.data_folder()):
-            return  # another memory answers here
+            return  # the daemon has another data directory
         give_up_at = time.monotonic() + args.timeout
         link = DaemonLink(give_up_at)
         try:
@@ -32,7 +32,7 @@ def send_spooled(args: Namespace, *, autostart: bool = False) -> None:
         finally:
             link.close()
     if sent:
-        print_note(f"memctl: Sent {count_text(sent, 'call')} of hooks that waited for the daemon.")
+        print_note(f"memctl: sent {count_text(sent, 'call')} of hooks that waited for the daemon.")
     if left := spool.count_waiting():
         them = "them" if left > 1 else "it"
         print_note(f"memctl: {describe_waiting(left)} for the daemon; `memctl up` sends {them}.")

@@ -1,4 +1,4 @@
-"""stats: what is stored, how the daemon is used and how it is."""
+"""The command `stats`: counts of what is stored, use of the daemon, and its present state."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -22,10 +22,10 @@ from memoryd.client.programs.memctl.text_table import (
 from memoryd.client.protocol import Connected, Job, LlmUsage, MethodStats, Runtime, Stats
 from memoryd.client.times import iso
 
-TOP = 8  # entries of a count shown
+TOP = 8  # values that are listed for a count
 CLIENTS = 12
 NEEDY = ("failing", "quarantined")
-QUEUES = {  # of what one waits, and several
+QUEUES = {  # name of a queue → singular and plural of its items
     "interactive": ("call", "calls"),
     "bulk": ("bulk call", "bulk calls"),
     "control": ("call about the daemon", "calls about the daemon"),
@@ -53,7 +53,7 @@ def _show_stats(args: Namespace) -> None:
 
 
 def stats_text(stats: Stats) -> str:
-    """Return all figures as text: what is stored, the daemon, its clients, its calls."""
+    """Return all statistics as text: what is stored, the daemon, its clients, its calls."""
     parts = [_stored_text(stats)]
     if stats.daemon:
         parts = [_head_text(stats.daemon), parts[0], _state_text(stats.daemon), _clients_text(stats.daemon)]
@@ -67,7 +67,7 @@ def _head_text(daemon: Runtime) -> str:
 
 def _stored_text(stats: Stats) -> str:
     cached = f", {stats.embedding_cache:,} on disk" if stats.embedding_cache else ""
-    log = f", of it the write-ahead log {size_text(stats.daemon.wal_bytes)}" if stats.daemon else ""
+    log = f", with the write-ahead log {size_text(stats.daemon.wal_bytes)}" if stats.daemon else ""
     rows = [
         ("kept", count_stored(stats.memories, stats.turns, stats.by_tier)),
         ("created", f"{iso(stats.oldest_at)} to {iso(stats.newest_at)}" if stats.memories else ""),
@@ -97,14 +97,14 @@ def _state_text(daemon: Runtime) -> str:
 
 
 def _waiting_text(queues: dict[str, int]) -> str:
-    """Return what waits in which queue, but for the call that asks; empty when nothing does."""
+    """Return how many items wait in each queue, without the present call; empty if nothing waits."""
     others = {name: number - (name == "interactive") for name, number in queues.items()}
     pairs = [(number, QUEUES.get(name, (name, name))) for name, number in others.items() if number]
     return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in pairs)
 
 
 def _jobs_text(jobs: list[Job], now: float) -> str:
-    """Return in a line which jobs run, which need somebody, and which is next."""
+    """Return a line about the jobs: which run, which need attention, and which is next."""
     groups: dict[str, list[str]] = {}
     for job in jobs:
         state = "failing" if job.failures and job.state == "waiting" else job.state
@@ -124,7 +124,7 @@ def _jobs_text(jobs: list[Job], now: float) -> str:
 def _llm_text(usage: LlmUsage) -> str:
     failed = f", {usage.failures:,} failed (the latest: {to_one_line(usage.last_error)})" if usage.failures else ""
     refused = f", {usage.refused:,} not asked" if usage.refused else ""
-    tokens = f"{usage.tokens_in:,} tokens asked, {usage.tokens_out:,} answered"
+    tokens = f"{usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
     return f"{to_one_line(usage.model)}: {usage.answers:,} answers, {tokens}{failed}{refused}"
 
 
@@ -143,11 +143,11 @@ def _clients_text(daemon: Runtime) -> str:
 
 
 def _client_row(client: Connected, now: float) -> list[str]:
-    """Return the cells of a client: process, name, how long it is there, calls, calls under way."""
+    """Return the cells of a client: process, name, time since it connected, calls, running calls."""
     name = (client.name or "?") + (f" ({client.token})" if client.token else "")
-    listens = f" +{client.subscriptions} events" if client.subscriptions else ""
-    under_way = f"{client.under_way - client.subscriptions}{listens}"
-    return [str(client.pid), name, duration_text(max(0.0, now - client.since)), f"{client.calls:,}", under_way]
+    subscriptions = f" +{client.subscriptions} events" if client.subscriptions else ""
+    running = f"{client.under_way - client.subscriptions}{subscriptions}"
+    return [str(client.pid), name, duration_text(max(0.0, now - client.since)), f"{client.calls:,}", running]
 
 
 def _methods_text(stats: Stats) -> str:
@@ -162,7 +162,7 @@ def _methods_text(stats: Stats) -> str:
 
 
 def _rate_of(method: MethodStats) -> float:
-    """Return calls per second of the latest past."""
+    """Return the recent calls per second."""
     return method.recent.calls / method.recent.over_s if method.recent and method.recent.over_s else 0.0
 
 

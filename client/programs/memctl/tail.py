@@ -1,4 +1,4 @@
-"""tail: follow what happens, one line an event."""
+"""The command `tail`: follow events, one line each."""
 
 import sys
 import time
@@ -17,10 +17,10 @@ from memoryd.client.times import iso
 from memoryd.client.transport.subscription import Subscription
 from memoryd.client.transport.sync import Client
 
-AGAIN_S = 0.5
+RETRY_S = 0.5
 INTERRUPTED = 130
 KIND, ID, FROM_TO = 8, 8, 5  # columns
-PLACE, BROAD_PLACE, BROAD = 12, 22, 100  # columns of a namespace; on a broad terminal; which is one
+PLACE, BROAD_PLACE, BROAD = 12, 22, 100  # columns of a namespace; the same on a broad terminal; of a broad terminal
 STYLES = {
     "created": ["green"],
     "promoted": ["green"],
@@ -50,7 +50,7 @@ def _parse_kinds(text: str) -> list[str]:
 
 
 def _follow_events(args: Namespace) -> int | None:
-    """Print events until `--count`, Ctrl-C or nobody reads; when the daemon ends, wait for the next one."""
+    """Print events until `--count`, Ctrl-C or a closed output; if the daemon stops, wait for the next one."""
     with client_for(args, autostart=False) as client:
         rest = args.count
         followed = _subscribe(client, args, rest)
@@ -70,7 +70,7 @@ def _subscribe(client: Client, args: Namespace, limit: int | None) -> Subscripti
 
 
 def _print_events(followed: Subscription, args: Namespace, rest: int | None) -> int | None:
-    """Print what comes; return how many events are still wanted when the daemon has ended, 0 when it is enough."""
+    """Print events; return how many of `--count` are left if the daemon stops, 0 if there were enough."""
     try:
         for event in followed:
             _show(event, args.json)
@@ -82,14 +82,14 @@ def _print_events(followed: Subscription, args: Namespace, rest: int | None) -> 
 
 
 def _wait_for_daemon(client: Client, args: Namespace, rest: int | None) -> Subscription:
-    print_note("memctl: the daemon has ended; events go on when one answers.")
+    print_note("memctl: the daemon has stopped; waiting for the next one.")
     while True:
-        time.sleep(AGAIN_S)
+        time.sleep(RETRY_S)
         try:
             followed = _subscribe(client, args, rest)
         except Unavailable:
             continue
-        print_note("memctl: a daemon answers again; what happened meanwhile is not shown.")
+        print_note("memctl: a daemon answers again; events in between are missing.")
         return followed
 
 
@@ -129,7 +129,7 @@ def _tier_text(event: Event) -> str:
 
 def _text(event: Event) -> str:
     if event.kind == "missed":
-        return f"{count_text(event.count, 'event')} left out: read faster, or ask for fewer"
+        return f"{count_text(event.count, 'event')} missing: read faster, or follow fewer kinds"
     if event.kind == "job":
         return f"{event.by} {event.type}: {event.text}"
     if event.kind in ("warning", "notice"):

@@ -1,4 +1,4 @@
-"""Tables for people: columns as wide as they need, one that takes the rest, nothing wider than the terminal."""
+"""Tables and other text for people: columns as wide as needed, one that is shortened to the terminal's width."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,8 @@ from memoryd.client.protocol.memories import Memory
 
 GAP = "  "
 MIN_FLEXIBLE = 16
-FREE = 400  # columns of the flexible column where there is no terminal, as in a file
-LONGEST = 4000  # characters of a text that are looked at: more than any line shows
+FREE = 400  # width of the flexible column without a terminal, for example in a file
+LONGEST = 4000  # characters of a text that are examined, more than a line shows
 
 
 def format_table(
@@ -19,7 +19,7 @@ def format_table(
     flexible: int = -1,
     right: Sequence[int] = (),
 ) -> str:
-    """Return rows under headers, or `empty` if there are none and that is given.
+    """Return rows under headers, or `empty`, if given, if there are no rows.
 
     Column `flexible` is shortened to fit a terminal, columns in `right` are set flush right.
     """
@@ -36,7 +36,7 @@ def format_table(
 
 
 def format_fields(pairs: Sequence[tuple[str, str]], indent: str = "  ") -> str:
-    """Return names and values, one pair a line, the values below each other."""
+    """Return names and values, one pair per line, with the values aligned."""
     broadest = max((width(name) for name, _ in pairs), default=0)
     return "\n".join(f"{indent}{paint(pad(name, broadest), 'dim')}{GAP}{value}" for name, value in pairs)
 
@@ -68,7 +68,7 @@ def width(text: str) -> int:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return text of at most `limit` columns; what was cut off is shown as `…`."""
+    """Return text of at most `limit` columns; `…` shows that it was cut."""
     if len(text) <= limit * 4 and width(text) <= limit:
         return text
     beginning = text[: max(limit - 1, 0)]
@@ -84,7 +84,7 @@ def pad(text: str, size: int, right: bool = False) -> str:
 
 
 def to_one_line(text: str) -> str:
-    """Return text on one line that cannot steer a terminal."""
+    """Return text on one line without control characters."""
     return make_printable(re.sub(r"\s+", " ", text[:LONGEST]).strip())
 
 
@@ -94,12 +94,12 @@ def origin_text(memory: Memory) -> str:
 
 
 def disagreement_lines(ids: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """Return a line for each of the memories that disagree with one: its short id and what it says."""
+    """Return a line for each memory that disagrees with one: its short id and its text."""
     return [f"{id[:8]}: {to_one_line(text)}" for id, text in zip(ids, texts, strict=False)]
 
 
 def list_texts(texts: Sequence[tuple[str, str]], total: int) -> list[str]:
-    """Return a line for each of some memories, given as id and text, and one that says how many more there are."""
+    """Return a line for each memory, given as id and text, and a last line with the number of further ones."""
     lines = [f"{id[:8]}  {shorten(to_one_line(text), columns() - 12)}" for id, text in texts]
     return [*lines, *([f"… and {total - len(texts):,} more"] if total > len(texts) else [])]
 
@@ -122,7 +122,7 @@ def wrap(text: str, size: int, lines: int) -> list[str]:
 
 
 def text_of(value: object) -> str:
-    """Return a value of metadata or a note as a person would write it."""
+    """Return a value of metadata or of a note as readable text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -137,12 +137,12 @@ def text_of(value: object) -> str:
 
 
 def ms_text(value: float) -> str:
-    """Return milliseconds with three useful digits."""
+    """Return milliseconds with three significant digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def size_text(size_bytes: int) -> str:
-    """Return a size in the unit that suits it."""
+    """Return a size in a suitable unit."""
     size = float(size_bytes)
     for unit in ("B", "kB", "MB"):
         if size < 1000:
@@ -152,7 +152,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a time span in the unit that suits it."""
+    """Return a time span in a suitable unit."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
@@ -166,7 +166,7 @@ def count_text(number: int, noun: str) -> str:
 
 
 def count_kept(memories: int, turns: int, parts: int = 0) -> str:
-    """Return how many memories, turns and parts of files there are: `2 memories`, `1 turn`, `2 memories, 1 turn`."""
+    """Return the numbers of memories, turns and parts of files: `2 memories`, `1 turn`, `2 memories, 1 turn`."""
     counts = [count_text(memories, "memory")] if memories or not (turns or parts) else []
     counts += [count_text(turns, "turn")] if turns else []
     counts += [f"{count_text(parts, 'part')} of files"] if parts else []
@@ -174,6 +174,6 @@ def count_kept(memories: int, turns: int, parts: int = 0) -> str:
 
 
 def count_stored(memories: int, turns: int, by_tier: Mapping[str, int]) -> str:
-    """Say the same of what a daemon counted: parts of files are among its memories."""
+    """Return the same for counts of the daemon, in which memories include parts of files."""
     parts = by_tier.get("documents", 0)
     return count_kept(memories - parts, turns, parts)

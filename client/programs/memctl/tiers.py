@@ -1,4 +1,4 @@
-"""tiers, consolidate: what L0, the hot buffer, L1 and L2 hold, how turns flowed, emptying L0 now."""
+"""The commands `tiers` and `consolidate`: the sizes of the tiers, the account of turns, and emptying L0."""
 
 import math
 from argparse import ArgumentParser, Namespace
@@ -30,7 +30,7 @@ LISTED = 10  # namespaces
 def _declare_tiers(parser: ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--turns", action="store_true", help="list the turns in L0")
-    choice.add_argument("--skipped", action="store_true", help="list turns that were not kept, with the reasons")
+    choice.add_argument("--skipped", action="store_true", help="list turns that were skipped, with the reasons")
     parser.add_argument(
         "--limit", type=parse_limit, default=50, metavar="N", help="how many turns are listed (default: 50)"
     )
@@ -47,7 +47,7 @@ def _tiers(args: Namespace) -> None:
 
 
 def report_text(report: protocol.TierReport) -> str:
-    """Return the frame of the tiers."""
+    """Return the report as text: the tiers, the account of turns, the namespaces."""
     parts = [_format_levels(report), _format_flows(report)]
     if report.namespaces:
         parts.append(_format_namespaces(report))
@@ -62,11 +62,11 @@ def _format_levels(report: protocol.TierReport) -> str:
         used = size_text(tier.ram_bytes) if tier.ram_bytes else "–"
         cells = [count_text(tier.count, tier.unit), used, _day(tier.oldest_at), _day(tier.newest_at)]
         rows.append([tier.title or tier.name, bar, *cells, _format_limit(tier)])
-    return format_table(["TIER", "", "HOLDS", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
+    return format_table(["TIER", "", "SIZE", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
 
 
 def _scale_logarithmic(number: int, most: int) -> float:
-    """Return the share of a bar: 20 turns beside 100,000 memories shall still be seen."""
+    """Return the share of a bar on a logarithmic scale, so that 20 turns are visible beside 100,000 memories."""
     return math.log1p(number) / math.log1p(most) if most else 0.0
 
 
@@ -79,28 +79,28 @@ def _format_limit(tier: protocol.TierState) -> str:
 
 
 def _format_flows(report: protocol.TierReport) -> str:
-    came = report.flows.get("observed", 0)
-    if not came:
+    observed = report.flows.get("observed", 0)
+    if not observed:
         return paint("No turns were observed so far: `memctl observe`, or client.observe(…).", "dim")
     here = next((tier.count for tier in report.tiers if tier.name == "L0"), 0)
     losses = []
     for name in ("skipped", "dropped", "gone"):
         kinds = _group(report.flows, name)
         losses.append((name, sum(kinds.values()), _format_reasons(kinds)))
-    remaining = came - here - sum(number for _, number, _ in losses)
+    remaining = observed - here - sum(number for _, number, _ in losses)
     rows = [("in L0", here, ""), ("memories", remaining, "each with the id of its turn"), *losses]
     bars = [
-        (name, f"{number:>9,}  {pad(draw_bar(number / came, BAR), BAR)}  {paint(reasons, 'dim')}".rstrip())
+        (name, f"{number:>9,}  {pad(draw_bar(number / observed, BAR), BAR)}  {paint(reasons, 'dim')}".rstrip())
         for name, number, reasons in rows
         if number or name in ("in L0", "memories")
     ]
     evidence = report.flows.get("evidence", 0)
-    remark = f"; {count_text(evidence, 'time')} something recalled was merely repeated" if evidence else ""
+    remark = f"; {count_text(evidence, 'recalled memory')} merely repeated" if evidence else ""
     unjudged = ", ".join(f"{number:,} to {task}" for task, number in report.waiting.items() if number)
     waiting = f"; {unjudged}" if unjudged else ""
     most = max(report.resting.values(), default=0)
-    queued = f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
-    return f"{paint('TURNS', 'bold')}  {came:,} observed{remark}{waiting}{queued}\n{format_fields(bars)}"
+    queued = f"; {count_text(most, 'turn')} of conversations in progress" if most else ""
+    return f"{paint('TURNS', 'bold')}  {observed:,} observed{remark}{waiting}{queued}\n{format_fields(bars)}"
 
 
 def _group(flows: dict[str, int], name: str) -> dict[str, int]:
@@ -159,7 +159,7 @@ def _skipped_text(page: protocol.ActiveTurns) -> str:
 
 
 def _consolidate_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only count what would be done")
+    parser.add_argument("--dry-run", action="store_true", help="only count what would be moved")
 
 
 def _consolidate(args: Namespace) -> None:
@@ -169,9 +169,9 @@ def _consolidate(args: Namespace) -> None:
 
 def _consolidated_text(report: protocol.Consolidated) -> str:
     rows = [
-        ("judged", f"{report.judged:,}", "judgements that were waiting"),
+        ("judged", f"{report.judged:,}", "turns whose importance was judged first"),
         ("promoted", f"{report.promoted:,}", "turns of L0, now memories of L1 or L2"),
-        ("dropped", f"{report.dropped:,}", "turns of L0 that matter too little (`drop_unimportant`)"),
+        ("dropped", f"{report.dropped:,}", "unimportant turns of L0 (`drop_unimportant`)"),
     ]
     text = format_table(["DONE" if not report.dry_run else "WOULD DO", "", ""], rows, right=(1,))
     if report.dry_run:

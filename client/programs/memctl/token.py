@@ -1,4 +1,4 @@
-"""token: who may connect as whom."""
+"""The `token` commands: list, make and revoke tokens."""
 
 from argparse import ArgumentParser, Namespace
 from typing import get_args
@@ -11,14 +11,14 @@ from memoryd.client.programs.memctl.text_table import format_table
 from memoryd.client.protocol import AddToken, ListTokens, RevokeToken, Role, TokenList
 from memoryd.client.times import iso
 
-_TO_THE_MINUTE = len("2026-03-31T14:30")  # the daemon notes no more of a use
+_TO_THE_MINUTE = len("2026-03-31T14:30")  # the daemon records the last use to the minute
 
 
 def _declare_add(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="what to call it, to list and revoke it")
+    parser.add_argument("name", metavar="NAME", help="its name, to list and revoke it")
     about = (
-        "reader: changes nothing; agent (the default): changes what is in its namespace, whoever wrote it;"
-        " lead: also what is around that, the root too"
+        "reader: changes nothing; agent (the default): changes memories in its namespace, whoever wrote them;"
+        " lead: also those of enclosing namespaces, including the root"
     )
     parser.add_argument("--role", choices=get_args(Role), default="agent", help=about)
 
@@ -36,7 +36,7 @@ def _add(args: Namespace) -> None:
         changes = " It may change and delete all of this, in the root too." if added.role == "lead" else ""
         print_note(
             f"{name} speaks for {place} as {added.role}. It sees {place} with everything inside it,"
-            f" and {around}, too.{changes}"
+            f" and {around}.{changes}"
             " The token is shown only now: give it to the agent as MEMORYD_TOKEN."
         )
 

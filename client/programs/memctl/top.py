@@ -1,4 +1,4 @@
-"""top: what stats prints, again and again, in place on a terminal."""
+"""The command `top`: print `stats` repeatedly, on a terminal in place."""
 
 import os
 import sys
@@ -16,9 +16,9 @@ from memoryd.client.programs.memctl.output import is_terminal, say, say_json
 from memoryd.client.programs.memctl.stats import stats_text
 
 _INTERVAL_S, _LONGEST_S = 1.0, 3600
-_LIMIT_S = 5.0  # for one answer: a daemon that hangs shall be seen to hang
+_LIMIT_S = 5.0  # for one answer, so that a daemon that hangs is noticed
 _INTERRUPTED = 130
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"  # a screen of its own, long lines cut
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"  # alternate screen without line wrap
 _WIPE = "\x1b[H\x1b[J"
 
 
@@ -28,12 +28,12 @@ def _declare(parser: ArgumentParser) -> None:
         type=accept_number(0.1, _LONGEST_S),
         default=_INTERVAL_S,
         metavar="S",
-        help="seconds between two looks (default: 1)",
+        help="seconds between updates (default: 1)",
     )
 
 
 def _watch(args: Namespace) -> int:
-    """Print the figures until Ctrl-C. The daemon may end and come back meanwhile, but it has to be there at first."""
+    """Print the statistics until Ctrl-C. The daemon must run at the start, but may stop and restart later."""
     args.timeout = min(args.timeout, _LIMIT_S)
     live = is_terminal() and not args.json
     with client_for(args, autostart=False) as client:
@@ -55,7 +55,7 @@ def _watch(args: Namespace) -> int:
 
 
 def _draw(text: str, live: bool) -> None:
-    """Print the text; on a terminal in place of the former one, as much of it as there are rows."""
+    """Print the text; on a terminal replace the former one, and cut it to the number of rows."""
     if not live:
         return say(f"{text}\n")
     _write(_WIPE)

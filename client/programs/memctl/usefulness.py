@@ -1,4 +1,4 @@
-"""usefulness: what became of what sessions were told, by project and month."""
+"""The command `usefulness`: how many of the lines shown to sessions were used, by project and month."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -25,7 +25,7 @@ def _show_usefulness(args: Namespace) -> None:
 
 def _describe(report: UsefulnessReport) -> str:
     if not report.months:
-        return "There is nothing to count yet: no session was shown a line and went on after it."
+        return "There is nothing to count yet: no session was shown a line and had a turn after it."
     rows = [
         [one.month, one.namespace or "/", *map(str, (one.sessions, one.told, one.used, one.said_again, one.corrected))]
         for one in report.months

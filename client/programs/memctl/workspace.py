@@ -1,4 +1,4 @@
-"""workspace …: folders of Markdown files that the daemon indexes and watches."""
+"""The `workspace` commands: folders of Markdown files that the daemon indexes and watches."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -24,8 +24,8 @@ _COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}
 _ALL = "**/*.md"
 _MEANINGS = {
     "inotify": "changes are seen at once",
-    "scanning": "looked at every few seconds",
-    "gone": "the folder is not there; what is indexed of it stays",
+    "scanning": "the files are checked every few seconds",
+    "gone": "the folder does not exist; its index stays",
     "off": "the daemon is starting or stopping",
 }
 
@@ -34,7 +34,7 @@ _MEANINGS = {
 
 
 def _declare_add(parser: ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a folder; its namespace is its project's, else its name")
+    parser.add_argument("path", metavar="PATH", help="a folder; its namespace is that of its project, else its name")
     files = "files to index, relative to the folder; repeatable (default: MEMORY.md and memory/, else all *.md)"
     parser.add_argument("--glob", action="append", default=[], metavar="PATTERN", help=files)
 
@@ -49,9 +49,9 @@ def _add(args: Namespace) -> int:
 
 
 def _project_namespace(path: str) -> str | None:
-    """Return the namespace of a folder that is a project as a whole, so that its notes are where its memories are.
+    """Return the namespace of a folder that is a whole project, so that its notes are with its memories.
 
-    A folder `memory` inside a project is that of the project; notes of an agent itself have one below their project's.
+    A folder `memory` inside a project has the project's namespace; notes that an agent keeps itself have one below it.
     """
     root = os.path.realpath(os.path.expanduser(path))
     if namespace := notes.find_namespace(Path(root)):
@@ -63,8 +63,8 @@ def _project_namespace(path: str) -> str | None:
 def _added_text(added: declared.Workspace, done: declared.Indexed) -> str:
     root, namespace = (paint(make_printable(text), "cyan") for text in (added.root, added.namespace))
     head = f"Added {root} as {namespace}; it is watched."
-    held = f"{count_text(added.files, 'file')} as {count_text(added.chunks, 'chunk')}"
-    lines = [head, f"Indexed {held} ({done.workspaces[0].seconds:.2f} s).", *_problem_lines(added)]
+    counts = f"{count_text(added.files, 'file')} as {count_text(added.chunks, 'chunk')}"
+    lines = [head, f"Indexed {counts} ({done.workspaces[0].seconds:.2f} s).", *_problem_lines(added)]
     if added.left_out and _ALL not in added.globs:
         command = f"memctl workspace add {quote(added.root)} --glob '{_ALL}'"
         lines.append(f"Its patterns are {', '.join(added.globs)}; `{make_printable(command)}` indexes the others too.")
@@ -92,7 +92,7 @@ def _declare_optional_workspace(parser: ArgumentParser) -> None:
 
 def _declare_status(parser: ArgumentParser) -> None:
     _declare_optional_workspace(parser)
-    parser.add_argument("--files", action="store_true", help="list the files that the index knows")
+    parser.add_argument("--files", action="store_true", help="list the indexed files")
 
 
 def _show_status(args: Namespace) -> None:
@@ -121,9 +121,9 @@ def _status_text(status: declared.Workspace) -> str:
         ("files", make_printable(", ".join(status.globs))),
         ("indexed", _indexed_text(status)),
         ("watched by", _watching_text(status)),
-        ("dreams", "write MEMORY.md" if status.dreams_write else "propose what MEMORY.md could say"),
+        ("dreams", "write MEMORY.md" if status.dreams_write else "only propose changes to MEMORY.md"),
         ("last read", iso(status.indexed_at) or "never"),
-        ("last looked at", iso(status.scanned_at) or "not since the daemon started"),
+        ("last checked", iso(status.scanned_at) or "not since the daemon started"),
     ]
     files = [_files_text(status.listed)] if status.listed else []
     return "\n".join([head, format_fields(pairs), *_problem_lines(status), *files])
@@ -140,7 +140,7 @@ def _files_text(listed: list[declared.IndexedFile]) -> str:
 def _indexed_text(status: declared.Workspace) -> str:
     text = f"{count_text(status.files, 'file')}, {count_text(status.chunks, 'chunk')}"
     if status.pending_embeddings:
-        text += f"; {status.pending_embeddings:,} wait for their vector (words find them already)"
+        text += f"; {status.pending_embeddings:,} wait for a vector (searches by words find them already)"
     if status.indexing:
         text += f"; {count_text(status.indexing, 'file')} still to read"
     return text
@@ -160,7 +160,7 @@ def _problem_lines(status: declared.Workspace) -> list[str]:
     lines = []
     groups = (
         (status.problems, count_text(len(status.problems), "problem")),
-        (status.differing, f"{count_text(len(status.differing), 'file')} not followed yet"),
+        (status.differing, f"{count_text(len(status.differing), 'file')} changed and not indexed again yet"),
         (status.left_out, f"{len(status.left_out):,} left out"),
     )
     for files, head in groups:
@@ -176,7 +176,7 @@ def _problem_lines(status: declared.Workspace) -> list[str]:
 
 def _declare_index(parser: ArgumentParser) -> None:
     _declare_optional_workspace(parser)
-    parser.add_argument("--force", action="store_true", help="read all files, also those that look unchanged")
+    parser.add_argument("--force", action="store_true", help="read all files, even if they look unchanged")
     parser.add_argument("--wait", action="store_true", help="return when each part has its vector")
 
 

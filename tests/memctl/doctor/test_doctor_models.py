@@ -112,7 +112,7 @@ def test_languages_that_the_model_does_not_read_are_told_with_the_model_that_doe
     assert "languages" not in doctor("languages")
     assert "languages" not in memctl("status").out
     changed(told, unread=Unread(languages=languages, share=0.336, model="multi"))
-    said = f"34% of the texts are {named} which mini does not read"
+    said = f"34% of the texts are {named} which mini does not support"
     pull = "memctl model pull multi && memctl model use multi"
     finding = doctor("languages")["languages"]
     assert (finding["state"], finding["fix"], finding["commands"]) == ("warn", pull, [])

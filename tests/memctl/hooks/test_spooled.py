@@ -44,7 +44,7 @@ def test_what_waits_is_sent_first_and_that_is_said_once(command: str, memctl: Me
         memctl("up")
         os.rename(folder / "kept", spool.path())
     done = memctl(*command.split())
-    assert (done.code, done.err) == (0, "memctl: Sent 2 calls of hooks that waited for the daemon.\n")
+    assert (done.code, done.err) == (0, "memctl: sent 2 calls of hooks that waited for the daemon.\n")
     assert list_said(folder) == SAID
     assert "2 turns" in done.out or command != "backup"
     assert "calls" not in memctl(*command.split()).err

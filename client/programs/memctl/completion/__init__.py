@@ -1,7 +1,7 @@
-"""completion: scripts that let a shell complete memctl's words.
+"""The command `completion`: scripts with which a shell completes memctl's words.
 
-The scripts are a few lines: at each TAB they ask `memctl completion words`, which takes the answer from the parsers
-and, for names that only the daemon knows, from the daemon. So they never go stale, and TAB never starts a daemon.
+The scripts are a few lines long. At each TAB they run `memctl completion words`, which asks the parsers and, for names
+that only the daemon knows, a running daemon. So they are never outdated, and TAB never starts a daemon.
 """
 
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
@@ -12,7 +12,7 @@ from memoryd.client.programs.memctl.completion.scripts import SCRIPTS
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("shell", metavar="SHELL", type=_parse_shell, help=", ".join(SCRIPTS))
-    # For `words`, what is typed so far: one word a line, `memctl` itself the first. It may look like any option.
+    # For `words`: the words typed so far, one per line, beginning with `memctl`. They may look like any option.
     parser.add_argument("line", nargs="?", default="memctl\n", help=SUPPRESS)
 
 

@@ -1,5 +1,8 @@
-"""The scripts of the shells. Each gives `memctl completion words` what is typed and shows the lines that come back: a
-word, a tab and what it means, or `:file` and `:folder` where the shell completes paths by itself."""
+"""The completion scripts of the shells.
+
+Each passes the typed words to `memctl completion words` and shows the lines of its output: a word, a tab and its
+meaning, or `:file` and `:folder` where the shell is to complete paths.
+"""
 
 SCRIPTS = {
     "bash": r"""# Completion of memctl for bash: source <(memctl completion bash)

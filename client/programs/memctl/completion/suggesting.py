@@ -1,6 +1,6 @@
-"""What may stand next on a command line, by the parsers of memctl.
+"""Suggest the next word of a command line, from memctl's parsers.
 
-A value is a choice of the parser, a path, or a name that daemon, catalogue or memctl know.
+A suggested value is a choice of the parser, a path, or a name that the daemon, the catalogue or memctl knows.
 """
 
 import argparse
@@ -18,34 +18,34 @@ from memoryd.client.programs.memctl.text_table import shorten, to_one_line
 from memoryd.client.protocol import GetStats, List, ListTokens
 from memoryd.client.transport.sync import Client
 
-ABOUT = 60  # characters of what a word means
+ABOUT = 60  # characters of a word's meaning
 LIMIT_S = 1.0
 IDS = 30
 ID_DIGITS = 8
-FILE, FOLDER = ":file", ":folder"  # the shell completes paths better than anybody else
+FILE, FOLDER = ":file", ":folder"  # the shell itself completes paths
 PATHS = (FILE, FOLDER)
 
 
 class Word(NamedTuple):
-    """A word that may be typed, and what it means."""
+    """A word that may be typed, and its meaning."""
 
     text: str
     about: str = ""
 
     def continue_from(self, begin: str) -> "Word":
-        """Return the word that continues from what is typed already; a path stays what it is."""
+        """Return the word with `begin` before it; a path marker stays as it is."""
         return self if self.text in PATHS else Word(begin + self.text, self.about)
 
 
 def print_words(args: argparse.Namespace) -> None:
-    """Print what may stand in place of the last word, a line each."""
+    """Print the words that may replace the last one, a line each."""
     words = suggest(args.line.split("\n")[1:] or [""], args)
     if words:
         say("\n".join(f"{word.text}\t{shorten(to_one_line(word.about), ABOUT)}".rstrip() for word in words))
 
 
 def suggest(typed: Sequence[str], args: argparse.Namespace) -> list[Word]:
-    """Return the words that may take the place of the last one of `typed` and begin as it does."""
+    """Return the words that may replace the last one of `typed` and begin with it."""
     *before, beginning = typed
     line = _parse_line(before)
     if line.name is None:
@@ -58,7 +58,7 @@ def suggest(typed: Sequence[str], args: argparse.Namespace) -> list[Word]:
 
 
 class _Line(NamedTuple):
-    """A line typed so far: the command, None before there is one; names that may come next; the other words."""
+    """A line typed so far: the command (None: not given yet), names that may come next, and the other words."""
 
     name: str | None
     next_names: list[Word]
@@ -84,7 +84,7 @@ def _parse_line(before: Sequence[str]) -> _Line:
 
 
 def _list_commands() -> list[Word]:
-    """Return the commands; one of several verbs represents all of them."""
+    """Return the first words of all commands, each with its help or its verbs."""
     helps: dict[str, str] = {}
     for name, row in list_commands().items():
         first = name.split()[0]
@@ -139,7 +139,7 @@ def _parse_state(parser: Parser, rest: Sequence[str]) -> tuple[argparse.Action |
 
 
 def _find_positional(parser: Parser, number: int) -> argparse.Action | None:
-    """Return the positional argument that the next word belongs to; one for many words takes all that follow."""
+    """Return the positional argument that the next word belongs to; one with several words takes all that follow."""
     actions = [action for action in parser._get_positional_actions() if action.help != argparse.SUPPRESS]
     for action in actions:
         if action.nargs in ("+", "*") or number == 0:
@@ -153,15 +153,15 @@ def _find_option(parser: Parser, word: str) -> argparse.Action | None:
 
 
 def _list_options(parser: Parser, rest: Sequence[str]) -> list[Word]:
-    """Return the options that are not given yet, and those that may be given again."""
-    options_there = {id(option) for word in rest if (option := _find_option(parser, word))}
+    """Return the options that are not given yet, and those that may be repeated."""
+    given = {id(option) for word in rest if (option := _find_option(parser, word))}
     return [
         Word(text, option.help or "")
         for option in parser._get_optional_actions()
         for text in option.option_strings
         if text.startswith("--")
         and option.help != argparse.SUPPRESS
-        and (id(option) not in options_there or isinstance(option, argparse._AppendAction))
+        and (id(option) not in given or isinstance(option, argparse._AppendAction))
     ]
 
 
@@ -169,23 +169,23 @@ def _list_options(parser: Parser, rest: Sequence[str]) -> list[Word]:
 
 
 def _list_values(action: argparse.Action, command: str, args: argparse.Namespace) -> list[Word]:
-    """Return what the value of an argument of a command may be, nothing if it may be anything."""
+    """Return possible values of an argument of a command; empty if they are unknown."""
     if action.choices:
         return [Word(str(choice)) for choice in action.choices]
     kind = _value_kind(action, command)
     try:
-        if kind in ASKED:
+        if kind in FROM_DAEMON:
             args.timeout = min(args.timeout, LIMIT_S)
-            with client_for(args, autostart=False) as client:  # none is started for it
-                return ASKED[kind](client)
-        return SOURCES[kind]() if kind in SOURCES else []
+            with client_for(args, autostart=False) as client:
+                return FROM_DAEMON[kind](client)
+        return FROM_HERE[kind]() if kind in FROM_HERE else []
     except (MemorydError, OSError):
         return []
 
 
 def _value_kind(action: argparse.Action, command: str) -> str:
-    """Return the kind of a value, which is the name that the parsers give it in their help."""
-    if action.dest in ("session", "plan", "last"):  # called ID, and no memory's
+    """Return the kind of a value: its metavar, for NAME together with the command."""
+    if action.dest in ("session", "plan", "last"):  # called ID, but not of a memory
         return ""
     if action.metavar == "NAME" and not action.option_strings:
         return f"NAME of {command.split()[0]}"
@@ -201,8 +201,8 @@ def _list_workspaces(client: Client) -> list[Word]:
     return [Word(space.namespace, space.root) for space in client.call(protocol.Workspaces())]
 
 
-# What a running daemon is asked for.
-ASKED: dict[str, Callable[[Client], list[Word]]] = {
+# Values that a running daemon is asked for, by kind.
+FROM_DAEMON: dict[str, Callable[[Client], list[Word]]] = {
     "NS": _list_namespaces,
     "ID": lambda client: [Word(one.id[:ID_DIGITS], one.content) for one in client.call(List(limit=IDS, reach="all"))],
     "WORKSPACE": _list_workspaces,
@@ -235,8 +235,8 @@ def _list_checks() -> list[Word]:
     return areas + [Word(name, str(check.__doc__)) for name, check in list_checks().items()]
 
 
-# What needs no daemon.
-SOURCES: dict[str, Callable[[], list[Word]]] = {
+# Values that need no daemon, by kind.
+FROM_HERE: dict[str, Callable[[], list[Word]]] = {
     "FILE": lambda: [Word(FILE)],
     "PATH": lambda: [Word(FILE)],
     "DIR": lambda: [Word(FOLDER)],

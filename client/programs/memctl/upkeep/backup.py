@@ -22,13 +22,13 @@ from memoryd.client.rescue import RescueReport
 from memoryd.client.times import iso
 from memoryd.client.transport import paths
 
-LIMIT_S = 3600.0  # without a message of the daemon, which verifies the whole copy
+LIMIT_S = 3600.0  # without progress; the daemon verifies the whole copy
 FILE_NAME = "memoryd.sqlite"
 
 
 def _declare_backup(parser: ArgumentParser) -> None:
     add_optional(parser, "path", "a new file or a folder (default: beside the database)")
-    parser.add_argument("--list", action="store_true", help="show the copies there are, and former databases")
+    parser.add_argument("--list", action="store_true", help="list the copies and former databases")
 
 
 def _backup(args: Namespace) -> None:
@@ -49,7 +49,7 @@ def _copies_text(copies: list[Copy], folder: Path) -> str:
     table = format_table(["MADE", "MEMORIES", "SIZE", "NAME"], list(map(_build_row, copies)), flexible=0, right=(1, 2))
     former = f", `before-…` in {folder}" if any(copy.former for copy in copies) else ""
     where = f"The copies are in {folder / BACKUPS}{former}."
-    return f"{table}\n`{paint('memctl restore NAME', 'cyan')}` takes one back. {where}"
+    return f"{table}\n`{paint('memctl restore NAME', 'cyan')}` restores one. {where}"
 
 
 def _build_row(copy: Copy) -> list[str]:
@@ -59,14 +59,14 @@ def _build_row(copy: Copy) -> list[str]:
 
 
 def _made_text(made: BackedUp) -> str:
-    what = f"{count_kept(made.memories, made.turns, made.parts)} ({size_text(made.size_bytes)})"
+    contents = f"{count_kept(made.memories, made.turns, made.parts)} ({size_text(made.size_bytes)})"
     command = paint(f"memctl restore {shlex.quote(made.path)}", "cyan")
-    return f"Copied {what} to {made.path}; checked.\n`{command}` takes it back."
+    return f"Copied {contents} to {made.path}; checked.\n`{command}` restores it."
 
 
 def _declare_restore(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a file, a name that `memctl backup --list` shows, or `latest`")
-    parser.add_argument("--tokens", action="store_true", help="let tokens of the copy work that do not work here now")
+    parser.add_argument("file", metavar="FILE", help="a file, a name from `memctl backup --list`, or `latest`")
+    parser.add_argument("--tokens", action="store_true", help="also restore tokens of the copy that are not valid here")
 
 
 def _restore(args: Namespace) -> None:
@@ -81,8 +81,8 @@ def _restore(args: Namespace) -> None:
         report = rescue(folder, "restore", str(file), *(["--tokens"] if args.tokens else []))
         report = exchange(args, status, report)
     if is_first:
-        projects.note_introduced(str(folder))  # a new machine has no former habits
-    with suppress(OSError, MemorydError):  # `memctl doctor` looks at that file
+        projects.note_introduced(str(folder))  # a new machine needs no note about former versions
+    with suppress(OSError, MemorydError):  # `memctl doctor` checks that file
         report.projects, report.lost_folders = projects.take_over(report.projects)
     show(args, report, lambda: _restored_text(report, file, bool(status)))
 
@@ -114,13 +114,13 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
     lines = [f"Restored {count_kept(report.memories, report.turns, report.parts)} from {file}{changed}; checked."]
     if report.dropped:
         names = make_printable(", ".join(report.dropped))
-        lines.append(f"Dropped from it, as memoryd makes no such thing: {names}. Do you know who made this file?")
+        lines.append(f"Dropped from it, because it is not memoryd's: {names}. Do you know who made this file?")
     if report.tokens:
         names = make_printable(", ".join(report.tokens))
         again = make_printable(f"memctl restore {shlex.quote(str(file))} --tokens")
         lines.append(
-            f"Left out tokens that are not in force here: {names}. To keep them: `{again}`, now, before anything new is"
-            " kept here."
+            f"Left out tokens that are not valid here: {names}. To keep them run `{again}` now, before anything new is"
+            " stored here."
         )
     if report.workspaces:
         parts = f", with {count_text(report.chunks, 'part')} of files" if report.chunks else ""
@@ -129,13 +129,13 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
     if report.pauses:
         names = make_printable(", ".join(report.pauses))
         lines.append(
-            f"Paused folders that are not on this machine: {names}. Where they are now, what is said is recorded until"
-            " you run `memctl observe off --folder PATH`; `memctl observe on --folder OLDPATH` takes the old path off"
-            " the list."
+            f"Paused folders that are not on this machine: {names}. At their new paths turns are recorded until you run"
+            " `memctl observe off --folder PATH`; `memctl observe on --folder OLDPATH` removes the old path from the"
+            " list."
         )
     if report.kept_pauses:
         names = make_printable(", ".join(report.kept_pauses))
-        lines.append(f"Still not observed, as it was paused here after the copy: {names}.")
+        lines.append(f"Still not observed, because it was paused here after the copy: {names}.")
     for folder, namespace in report.lost_folders.items():
         again = f"memctl project rename {shlex.quote(folder)}"
         lines.append(
@@ -154,24 +154,24 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
             " by itself; for another folder: `memctl project move NAME FOLDER`."
         )
     if report.erased:
-        erased = f"Erased again, as it was erased here since the copy: {count_text(len(report.erased), 'memory')}."
+        erased = f"Erased again, because erased here since the copy: {count_text(len(report.erased), 'memory')}."
         rest = f" `memctl erase {report.erased[0][:8]} --copies` rewrites all copies in the data folder."
         lines.append(f"{erased}{rest if report.copies else ''}")
         if report.parts:
             lines.append(
-                "Words that an indexed file said when the copy was made, and says no more, may stay in free space of"
-                " the database: `memctl erase --matching -` with the word clears them."
+                "Words that an indexed file had when the copy was made, and has no more, may stay in free space of the"
+                " database: `memctl erase --matching -` with the word clears them."
             )
     if ran:
-        lines.append("The daemon was stopped for it and runs again.")
+        lines.append("The daemon was restarted for it.")
     if report.kept:
-        later = ", with what came after the copy," if report.changed_at else ""
-        lines.append(f"The former database{later} is kept in {report.kept}; delete that folder when it is not needed.")
+        later = ", with all changes after the copy," if report.changed_at else ""
+        lines.append(f"The former database{later} is kept in {report.kept}; delete that folder if you do not need it.")
     return "\n".join(lines)
 
 
 def _build_adding(root: str, namespace: str) -> str:
-    """Return the command that adds a workspace of the copy again, as its folder may have moved."""
+    """Return the command that adds a workspace of the copy again; its folder may have moved."""
     is_here = Path(root).is_dir()
     path, name = shlex.quote(root) if is_here else "PATH", shlex.quote(namespace)
     where = "" if is_here else f"  # PATH is where {root} is now"

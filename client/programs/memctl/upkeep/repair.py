@@ -1,4 +1,4 @@
-"""verify, repair, reset: verify the database, repair it, or start with an empty one."""
+"""The commands `verify`, `repair` and `reset`: check the database, repair it, or start with an empty one."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -34,15 +34,16 @@ def _verify(args: Namespace) -> int:
     found = _check(args, repair=False)
     show(args, found, lambda: _verified_text(found))
     if find_damage(found):
-        return _report_verdict(found, f"the file itself is damaged: `{RECOVER}` reads what is readable into a new one")
-    return _report_verdict(found, "`memctl repair` rebuilds indexes and all that is derived from the memories")
+        advice = f"the file itself is damaged: `{RECOVER}` copies its readable rows into a new one"
+        return _report_verdict(found, advice)
+    return _report_verdict(found, "`memctl repair` rebuilds indexes and all derived data")
 
 
 def _declare_repair(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--recover",
         action="store_true",
-        help="read what is readable of a damaged file into a new one; the daemon is stopped for it",
+        help="copy all readable rows of a damaged file into a new one; the daemon is stopped meanwhile",
     )
 
 
@@ -55,9 +56,7 @@ def _repair(args: Namespace) -> int:
         advice = "" if RECOVER in error.message else f" If the file is damaged: {RECOVER}"
         raise type(error)(error.message + advice, error.data) from None
     show(args, found, lambda: f"Done: {', '.join(found.repaired)}.\n{_verified_text(found)}")
-    return _report_verdict(
-        found, f"what is left is damage of the file itself: `{RECOVER}`; a copy may hold what that loses"
-    )
+    return _report_verdict(found, f"the file itself is damaged: `{RECOVER}`; a copy may have the rows that this loses")
 
 
 def _check(args: Namespace, repair: bool) -> Verification:
@@ -85,7 +84,7 @@ def _recover(args: Namespace) -> int:
         restart.stop(args, status)
     report: RescueReport | None = None
     try:
-        with ProgressBar("reading what is readable", 2) as bar:
+        with ProgressBar("reading rows", 2) as bar:
             bar.update(1)
             report = restart.rescue(folder, "recover", wait_s=_LOCK_S)
     finally:
@@ -104,10 +103,10 @@ def _recovered_text(report: RescueReport) -> str:
 
 
 def _lost_text(report: RescueReport, copies: list[Copy]) -> str:
-    advice = "There is no copy that may hold what is lost."
+    advice = "There is no copy that may have the lost rows."
     if copies:
         made_at = iso(Path(copies[-1].path).stat().st_mtime)
-        advice = f"The latest copy, made {made_at}, may hold what is lost: `memctl restore latest` puts it in place."
+        advice = f"The latest copy, made {made_at}, may have the lost rows: `memctl restore latest` restores it."
     return f"Not all rows could be read of: {', '.join(report.damaged)}. {advice}"
 
 
@@ -116,7 +115,7 @@ def _declare_reset(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-backup",
         action="store_true",
-        help="make no copy before; with --namespace, what is deleted stays in the history",
+        help="make no copy first; with --namespace deleted memories stay in the history",
     )
 
 
@@ -127,8 +126,8 @@ def _reset(args: Namespace) -> None:
     folder = restart.folder_of(status)
     if not status and not (folder / FILE_NAME).exists():
         return show(args, Done(message="Nothing to delete."), lambda: f"There is no database in {folder}.")
-    held = f"the {count_text(status.memories, 'memory')}" if status else "all memories"
-    _ask(args, EVERYTHING, f"This deletes {held} in {folder}, with their history, tokens and workspaces.")
+    memories = f"the {count_text(status.memories, 'memory')}" if status else "all memories"
+    _ask(args, EVERYTHING, f"This deletes {memories} in {folder}, with their history, tokens and workspaces.")
     report = restart.rescue(folder, "reset", *(["--discard"] if args.no_backup else []))
     report = restart.exchange(args, status, report)
     kept = f"The former database is kept in {report.kept}." if report.kept else "Nothing was kept."
@@ -149,7 +148,7 @@ def _reset_namespace(args: Namespace) -> None:
             operations += _delete(client, turns)
     undo = " and ".join(f"memctl undo {operation[:8]}" for operation in operations)
     text = f"Deleted {count_text(len(ids), 'memory')} of {namespace}; `{paint(undo, 'cyan')}` takes it back.{copied}"
-    text += f"\nFor good: `{paint(f'memctl erase --namespace {namespace} --reach subtree --copies', 'cyan')}`."
+    text += f"\nTo erase them: `{paint(f'memctl erase --namespace {namespace} --reach subtree --copies', 'cyan')}`."
     return show(args, Deleted(count=len(ids), ids=ids, operation=operations[-1]), lambda: text)
 
 
@@ -170,16 +169,16 @@ def _copy_database(client: Client) -> str:
     before, client.timeout_s = client.timeout_s, max(client.timeout_s, LIMIT_S)
     made = client.call(backup_call())
     client.timeout_s = before
-    return f"\nBefore that all was copied to {made.path}."
+    return f"\nThe database was copied to {made.path} first."
 
 
 def _delete(client: Client, ids: list[str]) -> list[str]:
     operations: list[str] = []
-    gone: set[str] = set()  # together with a turn that it was made of
+    gone: set[str] = set()  # derived memories, which were deleted with their turns
     with ProgressBar("deleting", len(ids)) as bar:
         for part in split_evenly(ids, _PER_CALL):
-            if there := [id for id in part if id not in gone]:
-                deleted = client.call(Delete(ids=there, reach="subtree"))
+            if present := [id for id in part if id not in gone]:
+                deleted = client.call(Delete(ids=present, reach="subtree"))
                 operations.append(deleted.operation or "")
                 gone.update(deleted.derived)
             bar.update(bar.done + len(part))

@@ -34,7 +34,7 @@ def get_status(args: Namespace) -> Status | None:
 
 
 def folder_of(status: Status | None) -> Path:
-    """Return the data directory: that of the running daemon, else the usual one."""
+    """Return the data directory: that of the running daemon, else the default one."""
     return Path(status.data_dir) if status else paths.data_dir()
 
 
@@ -59,7 +59,7 @@ def exchange(args: Namespace, status: Status | None, report: RescueReport) -> Re
     before = set(folder.glob("before-*"))
     try:
         taken = rescue(folder, "take-up", wait_s=_LOCK_S)
-    except MemorydError:  # a daemon was started meanwhile and has done it
+    except MemorydError:  # a daemon was started meanwhile and has put them in place
         taken = RescueReport()
     start(args, arguments)
     kept = taken.kept or next((str(path) for path in sorted(set(folder.glob("before-*")) - before)), "")
@@ -84,7 +84,7 @@ def wait_until_gone(args: Namespace, pid: int) -> None:
     while is_alive(pid):
         if time.monotonic() > give_up_at:
             raise TimedOut(
-                f"The daemon (pid {pid}) still runs; the restored one is used if it starts within ten minutes."
+                f"The daemon (pid {pid}) still runs; the restored database is used if it restarts within ten minutes."
             )
         time.sleep(0.02)
 
