@@ -46,7 +46,7 @@ class Manifest(Recipe, frozen=True, kw_only=True):
     files: dict[str, FileRecord]
     fingerprint: str = ""
     calibration: Calibration | None = None
-    """How its cosines are to be read; None: it was installed before there was a bundled set."""
+    """The meaning of its cosines; None: it was installed before there was a bundled set."""
 
 
 def fingerprint(manifest: Manifest) -> str:

@@ -22,8 +22,8 @@ from apscheduler.triggers.interval import IntervalTrigger
 from memoryd.client.errors import Conflict, MemorydError
 from memoryd.client.protocol import Jobs, RunJob
 
-_APART_S = 0.05  # jobs that are due at the same time run in the order of the table
-_AGAIN_S = 60.0  # after a call without a reply
+_STAGGER_S = 0.05  # between jobs that are due at the same time, so that they run in the order of the table
+_RETRY_S = 60.0  # after a call without a reply
 _LONGEST_WAIT_S = 3600.0  # after failures of a job with a shorter interval
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Scheduler:
             if job.every_s:
                 # A paused job is requested at its interval, too; the daemon refuses it.
                 wait_s = job.every_s if job.next_run_at is None else job.next_run_at - found.at
-                first_at = _convert_wait(wait_s + number * _APART_S)
+                first_at = _convert_wait(wait_s + number * _STAGGER_S)
                 trigger = Interval(seconds=job.every_s, timezone=UTC)
                 self._timer.add_job(self._fire, trigger, args=[job.name], id=job.name, next_run_time=first_at)
         self._timer.start()
@@ -93,10 +93,10 @@ class Scheduler:
             log.debug("job %s: %s", name, refusal.message)
         except MemorydError as error:
             log.info("job %s: %s", name, error.message)
-            self.run_after(name, _AGAIN_S)
+            self.run_after(name, _RETRY_S)
         except Exception:
-            log.exception("job %s could not be asked for", name)
-            self.run_after(name, _AGAIN_S)
+            log.exception("job %s could not be requested", name)
+            self.run_after(name, _RETRY_S)
 
 
 def _convert_wait(wait_s: float) -> datetime:

@@ -1,7 +1,7 @@
-"""What is kept in RAM of every memory, by position (`positions`), not by row number, which is never used again.
+"""Arrays in RAM with an entry for every memory, by position (`positions`): row numbers are never reused and would grow.
 
-`columns` holds what filters ask, so that they cost no SQL. `postings` holds where the words are that were asked for,
-and `lexical` ranks them. `vector_index` keeps int8 codes of the vectors, in a basis (`basis`) of which a search scans a
-third (`scan`); the caller rescores the best with the float32 vectors of the database. `daemon/store/codes` keeps the
-codes on disk from the end of one daemon to the start of the next.
+`columns` has the fields that filters compare, so that filtering needs no SQL. `postings` has the occurrences of words
+that searches asked for, and `lexical` ranks by them. `vector_index` has int8 codes of the vectors in a rotated basis
+(`basis`), of which a search scans a third of the dimensions (`scan`); the caller rescores the best with the float32
+vectors in the database. `daemon/store/codes` stores the codes on disk between two runs of the daemon.
 """

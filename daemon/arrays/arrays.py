@@ -1,4 +1,4 @@
-"""The arrays of one database, in step with its commits. The store calls `read` when it is opened, then the others."""
+"""The arrays of one database. The store calls `read` when it opens, and the other methods as it reads and commits."""
 
 import threading
 from collections.abc import Callable
@@ -12,36 +12,36 @@ from memoryd.daemon.arrays.postings import Postings, read_common_stems
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
 
-_WARMED = 1_000  # stems
-_BREATH_S = 0.001  # between two of them
+_WARMED_STEMS = 1_000
+_BREATH_S = 0.001  # a pause between two of these reads
 
 
 class Arrays:
-    """Positions of the memories, and by these the columns that filters ask and the postings of words."""
+    """The positions of the memories, and by position the columns for filters and the postings of words."""
 
     positions: Positions
     columns: FilterColumns
     postings: Postings
 
     def read(self, connection: apsw.Connection) -> None:
-        """Read what is kept of a database."""
+        """Build the arrays from a database."""
         self.positions = Positions()
         self.columns = FilterColumns(connection, self.positions)
         self.postings = Postings(connection, self.positions)
 
     def note_snapshot(self) -> None:
-        """Note that a reader begins."""
+        """Record that a reader is about to begin a snapshot."""
         self.postings.note_snapshot()
 
     def follow(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
-        """Bring up to date what is known of changed memories and of changed texts, on the writer's thread."""
+        """Update the arrays for changed memories and changed texts, on the writer's thread."""
         self.columns.refresh(connection, rows)
         self.postings.note_changes(connection, texts)
 
     def warm_up(self, reading: Callable[[], AbstractContextManager[apsw.Connection]], closing: threading.Event) -> None:
-        """Read the postings that searches will ask for, the commonest first; each is a read of its own."""
+        """Read the postings of the commonest stems ahead of searches; each with a connection of its own."""
         with reading() as connection:
-            stems = read_common_stems(connection, _WARMED)
+            stems = read_common_stems(connection, _WARMED_STEMS)
         for stem in stems:
             if closing.wait(_BREATH_S) or self.postings.is_full():
                 break
@@ -49,6 +49,6 @@ class Arrays:
                 self.postings.find(connection, stem)
 
     def build_mask(self, store: Store, selection: Filter, now: float) -> Mask:
-        """Return which memories a filter leaves, among what is alive."""
+        """Return the mask of the living memories that a filter matches."""
         mask = self.columns.build_mask(selection, now)
         return mask.restrict(store.select_rows(selection, now)) if selection.further else mask

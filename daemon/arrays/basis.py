@@ -1,13 +1,13 @@
-"""The basis in which an index codes its vectors: what distinguishes texts most comes first; and the codes in blocks.
+"""The rotated basis of the vector index, whose first dimensions distinguish texts most, and blocks of codes.
 
 Vectors of a text model vary little in many directions. After a rotation onto the principal components (Hotelling 1933)
-of the vectors at hand, a third of the dimensions, the *head*, hold some 86 % of the variance of the default model; the
-*tail* holds the rest. A scan of the heads then knows each cosine but for tail . tail, and only what may still be among
-the best needs its tail. Within each part the components are mixed by a random rotation: none is so large that int8
-codes the others badly, and two tails of n dimensions that have nothing to do with each other have a cosine of 0 with a
-deviation of 1 / sqrt(n). `Basis.compute_chance` allows for `_SIGMAS` of these.
+of the indexed vectors, a third of the dimensions, the *head*, hold some 86 % of the variance of the default model; the
+*tail* holds the rest. A scan of the heads gives each cosine except for the part tail . tail, and only vectors that may
+still be among the best need their tails. Within head and tail the components are mixed by a random rotation: so none
+is so large that int8 codes the others badly, and two unrelated tails of n dimensions have a cosine of 0 with a standard
+deviation of 1 / sqrt(n). `Basis.compute_chance` allows for `_SIGMAS` of these deviations.
 
-Rows of codes are kept in blocks: growing adds a block and copies nothing.
+Codes are stored in blocks of rows, so that growing adds a block and copies nothing.
 """
 
 import math
@@ -22,11 +22,11 @@ from memoryd.daemon.arrays.positions import Places, find_distinct
 from memoryd.daemon.store.vectors import Vector
 
 _SIGMAS = 7.0
-_SIZE = 32_768  # rows of a block; its pages take no memory before they are written
+_BLOCK_ROWS = 32_768  # pages of a block take no memory before they are written
 
 Codes = NDArray[np.int8]
 FloatArray = NDArray[np.float32]
-ArrayReader = Callable[[str], NDArray[Any]]  # of an array by its name
+ArrayReader = Callable[[str], NDArray[Any]]  # returns an array by its name
 
 
 class Coded(NamedTuple):
@@ -49,14 +49,14 @@ class ScanQuery(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """A rotation of vectors less their mean; None: no rotation."""
+    """The mean of the vectors, and the rotation of what is left without it; None: neither is applied."""
 
     mean: Vector
     rotation: Vector | None
     head: int  # dimensions
 
     def compute_chance(self) -> float:
-        """Return the cosine that two tails do not reach by chance."""
+        """Return a cosine that unrelated tails do not reach by chance."""
         return min(1.0, _SIGMAS / math.sqrt(max(1, len(self.mean) - self.head)))
 
     def encode(self, vectors: Vector) -> Coded:
@@ -64,26 +64,26 @@ class Basis(NamedTuple):
         return self._quantise(vectors if self.rotation is None else (vectors - self.mean) @ self.rotation)
 
     def encode_queries(self, queries: Vector) -> list[ScanQuery]:
-        """Return queries as codes; they keep their mean, which `offset` takes in."""
-        turned: Vector = queries if self.rotation is None else queries @ self.rotation
-        coded = self._quantise(turned)
+        """Return queries as codes. The mean is not subtracted from queries; `offset` is their product with it."""
+        rotated: Vector = queries if self.rotation is None else queries @ self.rotation
+        coded = self._quantise(rotated)
         scales, tails, offsets = coded.scales.tolist(), coded.tails.tolist(), (queries @ self.mean).tolist()
         return [ScanQuery(*one) for one in zip(coded.head, coded.tail, scales, tails, offsets, strict=True)]
 
-    def _quantise(self, turned: NDArray[np.floating]) -> Coded:
-        scales = np.maximum(np.abs(turned).max(axis=1, initial=0) / 127, 1e-12).astype(np.float32)
-        codes = np.rint(turned / scales[:, None]).astype(np.int8)
+    def _quantise(self, rotated: NDArray[np.floating]) -> Coded:
+        scales = np.maximum(np.abs(rotated).max(axis=1, initial=0) / 127, 1e-12).astype(np.float32)
+        codes = np.rint(rotated / scales[:, None]).astype(np.int8)
         tails = np.linalg.norm(codes[:, self.head :].astype(np.float32), axis=1) * scales
         return Coded(codes[:, : self.head], codes[:, self.head :], scales, tails.astype(np.float32))
 
     def decode(self, codes: Coded) -> Vector:
-        """Return the vectors that codes were made of, about."""
-        turned: Vector = np.hstack([codes.head, codes.tail]) * codes.scales[:, None]
-        return turned if self.rotation is None else turned @ self.rotation.T + self.mean
+        """Return approximately the vectors that were encoded."""
+        rotated: Vector = np.hstack([codes.head, codes.tail]) * codes.scales[:, None]
+        return rotated if self.rotation is None else rotated @ self.rotation.T + self.mean
 
 
 def make_plain(dimensions: int) -> Basis:
-    """Return the basis of an index that is too small for another one."""
+    """Return the basis without a rotation, for an index that is still small."""
     return Basis(np.zeros(dimensions, np.float32), None, -(-dimensions // 3))
 
 
@@ -99,7 +99,7 @@ def learn(vectors: Vector) -> Basis:
 
 
 def _make_mixer(dimensions: int) -> Vector:
-    """Return a rotation in a random direction, the same each time."""
+    """Return a random rotation, the same at each call."""
     rotation, _ = np.linalg.qr(np.random.default_rng(dimensions).standard_normal((dimensions, dimensions)))
     return rotation.astype(np.float32)
 
@@ -112,26 +112,26 @@ class Blocks:
         self._blocks: list[Codes] = [] if blocks is None else blocks
 
     def view(self) -> "Blocks":
-        """Return the present blocks; what is written into them later is seen."""
+        """Return the present blocks without copying them: later writes to them are visible."""
         return Blocks(self.width, list(self._blocks))
 
     def make_room(self, count: int) -> None:
         """Grow to at least `count` rows."""
-        while len(self._blocks) * _SIZE < count:
-            self._blocks.append(np.zeros((_SIZE, self.width), np.int8))
+        while len(self._blocks) * _BLOCK_ROWS < count:
+            self._blocks.append(np.zeros((_BLOCK_ROWS, self.width), np.int8))
 
     def write(self, places: Places, codes: Codes) -> None:
         """Write the codes of some positions."""
-        blocks = places // _SIZE
+        blocks = places // _BLOCK_ROWS
         for number in find_distinct(blocks).tolist():
             inside = blocks == number
-            self._blocks[number][places[inside] % _SIZE] = codes[inside]
+            self._blocks[number][places[inside] % _BLOCK_ROWS] = codes[inside]
 
     def gather(self, places: Places) -> Codes:
-        """Return the codes of positions in rising order, shape (places, width)."""
-        ends = np.searchsorted(places, np.arange(1, len(self._blocks) + 1) * _SIZE).tolist()
+        """Return the codes of positions in ascending order, shape (places, width)."""
+        ends = np.searchsorted(places, np.arange(1, len(self._blocks) + 1) * _BLOCK_ROWS).tolist()
         parts = [
-            self._blocks[number][places[start:end] - number * _SIZE]
+            self._blocks[number][places[start:end] - number * _BLOCK_ROWS]
             for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
             if end > start
         ]
@@ -139,20 +139,20 @@ class Blocks:
 
     def dump(self, name: str, count: int) -> dict[str, Codes]:
         """Return the codes of the first `count` positions, block by block."""
-        parts = zip(range(0, count, _SIZE), self._blocks, strict=False)
-        return {f"{name}{start // _SIZE}": block[: count - start] for start, block in parts}
+        parts = zip(range(0, count, _BLOCK_ROWS), self._blocks, strict=False)
+        return {f"{name}{start // _BLOCK_ROWS}": block[: count - start] for start, block in parts}
 
     def restore(self, name: str, read: ArrayReader, old_places: Places, places: Places) -> None:
-        """Write what `dump` returned: what was at each of `old_places` to one of `places`."""
-        for start in range(0, int(old_places.max(initial=-1)) + 1, _SIZE):
-            first, end = np.searchsorted(old_places, (start, start + _SIZE)).tolist()
-            self.write(places[first:end], read(f"{name}{start // _SIZE}")[old_places[first:end] - start])
+        """Write the codes that `dump` returned for `old_places` to `places`."""
+        for start in range(0, int(old_places.max(initial=-1)) + 1, _BLOCK_ROWS):
+            first, end = np.searchsorted(old_places, (start, start + _BLOCK_ROWS)).tolist()
+            self.write(places[first:end], read(f"{name}{start // _BLOCK_ROWS}")[old_places[first:end] - start])
 
     def multiply(self, code: Codes, count: int) -> NDArray[np.float32]:
         """Return the dot products of a code with those of the first `count` positions."""
         products = np.empty(count, np.float32)
-        for start, block in zip(range(0, count, _SIZE), self._blocks, strict=False):
-            part = products[start : start + _SIZE]
+        for start, block in zip(range(0, count, _BLOCK_ROWS), self._blocks, strict=False):
+            part = products[start : start + _BLOCK_ROWS]
             part[:] = _multiply(code, block[: len(part)])
         return products
 
@@ -162,9 +162,9 @@ class Blocks:
         products = _multiply(code, self.gather(places if order is None else places[order])).astype(np.float32)
         if order is None:
             return products
-        back = np.empty_like(products)
-        back[order] = products
-        return back
+        unsorted = np.empty_like(products)
+        unsorted[order] = products
+        return unsorted
 
 
 def _multiply(code: Codes, codes: Codes) -> NDArray[np.float64]:

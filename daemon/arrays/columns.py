@@ -1,16 +1,17 @@
-"""What filters ask of every memory, in RAM: columns by position (`positions`), kept in step with each commit.
+"""The fields that filters compare, in RAM: columns by position (`positions`), updated with each commit.
 
-A search needs to know which rows it may return before it ranks them: namespace, type, source, tier, age, and whether
-the memory is alive. Asking SQLite row by row costs more than the ranking; here the answer is a `Mask`, one boolean per
-position, about 0.1 ms for 100,000 rows. 32 bytes a memory.
+Before a search ranks memories, it has to know which it may return by namespace, type, source, tier, age, and whether
+they are alive. A query of SQLite for each row would cost more than the ranking; here the answer is a `Mask` with one
+boolean per position, in about 0.1 ms for 100,000 rows. The columns take 32 bytes a memory.
 
-What is superseded depends on other rows (`successors`): the few memories that have a successor are kept with the time
-at which the last one expires. A commit that changes a successor changes this time for all memories that it supersedes.
+Whether a memory is superseded depends on other rows (`successors`). The few memories with a successor are stored with
+the time at which their last successor expires. A commit that changes a successor changes this time for all memories
+that it supersedes.
 
-`usefulness` has the few memories that somebody gave feedback on, with the factor of their score.
+`usefulness` has the few memories with feedback, and the factor of their scores.
 
-Threads: the writer changes it after each commit, before anybody gets a reply; readers take the arrays as they are. Of a
-row `namespace`, without which it is none, and `until`, which makes it alive, are written last.
+Threads: the writer changes the columns after each commit, before it replies; readers use the arrays as they are. The
+writer sets `namespace`, which makes a position belong to a memory, and `until`, which makes it alive, last.
 """
 
 import math
@@ -33,9 +34,9 @@ _NOWHERE = 0  # the namespace of a position without a memory
 _GONE = -math.inf
 _NEVER = -math.inf
 _PART = 10_000  # rows read at once
-_FEW = 6  # numbers that are compared one by one
+_FEW = 6  # up to so many numbers are compared one by one
 
-# 9e999 is infinity. What is pinned never expires; what searches do not return is in no mask.
+# 9e999 is infinity. Pinned memories never expire; memories that searches never return are in no mask.
 _SELECT = (
     "SELECT m.row, m.namespace, m.type, m.source, m.tier, m.created_at,"
     " CASE WHEN NOT {searched} THEN -9e999"
@@ -62,34 +63,34 @@ class _Superseded(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """Which memories may be returned, by position; the last place belongs to no memory. It keeps its epoch alive."""
+    """Which memories may be returned, by position; the last entry belongs to no memory. A mask holds its epoch."""
 
     allowed: NDArray[np.bool_]
     positions: Positions
     epoch: Epoch
 
     def select(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-        """Return which of some rows it allows; those that it does not know are not."""
+        """Return which of some rows it allows; unknown rows are not allowed."""
         return self.select_at(self.positions.find(rows))
 
     def select_at(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
-        """Return which of some positions it allows; -1, and those later than it, are not."""
+        """Return which of some positions it allows; -1 and positions newer than the mask are not allowed."""
         flags: NDArray[np.bool_] = self.allowed[np.minimum(places, len(self.allowed) - 1)]
         return flags
 
     def restrict(self, rows: NDArray[np.integer[Any]]) -> "Mask":
-        """Return the part of it that is in `rows`."""
+        """Return the mask limited to `rows`."""
         places = self.positions.find(rows)
         inside = np.zeros_like(self.allowed)
         inside[places[(places >= 0) & (places < len(inside))]] = True
         return self._replace(allowed=self.allowed & inside)
 
     def exclude(self, row: int) -> "Mask":
-        """Return it without a row."""
-        inside, place = self.allowed.copy(), self.positions.find_one(row)
-        if place < len(inside):
-            inside[place] = False  # of no row: the last place, which is nobody's
-        return self._replace(allowed=inside)
+        """Return the mask without a row."""
+        allowed, place = self.allowed.copy(), self.positions.find_one(row)
+        if place < len(allowed):
+            allowed[place] = False  # for an unknown row -1: the last entry, which belongs to no memory
+        return self._replace(allowed=allowed)
 
     def list_rows(self) -> list[int]:
         """Return the rows that it allows."""
@@ -98,7 +99,7 @@ class Mask(NamedTuple):
 
 
 class TierCount(NamedTuple):
-    """How many memories a namespace has in a tier, and when the oldest and the newest were made."""
+    """How many memories a namespace has in a tier, and when the oldest and the newest were created."""
 
     namespace: int
     tier: str
@@ -118,7 +119,7 @@ class FilterColumns:
         self._columns = _Columns(none, none, none, none, no_time, no_time)
         searched = build_searched()
         self._fresh = _SELECT.format(searched=searched, further=", m.feedback")
-        self._until: dict[int, float] = {}  # superseded before this time, of the rows that are or were to be
+        self._until: dict[int, float] = {}  # by row that has or had a successor: superseded before this time
         self._superseded = self._mark_superseded()
         self.usefulness: dict[int, float] = {}
         cursor = connection.execute(_SELECT.format(searched=searched, further=""))
@@ -137,12 +138,12 @@ class FilterColumns:
         self._follow(connection, numbers)
 
     def build_mask(self, selection: Filter, now: float) -> Mask:
-        """Return which memories namespaces, words, dates and state allow.
+        """Return the mask of memories that match namespaces, words and dates and are alive.
 
-        What `chosen.further` asks is not answered here.
+        `selection.further` is not considered here.
         """
-        epoch = self._positions.epoch  # before everything else
-        former = self._superseded  # before `used`, which is above its positions
+        epoch = self._positions.epoch  # read first, so that all positions read later stay valid
+        former = self._superseded  # read before `used`, so that all its positions are below that
         used = self._used
         columns = _Columns._make(column[:used] for column in self._columns)
         allowed = np.zeros(used + 1, np.bool_)
@@ -161,8 +162,8 @@ class FilterColumns:
         return Mask(allowed, self._positions, epoch)
 
     def find_superseded(self, reached: frozenset[int] | None, now: float) -> Mask | None:
-        """Return which memories of some namespaces, None for all, are superseded and have not expired, if any are."""
-        epoch = self._positions.epoch  # in the order of `build_mask`
+        """Return the mask of the superseded, unexpired memories in some namespaces (None: all); None: there is none."""
+        epoch = self._positions.epoch  # read in the order of `build_mask`
         places, until = self._superseded
         used = self._used
         if reached is not None:
@@ -179,10 +180,10 @@ class FilterColumns:
         return np.flatnonzero(self._columns.namespace[: self._used] != _NOWHERE)
 
     def count_standing(self, reached: frozenset[int] | None) -> list[TierCount]:
-        """Return how many memories each of these namespaces has in each tier, the dead ones included."""
+        """Return how many memories each of these namespaces has in each tier, including dead ones."""
         columns, rows = self._select_reached(reached)
         namespaces, tiers = columns.namespace[rows], columns.tier[rows]
-        words = list(self._words)  # after the columns: a word is known before a row has it
+        words = list(self._words)  # read after the columns, because a word is added before a row has it
         pairs, inverse, counts = np.unique(
             namespaces * np.int64(len(words)) + tiers, return_inverse=True, return_counts=True
         )
@@ -193,7 +194,7 @@ class FilterColumns:
         return [TierCount(pair // len(words), words[pair % len(words)], *rest) for pair, *rest in groups]
 
     def tally(self, column: str, reached: frozenset[int] | None) -> dict[str, int]:
-        """Return how many memories of these namespaces have which type or source, the commonest first."""
+        """Return how many memories of these namespaces have each type or source, the commonest first."""
         columns, rows = self._select_reached(reached)
         numbers = getattr(columns, column)[rows]
         words = list(self._words)
@@ -205,13 +206,13 @@ class FilterColumns:
         """Return the columns, and which of their positions have memories in these namespaces."""
         used = self._used
         columns = _Columns._make(column[:used] for column in self._columns)
-        columns = columns._replace(namespace=columns.namespace.copy())  # a row may go meanwhile
+        columns = columns._replace(namespace=columns.namespace.copy())  # the writer may remove a row meanwhile
         if reached is None:
             return columns, columns.namespace != _NOWHERE
         return columns, _match_any(reached, columns.namespace)
 
     def size_bytes(self) -> int:
-        """Return the bytes of the columns."""
+        """Return the size of the columns."""
         return sum(column.nbytes for column in self._columns)
 
     def _put(self, cells: Any) -> None:
@@ -233,7 +234,7 @@ class FilterColumns:
                 self._until.pop(row, None)
 
     def _follow(self, connection: apsw.Connection, numbers: list[int] | None) -> None:
-        """Note until when those memories are superseded that the rows `numbers` (None: all) supersede, and so on."""
+        """Update the times of all memories that the rows `numbers` (None: all) supersede, directly or indirectly."""
         differs = len(self._until) != len(self._superseded.places)
         while numbers is None or numbers:
             pairs = successors.find_nearest(connection, numbers)
@@ -266,13 +267,13 @@ class FilterColumns:
         for row in rows:
             self.usefulness.pop(row, None)
             self._until.pop(row, None)
-        self._positions.give_up(rows)  # after the above: no mask of a later epoch allows them
+        self._positions.give_up(rows)  # last, so that no mask of a later epoch allows them
 
     def _find_numbers(self, words: list[str]) -> list[int]:
         return [self._words.setdefault(word, len(self._words)) for word in words]
 
     def _make_room(self, used: int) -> _Columns:
-        """Have a place for every position below `used`; those without a memory are dead and in no namespace."""
+        """Grow the columns to `used` positions; those without a memory are dead and in no namespace."""
         columns = _Columns._make(grow(column, used) for column in self._columns)
         columns.until[self._used : used] = _GONE
         self._columns, self._used = columns, max(self._used, used)
@@ -285,15 +286,15 @@ class FilterColumns:
 
 
 def _match_any(codes: Iterable[int], column: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-    """Return for each place of a column whether one of the wanted numbers is there."""
+    """Return for each entry of a column whether it is one of some numbers."""
     numbers = list(codes)
     if len(numbers) <= _FEW:
         flags = np.zeros(len(column), np.bool_)
         for number in numbers:
             flags |= column == number
         return flags
-    present = column.copy()  # the writer continues
-    table = np.zeros(int(present.max(initial=0)) + 1, np.bool_)
-    table[[number for number in numbers if number < len(table)]] = True
-    among: NDArray[np.bool_] = table[present]
-    return among
+    snapshot = column.copy()  # the writer may change the column meanwhile
+    is_wanted = np.zeros(int(snapshot.max(initial=0)) + 1, np.bool_)
+    is_wanted[[number for number in numbers if number < len(is_wanted)]] = True
+    matches: NDArray[np.bool_] = is_wanted[snapshot]
+    return matches

@@ -1,15 +1,15 @@
-"""Full text: a person's words ranked by BM25.
+"""Full-text search: memories ranked by BM25 for the words of a query.
 
 Terms are OR-ed: with AND one absent word would empty the result. Stop words are dropped, first-person pronouns kept.
 
-The best are found without scoring every memory that holds a common word (MaxScore: Turtle, Flood 1995): the words are
-added from the rarest to the commonest. Once those to come cannot lift a memory without any of the former words among
-the best, they are added only to memories that may still get there. `MAX_POSTINGS` bounds what the words asked may have
-in all: commoner ones are left out.
+The best memories are found without scoring every memory that has a common word (MaxScore: Turtle, Flood 1995). Scores
+are added word by word, from the rarest to the commonest. Once the remaining words cannot lift a memory that has none of
+the earlier ones among the best, they are added only to memories that may still be among the best. The words of a query
+may have `MAX_POSTINGS` in total: the commonest words beyond that are left out.
 
-BM25 (Robertson, Walker 1994) with the constants of FTS5's own bm25(), k1 = 1.2 and b = 0.75, gives the same scores. It
-is computed here because FTS5 weighs a word by how many rows of the whole table hold it, which reveals to a caller who
-does not reach all of them what words others' memories hold; and because from arrays it is many times faster.
+BM25 (Robertson, Walker 1994) has the constants of FTS5's own bm25(), k1 = 1.2 and b = 0.75, and gives the same scores.
+It is computed here for two reasons. FTS5 weighs a word by how many rows of the whole table have it, which would reveal
+to a caller with a limited reach what words the memories of others have. And from arrays it is many times faster.
 """
 
 import math
@@ -27,19 +27,19 @@ from memoryd.daemon.arrays.postings import UNITS, Counts, Posting, Postings
 from memoryd.daemon.store.tokenizer import split_words, stem_words
 
 MAX_TERMS = 64
-MAX_POSTINGS = 5_000_000  # that are scored at most; the commonest words go first
-MIN_TERMS = 2  # these are asked whatever they cost
+MAX_POSTINGS = 5_000_000  # scored for one query; the commonest words beyond that are left out
+MIN_TERMS = 2  # this many words are scored even beyond `MAX_POSTINGS`
 _K1, _B = 1.2, 0.75
-_LEAST_RARITY = 1e-6  # of a word that more than half of all memories hold
-_COMMON = 2_048  # postings of a word before which it is looked whether all memories with it need scoring
-_SEARCHED = 32  # places that it costs as much to walk past as to search for one
-_ROUNDING = 1.0001  # of scores in float32
+_LEAST_RARITY = 1e-6  # for a word that more than half of all memories have
+_COMMON = 2_048  # before a word with more postings than this, check whether it can be limited to candidates
+_SEARCH_COST = 32  # a binary search for one position costs as much as a scan of this many
+_ROUNDING = 1.0001  # allows for the rounding of float32 scores
 Scores = NDArray[np.float32]
-NO_POSTING = Posting(np.zeros(0, np.int32), np.zeros(0, np.uint16), {}, 0)  # of a word whose texts are in no index
+NO_POSTING = Posting(np.zeros(0, np.int32), np.zeros(0, np.uint16), {}, 0)  # for a word of texts that are not indexed
 
 
 class QueryWord(NamedTuple):
-    """A word of a question, and which memories hold it; `documents` of them are within reach."""
+    """A word of a query, and the posting of its stem; `documents` memories within reach have it."""
 
     text: str
     stem: str
@@ -49,9 +49,9 @@ class QueryWord(NamedTuple):
 
 
 class TextQuery(NamedTuple):
-    """The words asked, the rarest first, those left out as too common, and the average length of a memory in words.
+    """The words of a query, the rarest first, those left out as too common, and the average length of a memory.
 
-    `weight` is the BM25 of one place for each word asked.
+    `weight` is the sum of the words' rarities.
     """
 
     words: list[QueryWord]
@@ -61,7 +61,7 @@ class TextQuery(NamedTuple):
 
     @property
     def asked(self) -> list[str]:
-        """The words that some memory holds."""
+        """The words that some memory has."""
         return [word.text for word in self.words if word.documents]
 
 
@@ -71,7 +71,7 @@ def ask(
     text: str,
     reached: Mask | None = None,
 ) -> TextQuery:
-    """Return what a person's text asks, of all memories or of those of a mask, as if it were all."""
+    """Return the query of a text, with rarities among all memories or among those of a mask alone."""
     documents, average = postings.measure_corpus(reached)
     counted = []
     for word in split_words(connection, text)[:MAX_TERMS]:
@@ -98,7 +98,7 @@ def rank(postings: Postings, question: TextQuery, allowed: Mask, limit: int) -> 
     rest = [sum(bounds[at:]) * _ROUNDING for at in range(len(words) + 1)]
     total = np.zeros(len(allowed.allowed), np.float32)
     hits: list[NDArray[np.int32]] = []
-    least = 0.0  # the score of the last of the best
+    least = 0.0  # the lowest score among the best so far
     at = 0
     while at < len(words) and rest[at] >= least:
         hits.append(_add(postings, words[at], question.average, total, allowed))
@@ -115,7 +115,7 @@ def rank(postings: Postings, question: TextQuery, allowed: Mask, limit: int) -> 
 
 
 def _add(postings: Postings, word: QueryWord, average: float, total: Scores, allowed: Mask) -> NDArray[np.int32]:
-    """Add a word's scores to the totals of the allowed memories; return the positions of those that had none."""
+    """Add a word's scores to the totals of allowed memories; return the positions whose total was zero before."""
     inside = allowed.select_at(word.posting.places)
     places, counts = word.posting.places[inside], word.posting.counts[inside]
     new: NDArray[np.int32] = places[total[places] == 0]
@@ -124,9 +124,9 @@ def _add(postings: Postings, word: QueryWord, average: float, total: Scores, all
 
 
 def _add_to(postings: Postings, word: QueryWord, average: float, total: Scores, places: NDArray[np.int32]) -> None:
-    """Add a word's scores to the totals of some positions, which are in rising order."""
+    """Add a word's scores to the totals of some positions, which are in ascending order."""
     all_places = word.posting.places
-    if len(places) * _SEARCHED > len(all_places):
+    if len(places) * _SEARCH_COST > len(all_places):
         inside = np.zeros(len(total), np.bool_)
         inside[places] = True
         at = np.flatnonzero(inside[np.minimum(all_places, len(inside) - 1)])
@@ -146,7 +146,7 @@ def _compute_scores(
 
 
 def _compute_bound(word: QueryWord, average: float) -> float:
-    """Return what no memory's score for a word exceeds."""
+    """Return an upper bound of all memories' scores for a word."""
     shortest = word.posting.shortest
     return word.rarity * max((_saturate(count / UNITS, size, average) for count, size in shortest.items()), default=0.0)
 
@@ -157,7 +157,7 @@ def _find_least(total: Scores, hits: list[NDArray[np.int32]], limit: int) -> flo
 
 
 def score(question: TextQuery, texts: Sequence[Counter[str]], lengths: Sequence[int]) -> list[float]:
-    """Return the BM25 of texts that are in no index, given how often each has which stem and how many it has in all."""
+    """Return the BM25 of texts that are not indexed, given the counts of their stems and their lengths in words."""
     total, sizes = np.zeros(len(texts)), np.array(lengths, np.float64)
     for word in question.words:
         times = np.array([stems.get(word.stem, 0) for stems in texts], np.float64)
@@ -173,7 +173,7 @@ def _count_documents(connection: apsw.Connection, postings: Postings, stem: str,
 
 
 def compute_rarity(documents: int, holding: int) -> float:
-    """Return the inverse document frequency of a word that some of the documents hold."""
+    """Return the inverse document frequency of a word that `holding` of the documents have."""
     return max(_LEAST_RARITY, math.log((max(documents, holding) - holding + 0.5) / (holding + 0.5)))
 
 

@@ -1,12 +1,12 @@
-"""Positions: small dense numbers for the memories that exist, by which all arrays in RAM are laid out.
+"""Positions: small dense numbers of the existing memories, by which all arrays in RAM are indexed.
 
-A row number is never used again, so arrays by row number would grow with every memory that was ever written. A position
-is: it belongs to one row, and to another one once that row is deleted and no reader can still mean it.
+A row number is never reused, so arrays by row number would grow with every memory that was ever written. A position is
+reused for another row, once its row is deleted and no reader can still refer to it.
 
-A reader takes the present `Epoch` first and holds it as long as it uses positions. A position that was given up is
-reused only after every epoch up to then has been released; until then its row still leads to it.
+A reader first takes the present `Epoch`, and holds it as long as it uses positions. A position that was given up is
+reused only after all epochs up to that time were released; until then its row can still be looked up.
 
-Row to position is a table of pages that exist only where there are rows. Threads: a lock, a leaf.
+The table from rows to positions has pages, which exist only where there are rows. Threads: one lock, held briefly.
 """
 
 import threading
@@ -22,14 +22,14 @@ Places = NDArray[np.int64]  # positions, -1: none
 Array = TypeVar("Array", bound=NDArray[Any])
 IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 
-_BITS = 8  # rows of a page: 256
+_BITS = 8  # a page has 256 rows
 _INSIDE = (1 << _BITS) - 1
-_FIRST = 64  # pages
-_TOP_BLOCK = 16  # only the best blocks are looked into, which is far cheaper than a full partition
+_FIRST_PAGES = 64
+_TOP_BLOCK = 16  # scores per block; only the best blocks are examined, which is far cheaper than a full partition
 
 
 class Epoch:
-    """Held by those who use positions; an object without content that can be watched."""
+    """An empty object that users of positions hold; a weak reference tells when all have released it."""
 
     __slots__ = ("__weakref__",)
 
@@ -39,32 +39,32 @@ class Positions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._page_of = np.zeros(_FIRST, np.int32)  # by row >> _BITS; the last stays 0, which is the page of no rows
-        self._pages = np.zeros((_FIRST, 1 << _BITS), np.int32)  # of positions + 1
-        self._held = np.zeros(_FIRST, np.int32)  # rows of each page
-        self._unused = list(range(_FIRST - 1, 0, -1))  # pages
+        self._page_of = np.zeros(_FIRST_PAGES, np.int32)  # by row >> _BITS; the last entry stays 0, the empty page
+        self._pages = np.zeros((_FIRST_PAGES, 1 << _BITS), np.int32)  # positions + 1
+        self._held = np.zeros(_FIRST_PAGES, np.int32)  # number of rows in each page
+        self._unused = list(range(_FIRST_PAGES - 1, 0, -1))  # numbers of free pages
         self._row_of = np.zeros(1024, np.int64)  # by position; 0: none
         self._alive = np.zeros(1024, np.bool_)
-        self.count = 0  # positions ever used at once: arrays need no more places
+        self.count = 0  # the most positions that were used at once, which is the length that arrays need
         self.epoch = Epoch()
-        self._given_up: list[int] = []  # in the present epoch
+        self._given_up: list[int] = []  # positions, in the present epoch
         self._waiting: deque[tuple[weakref.ref[Epoch], list[int]]] = deque()
         self._free: list[int] = []
 
     def size_bytes(self) -> int:
-        """Return the bytes of the tables."""
+        """Return the size of the tables."""
         tables = (self._page_of, self._pages, self._held, self._row_of, self._alive)
         return sum(table.nbytes for table in tables)
 
     def find(self, rows: Iterable[int] | NDArray[Any]) -> Places:
-        """Return the position of each row, -1 for those that have none."""
+        """Return the position of each row; -1: it has none."""
         numbers = _make_array(rows)
         with self._lock:
             places: Places = self._look_up(numbers)
         return places
 
     def find_one(self, row: int) -> int:
-        """Return the position of a row, -1 if it has none."""
+        """Return the position of a row; -1: it has none."""
         high = row >> _BITS
         with self._lock:
             return int(self._pages[self._page_of[high], row & _INSIDE]) - 1 if 0 <= high < len(self._page_of) else -1
@@ -75,15 +75,14 @@ class Positions:
         return numbers
 
     def ensure(self, rows: Iterable[int] | NDArray[Any]) -> tuple[Places, Epoch]:
-        """Return the position of each row, and the epoch; rows that have none, or gave theirs up, get one."""
+        """Return the position of each row, and the epoch; rows that have none, or gave theirs up, get a new one."""
         numbers = _make_array(rows)
         with self._lock:
             places = self._look_up(numbers)
-            back = places[
-                (places >= 0) & ~self._alive[places]
-            ]  # deleted and restored: readers may still mean the former
-            if len(back):
-                self._remove(find_distinct(back))
+            # A restored row gets a new position, because readers may still refer to the one from before its deletion.
+            former = places[(places >= 0) & ~self._alive[places]]
+            if len(former):
+                self._remove(find_distinct(former))
                 places = self._look_up(numbers)
             new = find_distinct(numbers[places < 0])
             if len(new):
@@ -124,7 +123,7 @@ class Positions:
         return self._unused.pop()
 
     def _remove(self, places: Places) -> None:
-        """Remove the entries that lead from rows to these positions."""
+        """Remove the entries of the table from rows to these positions."""
         rows = self._row_of[places]
         places, rows = places[rows != 0], rows[rows != 0]
         high = rows >> _BITS
@@ -138,17 +137,17 @@ class Positions:
 
     def _allocate(self, count: int) -> Places:
         self._gather_free()
-        again = np.array(self._free[len(self._free) - min(count, len(self._free)) :], np.int64)
-        del self._free[len(self._free) - len(again) :]
-        if len(again):
-            self._remove(again)
-        first, missing = self.count, count - len(again)
+        reused = np.array(self._free[len(self._free) - min(count, len(self._free)) :], np.int64)
+        del self._free[len(self._free) - len(reused) :]
+        if len(reused):
+            self._remove(reused)
+        first, missing = self.count, count - len(reused)
         self._row_of, self._alive = grow(self._row_of, first + missing), grow(self._alive, first + missing)
         self.count += missing
-        return np.concatenate([again, np.arange(first, first + missing)])
+        return np.concatenate([reused, np.arange(first, first + missing)])
 
     def _gather_free(self) -> None:
-        """Collect the freed positions that no epoch protects any more."""
+        """Collect the positions that were given up and that no epoch protects any more."""
         if self._given_up:
             self._waiting.append((weakref.ref(self.epoch), self._given_up))
             self._given_up, self.epoch = [], Epoch()
@@ -157,7 +156,7 @@ class Positions:
 
 
 def find_distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
-    """Return the distinct numbers, sorted. `np.unique` would load masked arrays first, for 9 ms of a start."""
+    """Return the distinct numbers, sorted. `np.unique` would load masked arrays, which takes 9 ms of a start."""
     in_order = np.sort(numbers)
     is_first = np.ones(len(in_order), bool)
     is_first[1:] = in_order[1:] != in_order[:-1]
@@ -166,12 +165,12 @@ def find_distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
 
 
 def grow(array: Array, needed: int) -> Array:
-    """Return an array with room for `needed` entries along its first axis; one too small grows by half at least."""
-    have = len(array)
-    if needed <= have:
+    """Return an array with at least `needed` entries along its first axis; a copy is larger by half or more."""
+    length = len(array)
+    if needed <= length:
         return array
-    larger = np.zeros((max(needed, have + have // 2), *array.shape[1:]), array.dtype)
-    larger[:have] = array
+    larger = np.zeros((max(needed, length + length // 2), *array.shape[1:]), array.dtype)
+    larger[:length] = array
     return larger  # type: ignore[return-value]
 
 
@@ -188,9 +187,9 @@ def find_top(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
 
 
 def _find_best_blocks(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
-    """Return the positions in the `k` blocks with the largest maxima (the top `k` lie in them) and the rest, rising.
+    """Return the positions in the `k` blocks with the largest maxima, which have the top `k`, and the unblocked rest.
 
-    A block holds scores at a fixed stride, so that NumPy finds the maxima of all blocks side by side.
+    A block has scores at a fixed stride, so that NumPy finds the maxima of all blocks side by side.
     """
     count = len(scores) // _TOP_BLOCK
     maxima = scores[: count * _TOP_BLOCK].reshape(_TOP_BLOCK, count).max(axis=0)

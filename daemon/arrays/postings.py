@@ -1,15 +1,15 @@
-"""Where each stem occurs, in RAM: what full text is ranked from.
+"""Postings in RAM: in which memories each stem occurs, for the ranking of full text.
 
-FTS5 keeps the index and knows which memories hold a stem; its bm25() costs 0.7 µs for each of them, in every
-search. Here the postings of a stem are read once (0.2 µs a place) and kept as arrays by position (`positions`), from
-which NumPy ranks at a few ns each. `MAX_KEPT` postings of 6 bytes are kept, or `_PER_MEMORY` for each memory, if
-that is more: the commonest stems fit. The longest unasked are evicted first.
+FTS5 has the index, but its bm25() costs 0.7 µs per memory with a stem, in every search. Here the postings of a stem are
+read once (0.2 µs per occurrence) and cached as arrays by position (`positions`), from which NumPy ranks in a few ns
+each. The cache has `MAX_KEPT` postings of 6 bytes, or `_PER_MEMORY` for each memory if that is more, enough for the
+commonest stems. The least recently used are evicted first.
 
-Kept in step: a commit notes what stems the memories now hold whose text it changed; a posting takes in what was noted
-since it was read when it is next asked for. After more than `_NOTED` changes it is read again.
+Updates: a commit records the new stems of the memories whose text it changed; a cached posting applies the changes
+recorded since it was read when it is next asked for. After more than `_NOTED` changes it is read again.
 
-Threads: the writer calls `note_changes` after each commit, before anybody gets a reply. A reader calls `note_snapshot`
-before its snapshot begins: what it then reads may hold changes noted later, and taking those in twice does no harm.
+Threads: the writer calls `note_changes` after each commit, before it replies. A reader calls `note_snapshot` before its
+snapshot begins: what it then reads may have changes that are recorded later, and applying these twice does no harm.
 """
 
 import threading
@@ -29,12 +29,12 @@ from memoryd.daemon.arrays.positions import Places, Positions, find_distinct, gr
 from memoryd.daemon.store.stopwords import STOP_WORDS
 from memoryd.daemon.store.tokenizer import is_part, stem_words
 
-MAX_KEPT = 3_000_000  # postings: 18 MB
+MAX_KEPT = 3_000_000  # postings, which take 18 MB
 _PER_MEMORY = 10
 WEIGHTS = {"content": 1.0, "metadata": 0.5, "neighbours": 0.35}
-UNITS = 20  # of a weight: counts are kept as whole numbers of them
-_NOTED = 1_000  # changes
-_MAX_COUNTED = 20_000  # stems whose number of memories is kept
+UNITS = 20  # units per weight of 1, so that weighted counts are whole numbers
+_NOTED = 1_000  # changes that are recorded
+_MAX_COUNTED = 20_000  # stems whose number of memories is cached
 _PART = 10_000  # rows read at once
 _PLACES = (
     "SELECT group_concat(doc * 4 + (col = 'metadata') + 2 * (col = 'neighbours')) FROM memories_places WHERE term = ?"
@@ -50,22 +50,22 @@ Counts = NDArray[np.uint16]
 
 
 class Posting(NamedTuple):
-    """The memories that hold a stem.
+    """The memories that have a stem.
 
-    `shortest` bounds its scores: for each number of units the least length of a memory that has so many; that of one
-    which has changed since may be in it too.
+    `shortest` bounds the scores: for each count the least length of a memory with this count, which may also be that of
+    a memory that has changed since.
     """
 
-    places: NDArray[np.int32]  # positions, rising
-    counts: Counts  # in how many places of the text, each with the weight of its column, in units
+    places: NDArray[np.int32]  # positions, ascending
+    counts: Counts  # of occurrences in the text, weighted by column, in units
     shortest: dict[int, float]
-    seen: int  # changes that are in it
+    seen: int  # the number of changes that it includes
 
     def select_held(self, places: Places) -> NDArray[np.bool_]:
-        """Return which of some positions are in it."""
+        """Return which of some positions it has."""
         if not len(self.places):
             return np.zeros(len(places), np.bool_)
-        queried = places.astype(self.places.dtype, copy=False)  # else all of the posting would be converted
+        queried = places.astype(self.places.dtype, copy=False)  # otherwise the whole posting would be converted
         inside: NDArray[np.bool_] = self.places.take(self.places.searchsorted(queried), mode="clip") == queried
         return inside
 
@@ -80,11 +80,11 @@ class Postings:
         self._kept: OrderedDict[str, Posting] = OrderedDict()
         self._size = 0  # postings in `_kept`
         self._counted: dict[str, int] = {}
-        self._changes = 0  # ever
+        self._changes = 0  # how many there ever were
         self._noted: deque[tuple[int, Counter[str]]] = deque(maxlen=_NOTED)
         self._lengths = np.zeros(1, np.float32)  # words by position; 0: no memory, or one without a word
         self._documents, self._words = 0, 0.0
-        # The check that follows every start finds the damage, and an index that was rebuilt is a changed one.
+        # A damaged index is found by the check after every start, and its rebuild counts as a change of all texts.
         with suppress(apsw.CorruptError, apsw.SQLError):
             cursor = connection.execute(_SIZES)
             while part := list(islice(cursor, _PART)):
@@ -93,7 +93,7 @@ class Postings:
     # Readers ----------------------------------------------------------------------------------------------------------
 
     def note_snapshot(self) -> None:
-        """Note that this thread is about to begin a snapshot."""
+        """Record that this thread is about to begin a snapshot."""
         self._local.seen = self._changes
 
     def find(self, connection: apsw.Connection, stem: str) -> Posting:
@@ -102,20 +102,20 @@ class Postings:
             posting = self._kept.get(stem)
             if posting is not None:
                 self._kept.move_to_end(stem)
-            news = None if posting is None else self._find_changes(posting.seen)
+            missed = None if posting is None else self._find_changes(posting.seen)
             changes = self._changes
-        if posting is None or news is None:
+        if posting is None or missed is None:
             posting = self._read(connection, stem)
-        elif news:
-            posting = self._update(posting, stem, dict(news), changes)
+        elif missed:
+            posting = self._update(posting, stem, dict(missed), changes)
         else:
             return posting
-        if len(stem) > 1 or not is_part(stem):  # a single character is no word of a longer run, so it is not followed
+        if len(stem) > 1 or not is_part(stem):  # changes do not list single characters, so these are not cached
             self._keep(stem, posting)
         return posting
 
     def count_documents(self, connection: apsw.Connection, stem: str) -> int:
-        """Return in about how many memories a stem occurs, without reading where; 0 is exact."""
+        """Return approximately how many memories have a stem, without reading which; 0 is exact."""
         posting = self._kept.get(stem)
         if posting is not None and len(posting.places):
             return len(posting.places)
@@ -131,11 +131,11 @@ class Postings:
         return number
 
     def read_lengths(self, places: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Return how many words the memories at some positions have."""
+        """Return the lengths in words of the memories at some positions."""
         return self._lengths.take(places, mode="clip")
 
     def measure_corpus(self, reached: Mask | None) -> tuple[int, float]:
-        """Return how many memories (all, or those of a mask) have words, and how many words on average."""
+        """Return how many memories (all, or those of a mask) have words, and their average length in words."""
         documents, words = self._documents, self._words
         if reached is not None:
             lengths = self.read_lengths(np.flatnonzero(reached.allowed))
@@ -158,7 +158,7 @@ class Postings:
         )
 
     def _update(self, posting: Posting, stem: str, latest: dict[int, Counter[str]], stamp: int) -> Posting:
-        """Return a posting with the changed memories, by position, as they are now."""
+        """Return a posting updated with the present stems of changed memories, by position."""
         new_places = np.array(sorted(latest), np.int32)
         holding = np.array(sorted(place for place, stems in latest.items() if stem in stems), np.int32)
         at = np.searchsorted(posting.places, new_places)
@@ -182,7 +182,7 @@ class Postings:
     # The writer -------------------------------------------------------------------------------------------------------
 
     def note_changes(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
-        """Note that a commit changed, added or removed the texts of these rows."""
+        """Record that a commit changed, added or removed the texts of these rows."""
         numbers = sorted(rows)
         for part in split_evenly(numbers, _PART):
             sizes: dict[int, bytes] = dict(connection.execute(f"{_SIZES} WHERE id IN ({', '.join(map(str, part))})"))
@@ -203,7 +203,7 @@ class Postings:
 
     def _forget(self) -> None:
         with self._lock:
-            self._changes += 1  # more than was noted: what is being read meanwhile is out of date as well
+            self._changes += 1  # an unrecorded change, so that postings that are just being read are outdated too
             self._noted.clear()
             self._kept.clear()
             self._size, self._counted = 0, {}
@@ -223,7 +223,7 @@ class Postings:
     # Both -------------------------------------------------------------------------------------------------------------
 
     def _find_changes(self, stamp: int) -> list[tuple[int, Counter[str]]] | None:
-        """Return what was noted since, None if that is not known any more."""
+        """Return the changes recorded since, None if they are not all there any more."""
         missed = self._changes - stamp
         return [self._noted[-place] for place in range(missed, 0, -1)] if missed <= len(self._noted) else None
 
@@ -231,7 +231,7 @@ class Postings:
         return max(MAX_KEPT, _PER_MEMORY * self._documents)
 
     def is_full(self) -> bool:
-        """Return whether there is hardly room for more postings without evicting some."""
+        """Return whether the cache is nearly full."""
         return self._size > 0.9 * self._limit()
 
     def _keep(self, stem: str, posting: Posting) -> None:
@@ -245,18 +245,18 @@ class Postings:
 
 
 def _cost(posting: Posting) -> int:
-    return len(posting.places) + 40  # the objects around the arrays take as much as so many postings
+    return len(posting.places) + 40  # the objects around the arrays take as much memory as 40 postings
 
 
 def read_common_stems(connection: apsw.Connection, limit: int) -> list[str]:
-    """Return the stems that most memories hold, the commonest first, without those of words that are left out."""
+    """Return the stems that most memories have, the commonest first, without stop words."""
     terms: Any = connection.execute("SELECT term FROM memories_terms ORDER BY doc DESC LIMIT ?", (limit,))
-    left_out = set(stem_words(connection, " ".join(STOP_WORDS)))
-    return [stem for (stem,) in terms if stem not in left_out]
+    stop_stems = set(stem_words(connection, " ".join(STOP_WORDS)))
+    return [stem for (stem,) in terms if stem not in stop_stems]
 
 
 def _read_stems(connection: apsw.Connection, numbers: list[int]) -> dict[int, Counter[str]]:
-    """Return for each row its stems with their counts in units; none for a row that no longer exists."""
+    """Return for each row its stems with their counts in units; a row that no longer exists has none."""
     stems: dict[int, Counter[str]] = {row: Counter() for row in numbers}
     for row, *texts in connection.execute(_TEXTS.format(", ".join(map(str, numbers)))):
         for text, units in zip(texts, _UNITS_OF.tolist(), strict=True):
@@ -266,7 +266,7 @@ def _read_stems(connection: apsw.Connection, numbers: list[int]) -> dict[int, Co
 
 
 def _sum_of_varints(data: bytes) -> int:
-    """Return the number of words of a memory, as FTS5 keeps it: a varint for each column."""
+    """Return the number of words of a memory, which FTS5 stores as a varint for each column."""
     if data.isascii():
         return sum(data)
     total = value = 0

@@ -1,7 +1,6 @@
-"""A scan of the vector index: which positions are nearest to a query, or above a floor.
+"""A scan of the vector index: the positions nearest to a query, or above a floor.
 
-The heads of the codes (`basis`) show which positions may be among the best; only these are scored by all of
-their codes.
+The heads of the codes (`basis`) show which positions may be among the best; only these are scored by their whole codes.
 """
 
 from collections.abc import Sequence
@@ -14,22 +13,22 @@ from memoryd.daemon.arrays.basis import Basis, Blocks, ScanQuery
 from memoryd.daemon.arrays.positions import Places, find_top
 from memoryd.daemon.store.vectors import Vector
 
-DEEP = 16_384  # positions scored at most, beside those asked for
-_GATHER_BELOW = 7  # scan only the allowed positions when they are fewer than 1 in this many; as fast is 1 in 6
-_ROUNDING = 1e-4  # of a bound in float32
-_WHOLE = 20_000  # positions of which all codes are scanned, which is faster than to pick some
-_FEW = 8  # queries that are faster one by one
+DEEP = 16_384  # positions that are scored by their whole codes, at most, in addition to `k`
+_GATHER_BELOW = 7  # gather the allowed positions if fewer than 1 in this many are allowed; at 1 in 6 it is as fast
+_ROUNDING = 1e-4  # allows for the rounding of float32 bounds
+_WHOLE = 20_000  # up to this many positions, scanning all whole codes is faster than choosing some
+_FEW = 8  # fewer queries than this are faster one by one
 _BLOCK = 2048  # positions of one matrix product: they stay in the processor's cache
 
 
 class AlikeQuery(NamedTuple):
-    """Which rows count as alike: at most `k` of a namespace and type with a cosine above `floor`, changed `after`."""
+    """Which rows to find: at most `k` of a namespace and type, with a cosine above `floor`, changed after a stamp."""
 
     namespace: int
     kind: str
     floor: float
     k: int
-    after: int = 0  # a stamp
+    after: int = 0
 
 
 class ScanView(NamedTuple):
@@ -46,7 +45,7 @@ class ScanView(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """What the heads say: of the chosen positions, or of all of them (None) with -inf for those not chosen."""
+    """Cosines by the heads: of the chosen positions, or of all (`places` is None) with -inf for those not chosen."""
 
     places: Places | None
     cosines: NDArray[np.float32]  # without the tails
@@ -54,7 +53,7 @@ class _Scan(NamedTuple):
     chosen: int
 
     def select_positions(self, at: Places) -> Places:
-        """Return the positions at some places of the scan."""
+        """Return the positions at some indexes of the scan."""
         return at if self.places is None else self.places[at]
 
 
@@ -66,10 +65,10 @@ def find_best(view: ScanView, query: ScanQuery, k: int, mask: NDArray[np.bool_])
         cosines = scan.cosines + rest * (view.scales * np.float32(query.scale))
         best = find_top(cosines, min(k, scan.chosen))
         return best, cosines[best]
-    open_ = scan.select_positions(_select_open(view, query, k, scan))
-    scores = compute_scores(view, query, open_)
+    candidates = scan.select_positions(_select_candidates(view, query, k, scan))
+    scores = compute_scores(view, query, candidates)
     best = find_top(scores, k)
-    return open_[best], scores[best]
+    return candidates[best], scores[best]
 
 
 def _scan(view: ScanView, query: ScanQuery, mask: NDArray[np.bool_]) -> _Scan:
@@ -87,27 +86,27 @@ def _scan(view: ScanView, query: ScanQuery, mask: NDArray[np.bool_]) -> _Scan:
     return _Scan(places, cosines, view.tails[among], count)
 
 
-def _select_open(view: ScanView, query: ScanQuery, k: int, scan: _Scan) -> Places:
-    """Return the places of the scan that may be among the best."""
+def _select_candidates(view: ScanView, query: ScanQuery, k: int, scan: _Scan) -> Places:
+    """Return the indexes of the scan whose positions may be among the best."""
     if view.basis.rotation is None or scan.chosen <= 4 * k:
         return np.flatnonzero(scan.cosines > -np.inf)
     first = find_top(scan.cosines, 4 * k)
     scores = compute_scores(view, query, scan.select_positions(first))
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
-    # No tail is expected to be closer to the query's than chance allows, or than those of the best are.
+    # No tail is expected to be closer to the query's tail than chance allows, or than the tails of the best are.
     closest = float(((scores - scan.cosines[first]) / np.maximum(scan.tails[first] * query.tail_length, 1e-6)).max())
-    open_ = np.flatnonzero(_bounds(query, scan, max(closest, view.basis.compute_chance())) >= least - _ROUNDING)
-    return open_ if len(open_) <= DEEP + k else np.sort(open_[find_top(scan.cosines[open_], DEEP + k)])
+    found = np.flatnonzero(_compute_bounds(query, scan, max(closest, view.basis.compute_chance())) >= least - _ROUNDING)
+    return found if len(found) <= DEEP + k else np.sort(found[find_top(scan.cosines[found], DEEP + k)])
 
 
-def _bounds(query: ScanQuery, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
-    """Return the cosines with the most that tails add whose own cosine with that of the query is `closest`."""
+def _compute_bounds(query: ScanQuery, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
+    """Return upper bounds of the cosines, if no tail has a higher cosine with the query's tail than `closest`."""
     bounds: NDArray[np.float32] = scan.cosines + scan.tails * np.float32(closest * query.tail_length)
     return bounds
 
 
 def compute_scores(view: ScanView, query: ScanQuery, places: Places) -> NDArray[np.float32]:
-    """Return the cosine of positions with a query, as their whole codes have it."""
+    """Return the cosines of positions with a query by their whole codes."""
     dots = view.heads.multiply_at(query.head, places) + view.rest.multiply_at(query.tail, places)
     scores: NDArray[np.float32] = dots * view.scales[places] * np.float32(query.scale) + np.float32(query.offset)
     return scores
@@ -125,7 +124,7 @@ def search_above(view: ScanView, queries: Vector, places: Places, alike: AlikeQu
 
 def _search_above_one(view: ScanView, query: ScanQuery, mask: NDArray[np.bool_], alike: AlikeQuery) -> Places:
     scan = _scan(view, query, mask)
-    places = scan.select_positions(np.flatnonzero(_bounds(query, scan) > alike.floor - _ROUNDING))
+    places = scan.select_positions(np.flatnonzero(_compute_bounds(query, scan) > alike.floor - _ROUNDING))
     scores = compute_scores(view, query, places)
     best = find_top(scores, alike.k)
     return places[best[scores[best] > alike.floor]]
@@ -136,8 +135,8 @@ def _search_above_by_blocks(
 ) -> list[Places]:
     pairs: list[list[tuple[float, int]]] = [[] for _ in encoded]
     tails = np.array([one.tail_length for one in encoded], np.float32)
-    heads = _columns([one.head for one in encoded], encoded)
-    rest = _columns([one.tail for one in encoded], encoded)
+    heads = _build_matrix([one.head for one in encoded], encoded)
+    rest = _build_matrix([one.tail for one in encoded], encoded)
     offsets = np.array([one.offset for one in encoded], np.float32)
     for start in range(0, len(places), _BLOCK):
         part = places[start : start + _BLOCK]
@@ -153,7 +152,7 @@ def _search_above_by_blocks(
     return [np.array([place for _, place in sorted(one, reverse=True)[: alike.k]], np.int64) for one in pairs]
 
 
-def _columns(codes: Sequence[NDArray[Any]], encoded: Sequence[ScanQuery]) -> NDArray[np.float32]:
-    """Return the codes of queries as the columns of a matrix, each times its scale."""
+def _build_matrix(codes: Sequence[NDArray[Any]], encoded: Sequence[ScanQuery]) -> NDArray[np.float32]:
+    """Return a matrix with the codes of each query, times its scale, as a column."""
     scaled = np.stack(codes).astype(np.float32) * np.array([one.scale for one in encoded], np.float32)[:, None]
     return np.ascontiguousarray(scaled.T)

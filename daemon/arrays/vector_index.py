@@ -1,14 +1,16 @@
-"""The vector index in RAM: int8 codes, of which a search scans the halves that matter (`basis`) and then the rest of
-those rows that may be among the best. These the caller rescores with the float32 vectors of the durable copy.
+"""The vector index in RAM: int8 codes of all vectors.
 
-By position (`positions`): the codes in blocks, so that nothing is copied when it grows, and a few columns; 407 bytes a
-vector at 384 dimensions. A search returns what a scan of all codes would, exact to about 0.001, unless more than
-`scan.DEEP` rows may be among the best, as happens beyond some 100,000; then the best of so many. Until `_LEARN_AT`
-vectors are there the basis is that of the model, and all of it is scanned.
+A search scans the heads of all codes (`basis`), then the tails of the rows that may be among the best; the caller
+rescores these with the float32 vectors in the database.
 
-Threads: changes hold a lock. A search takes a view of the arrays and scans without it; what a change writes meanwhile
-can at worst be scored wrongly, which the exact rescoring fixes. Every change has a stamp: who reads `stamp` before a
-search finds what that may have missed among the rows with a later one.
+Codes and a few columns are stored by position (`positions`): the codes in blocks, so that growing copies nothing; 407
+bytes a vector at 384 dimensions. A search returns the same as a scan of all codes, exact to about 0.001. Only if more
+than `scan.DEEP` rows may be among the best, which happens beyond some 100,000 vectors, it considers that many of them,
+the best by their heads. With fewer than `_LEARN_AT` vectors there is no rotation, and all codes are scanned.
+
+Threads: changes hold a lock. A search takes a view of the arrays and scans without the lock; rows that are changed
+meanwhile may be scored wrongly, which the exact rescoring corrects. Every change has a stamp: if a caller reads `stamp`
+before a search, it can look for rows that the search missed among those with a later stamp.
 """
 
 import threading
@@ -28,14 +30,14 @@ from memoryd.daemon.store.vectors import Vector
 
 RowKey = tuple[int, int, str]  # row, namespace, type
 RESCORE = 64
-_LEARN_AT = 16_384  # vectors
-_LEARN_FROM = 8_192
-_SAME = 1e-3  # the square of a distance that rounding explains
+_LEARN_AT = 16_384  # vectors, at which the basis is learned
+_LEARN_FROM = 8_192  # vectors, of which it is learned
+_SAME = 1e-3  # the squared distance below which vectors differ by rounding alone
 _LATEST = 8_192  # changes whose stamps are kept
 
 
 class NearestRows(NamedTuple):
-    """Rows by falling approximate cosine."""
+    """Rows by descending approximate cosine."""
 
     rows: NDArray[np.int64]
     similarities: NDArray[np.float32]
@@ -57,7 +59,7 @@ class VectorIndex:
         self._present = np.zeros(0, np.bool_)
         self._scales, self._tails = np.zeros(0, np.float32), np.zeros(0, np.float32)
         self._namespaces, self._kinds = np.zeros(0, np.int32), np.zeros(0, np.int16)
-        self._numbers = np.zeros(0, np.int64)  # of the vectors on disk
+        self._numbers = np.zeros(0, np.int64)  # ids of the vectors in the database
 
     def __len__(self) -> int:
         return self._count
@@ -67,7 +69,7 @@ class VectorIndex:
         return 0 <= place < self._used and bool(self._present[place])
 
     def size_bytes(self) -> int:
-        """Return the bytes of what is in use."""
+        """Return the size of the part that is in use."""
         columns = (self._present, self._scales, self._tails, self._namespaces, self._kinds, self._numbers)
         return self._used * (self.dimensions + sum(column.itemsize for column in columns))
 
@@ -78,9 +80,9 @@ class VectorIndex:
     def extend(self, keys: Sequence[RowKey], vectors: Vector, numbers: Sequence[int] | int = 0) -> None:
         """Add many (row, namespace, type) with their vectors, shape (n, dimensions).
 
-        `numbers` are those of the vectors on disk, 0 if they are not known.
+        `numbers` are the ids of the vectors in the database; 0: unknown.
         """
-        # The epoch is held until the end: what is deleted meanwhile keeps its position until this is written.
+        # Holding the epoch keeps the positions of rows that are deleted meanwhile until the codes are written.
         places, _epoch = self._positions.ensure(row for row, _, _ in keys)
         with self._lock:
             self._make_room(int(places.max(initial=-1)) + 1)
@@ -97,14 +99,14 @@ class VectorIndex:
                 self._learn_basis()
 
     def remove(self, rows: Iterable[int]) -> None:
-        """Remove rows; one that is not there is no error."""
+        """Remove rows, as far as they are in the index."""
         rows = list(rows)
         with self._lock:
             places = find_distinct(self._select_known(self._positions.find(rows)))
             places = places[places >= 0]
             self._present[places] = False
             self._count -= len(places)
-            for codes in (self._heads, self._rest):  # nothing of them is left, in a dump neither
+            for codes in (self._heads, self._rest):  # overwritten, so that a dump has nothing of them
                 codes.write(places, np.zeros((len(places), codes.width), np.int8))
             if self._is_owner:
                 self._positions.give_up(rows)
@@ -113,7 +115,7 @@ class VectorIndex:
         self, query: Vector, k: int, allowed: Mask | None = None, namespaces: frozenset[int] | None = None
     ) -> NearestRows:
         """Return the `k` rows most similar to `query` among those that a mask and namespaces allow (None: all)."""
-        _epoch = self._positions.epoch  # what is found keeps its position until the end
+        _epoch = self._positions.epoch  # keeps the positions of the rows found until the end
         view = self._view()
         mask = view.present.copy()
         if allowed is not None:
@@ -127,15 +129,15 @@ class VectorIndex:
         return NearestRows(self._positions.read_rows(places), scores)
 
     def count_missing(self, allowed: Mask) -> int:
-        """Return how many of the rows that a mask allows have no vector here."""
+        """Return how many of the rows that a mask allows have no vector in the index."""
         present, permitted = self._view().present, allowed.allowed
         shared = min(len(present), len(permitted))
         return int(np.count_nonzero(permitted[:shared] & ~present[:shared]) + np.count_nonzero(permitted[shared:]))
 
     def find_alike(self, queries: Vector, alike: AlikeQuery) -> list[list[int]]:
-        """Return for each query the rows that are wanted, most similar first, those not yet committed as well.
+        """Return for each query the rows that `alike` describes, most similar first, including uncommitted ones.
 
-        Many queries are compared by matrix products, for about a sixth of what a scan for each of them costs.
+        Many queries are compared by matrix products, which costs about a sixth of a scan for each of them.
         """
         if alike.after >= self.stamp:
             return [[] for _ in queries]
@@ -148,7 +150,7 @@ class VectorIndex:
         return [self._positions.read_rows(one).tolist() for one in search_above(view, queries, places, alike)]
 
     def _find_changed(self, stamp: int) -> Places | None:
-        """Return the positions that were changed after a stamp, None if that is not known any more."""
+        """Return the positions that were changed after a stamp, None if their stamps are not kept any more."""
         with self._lock:
             if len(self._changed) == _LATEST and self._changed[0][0] > stamp:
                 return None
@@ -160,27 +162,27 @@ class VectorIndex:
         return np.array(sorted(recent), np.int64)
 
     def find_missing(self, places: Places) -> list[int]:
-        """Return the rows of those positions that have no vector."""
+        """Return the rows of the positions that have no vector."""
         with self._lock:
             rows: list[int] = self._positions.read_rows(places[self._select_known(places) < 0]).tolist()
         return rows
 
     def count(self, namespace: int) -> int:
-        """Return how many rows of a namespace there are."""
+        """Return how many rows of a namespace have a vector."""
         view = self._view()
         return int(np.count_nonzero(view.present & (view.namespaces == namespace)))
 
-    def find_places(self, rows: Sequence[int]) -> list[int]:
-        """Return for each row the number of its vector on disk, 0 if it is not known."""
+    def find_vector_ids(self, rows: Sequence[int]) -> list[int]:
+        """Return for each row the id of its vector in the database; 0: unknown."""
         with self._lock:
             places = self._select_known(self._positions.find(rows))
             numbers = np.zeros(len(places), np.int64)
             numbers[places >= 0] = self._numbers[places[places >= 0]]
-        known_rows: list[int] = numbers.tolist()
-        return known_rows
+        ids: list[int] = numbers.tolist()
+        return ids
 
-    def learn(self, rows: Sequence[int], numbers: Sequence[int], vectors: Vector) -> None:
-        """Note the numbers of vectors on disk, for rows that still have these vectors."""
+    def note_vector_ids(self, rows: Sequence[int], numbers: Sequence[int], vectors: Vector) -> None:
+        """Record the ids of vectors in the database, for rows that still have these vectors."""
         with self._lock:
             places = self._select_known(self._positions.find(rows))
             is_there = places >= 0
@@ -193,15 +195,15 @@ class VectorIndex:
             self._numbers[at[same]] = np.array(numbers, np.int64)[is_there][order][same]
 
     def compute_similarities(self, query: Vector, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
-        """Return (row, cosine to about 0.001) of those of some rows that have a vector."""
+        """Return (row, cosine), exact to about 0.001, for the rows that have a vector."""
         places = self._select_known(self._positions.find(rows))
-        view, is_there = self._view(), places >= 0  # a view taken before would lack what was added meanwhile
+        view, is_there = self._view(), places >= 0  # an earlier view could lack some of these places
         [encoded] = view.basis.encode_queries(query[None, :])
         scores = compute_scores(view, encoded, places[is_there])
         return list(zip(rows[is_there].tolist(), scores.tolist(), strict=True))
 
     def dump(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restore` needs, by position; rows are -1 if there is none."""
+        """Return all arrays that `restore` needs, by position; the row of an unused position is -1."""
         used = slice(self._used)
         rows = np.where(self._present[used], self._positions.read_rows(np.arange(self._used)), -1)
         kinds = np.array(list(self._types), np.str_)
@@ -212,7 +214,7 @@ class VectorIndex:
         return arrays | self._heads.dump("heads", self._used) | self._rest.dump("rest", self._used)
 
     def restore(self, read: ArrayReader) -> None:
-        """Take in what `dump` returned, read by name, of the rows that exist; the index must be empty."""
+        """Read the arrays that `dump` returned, by name, for the rows that still exist; the index must be empty."""
         rows, rotation = read("rows"), read("rotation")
         if self._is_owner:
             self._positions.ensure(rows[rows >= 0])
@@ -231,7 +233,7 @@ class VectorIndex:
             self._count, self.stamp = len(places), 1
 
     def _select_known(self, places: Places) -> Places:
-        """Return positions with -1 for those that have no vector."""
+        """Return the positions, with -1 instead of those that have no vector."""
         inside = (places >= 0) & (places < self._used)
         inside[inside] = self._present[places[inside]]
         return np.where(inside, places, -1)
@@ -256,7 +258,7 @@ class VectorIndex:
         self._scales[places], self._tails[places] = coded.scales, coded.tails
 
     def _learn_basis(self) -> None:
-        """Learn the basis from the vectors that are there, and code them again in it, in arrays of their own."""
+        """Learn the basis from the indexed vectors, and encode them again in new arrays."""
         places = np.flatnonzero(self._present[: self._used])
         coded = Coded(self._heads.gather(places), self._rest.gather(places), self._scales[places], self._tails[places])
         vectors = self._basis.decode(coded)

@@ -282,7 +282,7 @@ def read(core: Core, path: str, part: str, moment: str) -> None:
             session = _read_session(agent, found, 0, part)
         if session.there is not None and moment != "end":  # the host may restore a marked entry until it deletes it
             session.utterances[:] = [said._replace(taken_back=False) for said in session.utterances]
-        for origin in session.goes_on_from if row.size < 0 else ():  # at the first reading
+        for origin in session.continues if row.size < 0 else ():  # at the first reading
             core.state(ReadQueue, core).add(origin, "", "end")
         settled = max(cursor.start, session.settled)
         cursor = cursor._replace(settled=settled, before=_hash_before(found, settled) if agent.kind == LINES else b"")

@@ -58,7 +58,7 @@ class Events:
         )
 
     def report_warning(self, record: logging.LogRecord) -> None:
-        """Return the event for a warning."""
+        """Publish a record of the log as a warning or a notice."""
         part = record.name.removeprefix("memoryd.").removeprefix("daemon.")
         kind = "warning" if record.levelno >= logging.WARNING else "notice"
         self.publish(

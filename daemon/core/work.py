@@ -22,13 +22,13 @@ class Step(NamedTuple):
     data: Any = None  # further input of `apply`
 
 
-# Yielded by a plan that has read for a while without a step, so that the run can check whether it has to stop.
+# A plan yields this after reading for a while without a step, so that the run can check whether it must stop.
 LOOK = Step("", "", "")
 
-# Reads only; `now` is in UTC seconds. A generator may be given up between any two steps.
+# Only reads; `now` is in UTC seconds. The run may abandon the generator after any step.
 Planner = Callable[[Core, float], Iterable[Step]]
-# One slice in the writer's transaction. It checks each step again and skips those that hold no more. The last argument
-# is the run's operation for `history.record`. Returns counts: what was done how often.
+# Applies one slice in the writer's transaction, and skips steps that no longer apply. The last argument is the run's
+# operation for `history.record`. Returns how often each kind of change was made.
 Apply = Callable[[Core, Transaction, Sequence[Step], str], dict[str, int]]
 
 

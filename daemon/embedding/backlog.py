@@ -37,7 +37,7 @@ def embed_pending(store: Store, bulk: BulkPool, generation: Generation) -> bool:
             if not isinstance(vector, Exception):
                 vectors.put(transaction.connection, generation.model, key, vector)
         # Read the rows again: they may have been changed or deleted meanwhile.
-        now = list(vectors.iterate_places(transaction.connection, generation.model, rows))
+        now = list(vectors.read_some(transaction.connection, generation.model, rows))
         transaction.after_commit(lambda: generation.refresh(rows, now))
 
     store.write(write).result()
@@ -69,7 +69,7 @@ def embed_contexts(store: Store, bulk: BulkPool, generation: Generation) -> bool
         for one, vector in ready:
             blended = contexts.merge(own[one.text_hash], vector)
             vectors.put(transaction.connection, generation.model, one.search_hash, blended)
-        now = list(vectors.iterate_places(transaction.connection, generation.model, numbers))
+        now = list(vectors.read_some(transaction.connection, generation.model, numbers))
         transaction.after_commit(lambda: generation.refresh(numbers, now))
 
     store.write(write).result()

@@ -151,7 +151,7 @@ class Embedding:
         numbers = list(rows)
         for generation in self._list_generations():
             with self._store.reading() as connection:
-                generation.refresh(numbers, vectors.iterate_places(connection, generation.model, numbers))
+                generation.refresh(numbers, vectors.read_some(connection, generation.model, numbers))
         self._wake.set()
 
     def _list_generations(self) -> list[Generation]:
@@ -335,7 +335,7 @@ class Embedding:
             return None
         if changed:
             with self._store.reading() as connection:
-                generation.refresh(changed, vectors.iterate_places(connection, model, changed))
+                generation.refresh(changed, vectors.read_some(connection, model, changed))
         return generation
 
     def _switch(self) -> bool:

@@ -145,14 +145,14 @@ class Generation:
         """Return the rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""
         if not rows:
             return [], np.zeros((0, self.index.dimensions), np.float32)
-        places = dict(zip(rows, self.index.find_places(rows), strict=True))
-        known = vectors.read_places(connection, (place for place in places.values() if place))
-        found = {row: known[place] for row, place in places.items() if place in known}
+        ids = dict(zip(rows, self.index.find_vector_ids(rows), strict=True))
+        known = vectors.read_blobs(connection, (id for id in ids.values() if id))
+        found = {row: known[id] for row, id in ids.items() if id in known}
         if missing := [row for row in rows if row not in found]:
-            looked_up = vectors.look_up_places(connection, self.model, missing)
+            looked_up = vectors.look_up(connection, self.model, missing)
             if looked_up:
-                numbers, places_now, blobs = zip(*looked_up, strict=True)
-                self.index.learn(numbers, places_now, vectors.build_matrix(blobs))
+                rows_now, ids_now, blobs = zip(*looked_up, strict=True)
+                self.index.note_vector_ids(rows_now, ids_now, vectors.build_matrix(blobs))
             found.update((row, blob) for row, _, blob in looked_up)
         return list(found), vectors.build_matrix(list(found.values())).reshape(len(found), self.index.dimensions)
 

@@ -123,10 +123,10 @@ class PartVectors:
         if not keys:
             return {}
         asked = [key for of in keys.values() for key in of]
-        numbers = dict(zip(asked, self.index.find_places(asked), strict=True))
-        blobs = vectors.read_places(connection, [number for number in numbers.values() if number])
-        cosines = {number: float(np.frombuffer(blob, np.float32) @ query) for number, blob in blobs.items()}
-        best = {row: max((cosines.get(numbers[key], -1.0) for key in of), default=-1.0) for row, of in keys.items()}
+        ids = dict(zip(asked, self.index.find_vector_ids(asked), strict=True))
+        blobs = vectors.read_blobs(connection, [id for id in ids.values() if id])
+        cosines = {id: float(np.frombuffer(blob, np.float32) @ query) for id, blob in blobs.items()}
+        best = {row: max((cosines.get(ids[key], -1.0) for key in of), default=-1.0) for row, of in keys.items()}
         return {row: cosine for row, cosine in best.items() if cosine > -1.0}
 
 

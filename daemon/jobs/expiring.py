@@ -1,6 +1,5 @@
-"""Expiry: what has expired is out of every search at once, stays readable by id for a while, and is deleted then.
-
-Turns older than `[tiers] turn_days` are deleted as well, where that is set.
+"""The job `expire`: an expired memory is excluded from searches at once, remains readable by its id, and is deleted
+after `GRACE_DAYS`. Turns older than `[tiers] turn_days` are deleted too, if that is set.
 """
 
 from collections import Counter
@@ -13,12 +12,12 @@ from memoryd.daemon.store import aging, rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
-GRACE_DAYS = 30.0  # what expired stays readable by its id for so long
+GRACE_DAYS = 30.0  # during which an expired memory remains readable by its id
 _DAY_S = 86400.0
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to delete what expired, was stored and was last changed longer ago than the grace."""
+    """Plan to delete memories that expired, were stored and were last changed more than `GRACE_DAYS` ago."""
     before = now - GRACE_DAYS * _DAY_S
     with core.store.reading() as connection:
         for row, id, expires_at in aging.find_expired(connection, before):
@@ -31,7 +30,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
-    """Delete one slice; what was pinned or lives longer since is skipped."""
+    """Delete one slice; skip memories that were pinned or got a later expiry since the plan was made."""
     present = rows.read_rows(transaction.connection, [step.data[0] for step in planned])
     going = [
         row

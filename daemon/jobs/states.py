@@ -1,10 +1,10 @@
-"""What is kept of each job in the database: whether it is paused, when it ran last, how often it failed in a row.
+"""The states of jobs in the database: whether a job is paused, when it last ran, how often it failed in a row.
 
-After a failure a job backs off: a minute, doubled with each further failure in a row, at most an hour. After
-five of them it is in quarantine until it is resumed, or succeeds when run by hand.
+After a failure a job waits for a minute, doubled with each further failure in a row, up to an hour. After five failures
+it is in quarantine until it is resumed, or succeeds when run by hand.
 
-The scheduler knows when a job is due. It learns from here how long to wait after a start, a failure, a resume and a run
-by hand.
+The scheduler decides when a job is due. This module tells it how long to wait after a start, a failure, a resume and a
+run by hand.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,30 +29,30 @@ Queued = Callable[[str], Literal["running", "queued"] | None]
 
 
 class States:
-    """The states of the jobs of a table. Threads: any."""
+    """The states of the jobs in a table. Threads: any."""
 
     def __init__(self, core: Core, table: Mapping[str, JobRow]) -> None:
         self._core, self.table = core, table
-        self.scheduler: Scheduler | None = None  # once it has begun
+        self.scheduler: Scheduler | None = None  # set when it is started
 
     def check_known(self, name: str) -> None:
-        """Raise `NotFound` for a job that is not in the table."""
+        """Raise `NotFound` if a job is not in the table."""
         if name not in self.table:
             raise NotFound(f"There is no job {name!r}; there are {', '.join(self.table)}.", {"jobs": list(self.table)})
 
     def interval_s(self, name: str) -> float:
-        """Return the seconds between runs of a job, 0 when it runs only by hand."""
+        """Return the seconds between runs of a job, 0 if it runs only by hand."""
         settings = self._core.config.jobs
         return settings.every_s.get(name, self.table[name].every_s) if settings.enabled else 0.0
 
     def check_allowed(self, name: str) -> None:
-        """Raise `Conflict` for a job that does not run by itself now."""
+        """Raise `Conflict` if a job must not run by itself now."""
         with self._core.store.reading() as connection:
             if not self._runs_by_itself(name, kept.read_state(connection, name)):
                 raise Conflict(f"The job {name} is paused, in quarantine or runs only by hand.", {"job": name})
 
     def _find_next_run(self, name: str, state: JobState) -> float | None:
-        """Return when a job runs next, None while it does not run by itself."""
+        """Return when a job runs next, None if it does not run by itself."""
         if not self._runs_by_itself(name, state):
             return None
         wait_s = self.scheduler.find_wait_s(name) if self.scheduler else None
@@ -81,7 +81,7 @@ class States:
         return self._core.store.write(write, over_limit=True)
 
     def note_end(self, run: JobRun, stopped: bool) -> JobRun:
-        """Keep how a run ended; return it with the time of the next. One that the daemon's end cut short stays due."""
+        """Store the end of a run; return it with the time of the next run. A run that a stop interrupted stays due."""
 
         def write(transaction: Transaction) -> JobRun:
             stored_run = run if run.run is None else kept.end(transaction.connection, run)
@@ -90,7 +90,7 @@ class States:
         return self._core.store.write(write, over_limit=True).result()
 
     def recover(self) -> "Future[list[JobRun]]":
-        """Note the runs that a crash cut off. Each counts as a failure: a job that kills the daemon shall rest."""
+        """Mark the runs that a crash interrupted. They count as failures, because the job may have caused the crash."""
 
         def write(transaction: Transaction) -> list[JobRun]:
             return [self._note_end(transaction, run, None) for run in kept.cut_off(transaction.connection)]
@@ -115,12 +115,12 @@ class States:
         return run
 
     def _reschedule(self, name: str, state: JobState) -> None:
-        """Tell the scheduler of what it cannot know: a run by hand, a failure, a resume."""
+        """Tell the scheduler about a run by hand, a failure or a resume."""
         if self.scheduler:
             self.scheduler.run_after(name, self._find_first_wait_s(name, state))
 
     def _find_first_wait_s(self, name: str, state: JobState) -> float:
-        """Return how long a job has to wait by what is kept of it. Times of a clock that was ahead do not count."""
+        """Return how long a job has to wait after a start, by its state; ignore times in the future."""
         now = self._core.clock()
         if state.not_before is not None:
             wait_s = state.not_before - now

@@ -1,8 +1,8 @@
-"""The sweep: what was not used for long moves from L1 to the registry, as it is.
+"""The job `sweep`: memories that were not used for a long time move from L1 to the registry (L2) unchanged.
 
 Recency is `2^(-age / half_life)`, with the age since the last use: creation, change or access. With the half-life of 7
-days the line of 0.2 is reached after 7 x log2(5) = 16.25 days. Pinned memories do not decay, so they stay; superseded
-ones move as the others do; expired ones wait for `expire` where they are.
+days the limit of 0.2 is reached after 7 x log2(5) = 16.25 days. Pinned memories do not decay, so they stay; superseded
+memories move like others; expired memories stay until the job `expire` deletes them.
 """
 
 import math
@@ -19,16 +19,16 @@ from memoryd.daemon.store.writer import Transaction
 
 DAY_S = 86400.0
 COLD_BELOW = 0.2  # recency below which a memory leaves L1
-COLD_AFTER_S = 300.0  # no memory leaves L1 for its age before that
+COLD_AFTER_S = 300.0  # a younger memory does not leave L1 because of its age
 
 
 def recency(age_s: float, half_life_days: float) -> float:
-    """Return how fresh something is: 1 when it is used, half after each half-life. The future counts as now."""
+    """Return the recency: 1 at the time of use, and half as much after each half-life. The future counts as now."""
     return float(2.0 ** (-max(0.0, age_s) / (half_life_days * DAY_S)))
 
 
 def cold_age_s(below: float, half_life_days: float) -> float:
-    """Return the age from which recency is below a line: the inverse of `recency`."""
+    """Return the age at which recency falls below a limit: the inverse of `recency`."""
     return half_life_days * DAY_S * -math.log2(below) if below > 0 else math.inf
 
 
@@ -36,7 +36,7 @@ def cold_age_s(below: float, half_life_days: float) -> float:
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to move what is cold."""
+    """Plan to move memories whose recency is below the limit."""
     settings = core.config.tiers
     line = now - cold_age_s(COLD_BELOW, TIERS[L1].half_life_days(settings))
     born = now - COLD_AFTER_S
@@ -58,7 +58,7 @@ def plan_steps(leaving: Iterator[Leaf], reason: Callable[[Leaf], str]) -> Iterat
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
-    """Run one slice; what was used, pinned or moved since is skipped."""
+    """Run one slice; skip memories that were used, pinned or moved since the plan was made."""
     counts: Counter[str] = Counter()
     moves: list[Leaf] = [step.data for step in planned]
     present = rows.read_rows(transaction.connection, [move.row for move in moves])

@@ -1,4 +1,4 @@
-"""Language models: what a provider does, one that speaks the OpenAI-compatible chat API, and which one is used.
+"""Language models: the interface of a provider, one for the OpenAI-compatible chat API, and the choice between them.
 
-Every job of cognition has rules that are used when no model is set or it fails; results say which ran.
+Every task has rules, which are used if no model is configured or if it fails; results say which was used.
 """

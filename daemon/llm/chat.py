@@ -1,12 +1,13 @@
-"""A language model behind the OpenAI-compatible chat API (OpenAI, Ollama, llama.cpp …): typed questions.
+"""Typed questions to a language model behind the OpenAI-compatible chat API (OpenAI, Ollama, llama.cpp …).
 
-A question names the Struct that answers it; its JSON schema is sent with the request where the server takes one.
-Near-JSON is repaired. What fails for a passing reason (no connection, time-out, 408, 429, 5xx) is tried again with
-growing pauses and jitter; a server that failed several times in a row is left alone for a while, so that a dead one
-costs nothing. Tokens are counted by what the server says, and no question is asked beyond a day's limit. All of it is
-in `usage`.
+A question names the Struct of its answer, whose JSON schema is sent with the request if the server supports that. An
+answer that is almost JSON is repaired. A request that fails for a temporary reason (no connection, time-out, 408, 429,
+5xx) is repeated after growing pauses with jitter. After several failures in a row the server is not asked for a while,
+so that a dead one costs nothing. The server counts the tokens, and no question is asked beyond a daily limit. `usage`
+counts all of this.
 
-Threads: any; one question is under way at a time. Whoever asks waits, so nobody does whom a client waits for.
+Threads: any; one question is asked at a time. `ask` blocks, so it must not be called on a thread that a client waits
+for.
 """
 
 import random
@@ -27,22 +28,23 @@ T = TypeVar("T", bound=msgspec.Struct)
 DAY_S = 86_400
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 RETRIES = 2
-TIMEOUT_S = 60.0  # of one answer
+TIMEOUT_S = 60.0  # for one answer
 MAX_REPLY_TOKENS = 1024
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 30.0, 900.0
-_BYTES_PER_TOKEN = 3  # where the server does not say what it has used
+# After so many failures in a row the server is not asked for this time, which grows to the longest one.
+_FAILURES, _FIRST_BREAK_S, _LONGEST_BREAK_S = 3, 30.0, 900.0
+_BYTES_PER_TOKEN = 3  # an estimate for servers that report no usage
 
 ChatFailed = RemoteFailed  # the model did not answer; the message says why in one sentence
 
 
 def _quote(question: Mapping[str, Any]) -> str:
-    """Return a question as JSON: no text in it can end, and `<` begins no token that has a meaning to a model."""
+    """Return a question as JSON, in which texts cannot end early, and `<` cannot begin one of a model's own tokens."""
     return msgspec.json.encode(_clean(question)).decode().replace("<", "\\u003c")
 
 
 def _clean(value: Any) -> Any:
-    """Return a value without credentials: none leaves the machine, allowed or not."""
+    """Return a value without credentials: none leaves the machine, even if it may be stored."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -51,11 +53,11 @@ def _clean(value: Any) -> Any:
 
 
 class Ledger:
-    """The tokens of one UTC day, kept across restarts; `known` is the text that `save` was given last."""
+    """The tokens used in one UTC day, kept across restarts; `saved` is the latest text that `save` was given."""
 
-    def __init__(self, known: str | None, save: Callable[[str], object]) -> None:
+    def __init__(self, saved: str | None, save: Callable[[str], object]) -> None:
         self._save, self._lock = save, threading.Lock()
-        day, _, tokens = (known or "").partition(":")
+        day, _, tokens = (saved or "").partition(":")
         self._day, self._tokens = (int(day), int(tokens)) if day.isdecimal() and tokens.isdecimal() else (0, 0)
 
     def spend(self, day: int, tokens: int) -> int:
@@ -70,7 +72,7 @@ class Ledger:
 
 
 class Chat:
-    """One model. `spend(day, tokens)` adds to the tokens used on a day (0: only asks) and returns their sum."""
+    """One model. `spend(day, tokens)` adds tokens (0: none) to those used on a day, and returns their sum."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class Chat:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self.remote = Remote(Address(config.url, config.key_env, config.key_file), ticks)
-        self._breaker = Breaker(_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S, ticks)
+        self._breaker = Breaker(_FAILURES, _FIRST_BREAK_S, _LONGEST_BREAK_S, ticks)
         self._takes_schema = True
 
     def ask(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
@@ -94,25 +96,25 @@ class Chat:
         with self._asking:
             self._check()
             try:
-                made = self._retry(system, question, answer)
+                result = self._retry(system, question, answer)
             except ChatFailed as error:
                 self._note_failure(str(error))
                 raise
         self._breaker.note(worked=True)
         self._count("answers")
-        return made
+        return result
 
     def reject(self, reason: str) -> ChatFailed:
-        """Count an answer that cannot be used as a failure, and return it to be raised."""
+        """Count an unusable answer as a failure, and return the error to raise."""
         self._note_failure(reason)
         return ChatFailed(reason)
 
     def close(self) -> None:
-        """End the questions under way; no more are taken."""
+        """End the current question, and refuse further ones."""
         self._closing.set()
         self.remote.close()
 
-    # When ------------------------------------------------------------------------------------------------------------
+    # Whether and when to ask -----------------------------------------------------------------------------------------
 
     def _check(self) -> None:
         if self._closing.is_set():
@@ -123,7 +125,7 @@ class Chat:
             raise ChatFailed(f"Today's limit of {limit} tokens is used up.")
         if self._breaker.open():
             self._count("refused")
-            raise ChatFailed(f"The model failed {self._breaker.failed} times in a row and is left alone for a while.")
+            raise ChatFailed(f"The model failed {self._breaker.failed} times in a row and is not asked for a while.")
 
     def _note_failure(self, reason: str) -> None:
         with self._lock:
@@ -148,7 +150,7 @@ class Chat:
                     raise ChatFailed("The daemon is stopping.") from None
         raise AssertionError("unreachable")
 
-    # What ------------------------------------------------------------------------------------------------------------
+    # Requests and answers --------------------------------------------------------------------------------------------
 
     def _attempt(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
         try:
@@ -156,38 +158,37 @@ class Chat:
         except RequestRefused as error:
             if error.status not in (400, 422) or not self._takes_schema:
                 raise
-            self._takes_schema = False  # from now on the system prompt says what is wanted
+            self._takes_schema = False  # the schema in the system prompt has to do
             reply = self._request(system, question, answer)
         return self._decode(self._text(reply), answer)
 
     def _encode_body(self, system: str, question: Mapping[str, Any], answer: type[T]) -> bytes:
         schema = msgspec.json.schema(answer)
-        wanted = f"{system}\nAnswer with one JSON object and nothing else, as this schema says:\n"
+        instructions = f"{system}\nAnswer with one JSON object and nothing else, as this schema says:\n"
         body: dict[str, Any] = {
             "model": self.config.model,
             "messages": [
-                {"role": "system", "content": wanted + msgspec.json.encode(schema).decode()},
+                {"role": "system", "content": instructions + msgspec.json.encode(schema).decode()},
                 {"role": "user", "content": _quote(question)},
             ],
             "max_tokens": MAX_REPLY_TOKENS,
             "temperature": 0,
         }
         if self._takes_schema:
-            named = {"name": "answer", "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": named}
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
         return msgspec.json.encode(body)
 
     def _text(self, reply: bytes) -> str:
-        """Return what the model said, and count its tokens."""
+        """Return the text of the model's reply, and count its tokens."""
         try:
             body = msgspec.json.decode(reply)
             text = body["choices"][0]["message"]["content"]
-            used = body.get("usage") or {}
+            usage = body.get("usage") or {}
         except (msgspec.DecodeError, LookupError, TypeError, AttributeError, RecursionError):
             raise Passing("The server's reply is not one of the chat API.") from None
-        asked, answered = (used.get(name) for name in ("prompt_tokens", "completion_tokens"))
-        tokens_in = asked if isinstance(asked, int) else 0
-        tokens_out = answered if isinstance(answered, int) else len(reply) // _BYTES_PER_TOKEN
+        prompt_tokens, reply_tokens = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
+        tokens_in = prompt_tokens if isinstance(prompt_tokens, int) else 0
+        tokens_out = reply_tokens if isinstance(reply_tokens, int) else len(reply) // _BYTES_PER_TOKEN
         self._count("tokens_in", tokens_in)
         self._count("tokens_out", tokens_out)
         self._spend(int(self._clock() // DAY_S), tokens_in + tokens_out)
@@ -203,11 +204,11 @@ class Chat:
         from json_repair import repair_json
 
         try:
-            made = msgspec.convert(repair_json(text, return_objects=True), answer, strict=False)
+            repaired = msgspec.convert(repair_json(text, return_objects=True), answer, strict=False)
         except (msgspec.ValidationError, ValueError, RecursionError):
             raise Passing(f"The model's answer is not what was asked for: {text[:80]!r}.") from None
         self._count("repaired")
-        return made
+        return repaired
 
     def _request(self, system: str, question: Mapping[str, Any], answer: type[T]) -> bytes:
         self._count("requests")

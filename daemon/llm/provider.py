@@ -1,7 +1,7 @@
-"""The interface of cognition, and what the daemon shares of it.
+"""The interface of providers, the provider of rules, and the provider in use.
 
-A provider rates turns, condenses them, sums sessions up and makes facts. The rules need no model and never fail; they
-make no facts. Where another provider fails, the rules do what they can.
+A provider rates and condenses turns, summarises sessions and extracts facts. The rules need no model and never fail,
+but extract no facts. They answer when another provider fails.
 """
 
 import logging
@@ -14,14 +14,14 @@ from memoryd.client.protocol import LlmUsage
 from memoryd.daemon.language import condensing, digesting, rating
 from memoryd.daemon.llm.chat import Chat
 
-_BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
+_BREATH_S = 0.001  # a pause between texts, in which other threads get Python's lock
 
 Spoken = tuple[str, str]  # role and content of a turn
 T = TypeVar("T")
 
 
 class Fact(NamedTuple):
-    """One thing worth keeping: its type, how sure it is (0 to 1), and the turns that say it, by index."""
+    """A fact: its type, how sure it is (0 to 1), and the indexes of the turns that say it."""
 
     text: str
     type: str
@@ -30,43 +30,43 @@ class Fact(NamedTuple):
 
 
 class Provider(Protocol):
-    """What does the thinking."""
+    """Rates, condenses, extracts and summarises."""
 
     name: str
 
     @property
     def chat(self) -> Chat | None:
-        """Return the language model that rooms ask questions of their own; None: there is none."""
+        """Return the language model, which rooms ask further questions; None: there is none."""
 
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Return how much each turn matters, 0 to 1."""
 
     def condense(self, content: str) -> str:
-        """Return what a text says in one sentence; empty when it is no longer than that itself."""
+        """Return the essence of a text in one sentence; empty if the text is not longer than that."""
 
     def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
-        """Return what a conversation says that is worth keeping, each with the turns that say it."""
+        """Return the facts in a conversation that matter later, each with the turns that say it."""
 
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
-        """Return what a session came to, a line for each point; `previous` is what it came to before these turns."""
+        """Return a summary of a session, one point per line; `previous` is the summary of the turns before these."""
 
     def close(self) -> None:
-        """Answer what is under way with a failure, at once."""
+        """Let the current question fail at once, and further ones too."""
 
 
 class RulesProvider:
-    """Features and central sentences: no model of language, no network."""
+    """Rates by features of a text and summarises by central sentences, without a language model or a network."""
 
     name = "rules"
     chat = None
 
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
-        """Rate by features, one turn after the other with a breath between them."""
-        rated = []
+        """Rate by features, one turn after the other, with a pause before each."""
+        importances = []
         for _, content in turns:
             time.sleep(_BREATH_S)
-            rated.append(rating.importance(content))
-        return rated
+            importances.append(rating.importance(content))
+        return importances
 
     def condense(self, content: str) -> str:
         """Choose the most central sentence."""
@@ -75,27 +75,27 @@ class RulesProvider:
         return condensing.find_central(sentences) if len(sentences) > 1 else ""
 
     def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
-        """Make none: the turns themselves are found."""
+        """Return none: searches find the turns themselves."""
         return []
 
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
-        """Quote what was asked first and the last answer that says something."""
+        """Quote the first request and the last answer with content."""
         time.sleep(_BREATH_S)
         return digesting.summary(turns, previous, max_tokens)
 
     def close(self) -> None:
-        """Have nothing to end."""
+        """Do nothing."""
 
 
 RULES = RulesProvider()
 
 
 def ask(log: logging.Logger, provider: Provider, task: str, question: Callable[[Provider], T]) -> tuple[str, T]:
-    """Return who answers a question, and the answer; the rules where the provider fails, which is logged."""
+    """Return the name of the answering provider, and the answer; if a provider fails, log that and ask the rules."""
     try:
         return provider.name, question(provider)
     except Exception as error:
-        log.warning("%s could not %s, the rules do: %s", provider.name, task, error)
+        log.warning("%s could not %s, rules are used instead: %s", provider.name, task, error)
         return RULES.name, question(RULES)
 
 
@@ -112,19 +112,19 @@ class Wake:
         return event
 
     def set(self) -> None:
-        """Wake all threads: there may be work."""
+        """Wake all threads, because there may be work."""
         for event in self._events:
             event.set()
 
 
 class Cognition:
-    """The provider in use. `wake` is set when there may be work in the extraction queue."""
+    """The provider in use, and the events of the threads that use it."""
 
     def __init__(self, provider: Provider | None = None) -> None:
         self.provider: Provider = provider or RULES
         self.wake = Wake()
-        self.embedding = threading.Lock()  # held while turns are embedded, so that each is once
+        self.embedding = threading.Lock()  # held while turns are embedded, so that none is embedded twice
 
     def report_usage(self) -> LlmUsage | None:
-        """Return how a language model was used, None where there is none."""
+        """Return the use of the language model; None: there is none."""
         return getattr(self.provider, "usage", None)

@@ -1,8 +1,8 @@
-"""Whose words a memory is, when somebody adds or changes it.
+"""Determine whose words a memory is when it is added or changed.
 
-What an agent saves is the person's where they typed it with the order to remember it: in the latest turn of the person
-in a session of the namespace, within the last half hour. Its words have to be theirs, so that the order to save one
-thing is none to save another.
+A memory that an agent saves counts as the person's own if the person told the agent to remember exactly that: in the
+person's latest turn in a session of the namespace, within the last half hour. The words of the memory must be those of
+the person, so that an order to save one thing does not cover another.
 """
 
 import re
@@ -18,11 +18,11 @@ from memoryd.daemon.language.sentences import split_sentences
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.rows import Row
 
-_SAID = ("content", "summary", "type")  # a change of these is another statement
+_STATEMENT_FIELDS = ("content", "summary", "type")  # if one of these changes, it is another statement
 _RECENT_S = 1800.0
 _MOST_TYPED = 600  # characters of an order to remember something
-_SHARE = 0.8  # of the typed words that have to be saved
-_FRAME = frozenset({"user", "person", "want", "prefer"})  # stems of what agents put before what they were told
+_SHARE = 0.8  # of the person's words that must be in the memory
+_ADDED_STEMS = frozenset({"user", "person", "want", "prefer"})  # of words that agents put before the person's
 _VERBS = (
     r"remember|memori[sz]e|note|save|store|keep in mind|(?:make|take) a note|write down"
     r"|merke? dir|notiere?|speichere?|retiens|souviens-toi|notez?|recuerda|anota|guarda"
@@ -56,21 +56,21 @@ def credit(core: Core, namespace: str, memory: NewMemory, caller: Caller) -> New
 
 def change(row: Row, fields: dict[str, Any], origin: MemoryOrigin, caller: Caller) -> dict[str, Any]:
     """Return the further columns that a change of the text sets: its origin, and that it is not confirmed."""
-    if all(fields.get(name, getattr(row, name)) == getattr(row, name) for name in _SAID):
+    if all(fields.get(name, getattr(row, name)) == getattr(row, name) for name in _STATEMENT_FIELDS):
         return {}
     return {"origin": "agent" if origin == "person" and caller.bound else origin, "confirmed_at": None}
 
 
 def keep(row: Row, old: Row) -> None:
     """Keep the origin of the person's memory in a row that repeats it."""
-    is_same = all(getattr(row, name) == getattr(old, name) for name in _SAID)
+    is_same = all(getattr(row, name) == getattr(old, name) for name in _STATEMENT_FIELDS)
     if is_same and old.is_persons and row.origin != "person":
         row.origin, row.confirmed_at = old.origin, old.confirmed_at
 
 
 def take_in(row: Row, stored: Row | None) -> None:
     """Set the origin of an imported row: that of the same stored memory, else `import`, since it cannot be verified."""
-    if stored is not None and all(getattr(row, name) == getattr(stored, name) for name in _SAID):
+    if stored is not None and all(getattr(row, name) == getattr(stored, name) for name in _STATEMENT_FIELDS):
         row.origin, row.confirmed_at = stored.origin, stored.confirmed_at
     else:
         row.origin = row.origin if row.origin in ("heard", "file") else "import"
@@ -90,8 +90,11 @@ def _is_ordered(core: Core, namespace: str, memory: NewMemory) -> bool:
 
 
 def list_ordered(text: str) -> list[str]:
-    """Return the texts that a person may have ordered to remember: the rest of the sentence with the order, that with
-    all following sentences, and the text before an order at the end."""
+    """Return the texts that a person's order to remember may refer to.
+
+    These are the rest of the sentence with the order, the same with all following sentences, and the text before an
+    order at the end.
+    """
     text = " ".join(text[: 2 * _MOST_TYPED].split())
     parts: list[str] = []
     sentences = split_sentences(text)
@@ -105,11 +108,11 @@ def list_ordered(text: str) -> list[str]:
 
 
 def _is_typed(content: str, typed: str) -> bool:
-    """Return whether a text repeats what was typed: the same words in the same order, with all numbers and negation."""
-    one, other = read_statement(content), read_statement(typed)
-    saved = [word for word in one.content if word not in _FRAME or word in other.content]
-    told = [word for word in other.content if word in saved]
-    is_whole = len(told) >= _SHARE * len(other.content) and all(
-        map(saved.__contains__, filter(has_digit, other.content))
+    """Return whether a text repeats typed words: the same words in the same order, with all numbers and negations."""
+    saved, ordered = read_statement(content), read_statement(typed)
+    saved_words = [word for word in saved.content if word not in _ADDED_STEMS or word in ordered.content]
+    common = [word for word in ordered.content if word in saved_words]
+    is_whole = len(common) >= _SHARE * len(ordered.content) and all(
+        map(saved_words.__contains__, filter(has_digit, ordered.content))
     )
-    return bool(saved) and saved == told and is_whole and one.negative == other.negative
+    return bool(saved_words) and saved_words == common and is_whole and saved.negative == ordered.negative

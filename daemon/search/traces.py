@@ -12,7 +12,7 @@ from memoryd.client.protocol import Trace
 from memoryd.daemon.store.rows import Row
 
 CAPACITY = 256
-_FORGOTTEN = "Traces are dropped when the daemon ends and when something is erased or redacted."
+_FORGOTTEN = "Traces are cleared when the daemon stops and when something is erased or redacted."
 
 Origin = Literal["words", "meaning", "hot", "L0", "graph"]
 

@@ -6,7 +6,7 @@ out for a bound caller.
 
 When the database has reached its limit, calls that add anything, even to the history alone, are refused. Turns are
 refused slightly earlier, so that there is room for memories that are added on purpose. Reading, deleting and
-maintenance continue. An undo itself checks whether it adds or removes.
+maintenance continue. The handler of `undo` checks by itself, because an undo may add or remove.
 """
 
 from typing import Any, TypeVar
@@ -47,14 +47,15 @@ C = TypeVar("C", bound=Call[Any])
 
 AUTHOR = "author"  # in metadata: the token that saved or last changed a memory from another machine
 # Methods that other machines may call. Each must be limited by its namespace and reach.
-_CONFINED = (Search, Get, List, Namespaces, History, Add, Put, Update, Delete, Undo)
-# What others see of what is kept in the namespace: neither conversations, nor what was made of them, nor files.
-_SAVED = {
+_FOR_OTHER_MACHINES = (Search, Get, List, Namespaces, History, Add, Put, Update, Delete, Undo)
+# Other machines see only memories that were saved: no conversations, nothing derived from these, no files.
+_ONLY_SAVED = {
     "$not": {
         "$or": [{"memory.type": turns.TYPE}, {"memory.tier": DOCUMENTS}, {"memory.source": {"$in": [*DRAWN]}}],
     }
 }
-_NOTES = (GetContext, GetUnasked, ResetSession)  # allowed for readers: these write only what a session was shown
+# Allowed for readers, because these methods write only what a session was shown.
+_WRITES_OF_READERS = (GetContext, GetUnasked, ResetSession)
 
 
 def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
@@ -73,18 +74,18 @@ def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
         return call
     if rule == "owner" or not isinstance(call, Scoped):
         raise Forbidden(f"{method_name(type(call))} is for the machine's user; this token's role is {caller.role}.")
-    if caller.role == "reader" and not DECLARED[type(call)].reads and not isinstance(call, _NOTES):
-        raise Forbidden(f"This token only reads: its role is reader, and {method_name(type(call))} changes something.")
+    if caller.role == "reader" and not DECLARED[type(call)].reads and not isinstance(call, _WRITES_OF_READERS):
+        raise Forbidden(f"{method_name(type(call))} changes something, and this token's role is reader.")
     tokens.note_use(caller)
     placed: C = _place(call, caller)
     return placed
 
 
 def _place(call: Any, caller: Caller) -> Any:
-    """Return the call with the caller's own namespace if it names none; raise `Forbidden` for one that is out of reach.
+    """Return the call, by default in the caller's namespace; raise `Forbidden` for a namespace out of reach.
 
-    A namespace is always given in full, from the root. An enclosing namespace may be named to add to it, and to read
-    what is visible from there, which is less than is visible from the caller's own.
+    A namespace is always given in full, from the root. A call may name an enclosing namespace to add to it, or to read
+    what is visible from there, which is less than is visible from the caller's own namespace.
     """
     if isinstance(call, Put) and not call.namespace:
         call = msgspec.structs.replace(call, entries=[_place_entry(entry, caller) for entry in call.entries])
@@ -93,30 +94,30 @@ def _place(call: Any, caller: Caller) -> Any:
     own = caller.is_owner_of(namespace)
     encloses = not own and namespace in caller.list_around()
     if not own and not (encloses and _may_go_outward(call)):
-        shared = ", ".join(caller.list_around()[:-1])
-        may = "to read" if caller.role == "reader" else "to read and to add"
-        why = f"; {may} it may also name {shared}" if shared else ""
-        if shared and caller.role == "lead":
-            why = f"; in {shared} it may read, add and change"
+        enclosing = ", ".join(caller.list_around()[:-1])
+        allowed = "to read" if caller.role == "reader" else "to read and to add"
+        hint = f"; {allowed} it may also name {enclosing}" if enclosing else ""
+        if enclosing and caller.role == "lead":
+            hint = f"; in {enclosing} it may read, add and change"
         if encloses:
-            why = ": that may be named to read and to add; for all else name no namespace"
-        raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}{why}.")
+            hint = "; in that namespace it may only read and add, so give no namespace"
+        raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}{hint}.")
     if caller.confined:
         call = _confine(call, caller)
     elif call.reach == "all" or (call.reach == "subtree" and not own):
-        reaches = f"{caller.namespace} with what encloses it ('visible') or what is inside it ('subtree')"
-        raise Forbidden(f"This token reaches {reaches}, not {call.reach!r}{'' if own else f' of {namespace}'}.")
+        allowed = "the namespaces around it ('visible') or inside it ('subtree')"
+        refused = f"{call.reach!r}{'' if own else f' of {namespace}'}"
+        raise Forbidden(f"This token reaches {caller.namespace} and {allowed}, not {refused}.")
     if not own and isinstance(call, GetContext):
-        call = msgspec.structs.replace(
-            call, session=""
-        )  # the caller must not change what sessions of others were shown
+        # The caller must not change what the daemon notes about sessions of others.
+        call = msgspec.structs.replace(call, session="")
     return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)
 
 
 def _check_confined(call: Call[Any]) -> None:
     """Raise `Forbidden` for a call that other machines may not make."""
-    if not isinstance(call, _CONFINED) or (isinstance(call, Delete) and not (call.ids or call.keys)):
-        raise Forbidden(f"{method_name(type(call))} is not taken from another machine.")
+    if not isinstance(call, _FOR_OTHER_MACHINES) or (isinstance(call, Delete) and not (call.ids or call.keys)):
+        raise Forbidden(f"{method_name(type(call))} is not allowed from another machine.")
 
 
 def _confine(call: Any, caller: Caller) -> Any:
@@ -127,7 +128,7 @@ def _confine(call: Any, caller: Caller) -> Any:
         )
     call = msgspec.structs.replace(call, reach=call.reach or "subtree")
     if isinstance(call, Search | List):
-        return msgspec.structs.replace(call, where={"$and": [call.where, _SAVED]} if call.where else _SAVED)
+        return msgspec.structs.replace(call, where={"$and": [call.where, _ONLY_SAVED]} if call.where else _ONLY_SAVED)
     if isinstance(call, Get):
         return msgspec.structs.replace(call, around=None)
     author = {AUTHOR: caller.name}
@@ -162,8 +163,8 @@ def _place_entry(entry: KeyedEntry, caller: Caller) -> KeyedEntry:
 
 def _refuse(caller: Caller, tokens: AccessTokens) -> Unauthenticated:
     if caller is ANONYMOUS and tokens.required:
-        advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
-        return tokens.refusal(f"This daemon wants a token. {advice}")
+        advice = "Create one with `memctl token add` and present it with Client(token=…) or MEMORYD_TOKEN."
+        return tokens.refusal(f"This daemon requires a token. {advice}")
     return tokens.refuse()
 
 

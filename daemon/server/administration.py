@@ -1,4 +1,4 @@
-"""Handlers of the calls that look after the daemon: its state and figures, its end, tokens, events."""
+"""Handlers of the calls about the daemon itself: status, statistics, shutdown, tokens, events."""
 
 import os
 import time
@@ -24,7 +24,7 @@ from memoryd.daemon.system.process import rss_bytes
 
 @handles(protocol.GetStatus)
 def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
-    """Return the daemon's health; a bound caller sees nothing that depends on others' memories."""
+    """Return the daemon's health; a bound caller sees nothing that depends on the memories of others."""
     core, server, caller = context.core, context.server, context.caller
     if caller.bound:
         memories, waiting = (0, 0) if caller is ANONYMOUS else reading.count_within(core, caller)
@@ -35,7 +35,7 @@ def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
     degraded, unread = [] if generation else ["vector"], None
     try:
         memories, unread = reading.count(core), core.languages.find_unread(model.name)
-    except StorageFailed:  # a damaged file, of which RAM still knows this
+    except StorageFailed:  # the file is damaged, but the arrays in RAM still have the count
         memories = len(core.arrays.columns.list_places())
         degraded.append("database")
     return msgspec.structs.replace(
@@ -70,7 +70,7 @@ def _measure_folder(folder: Path) -> int:
 
 
 def _status(context: CallContext, memories: int, pending: int, model: protocol.ModelState) -> protocol.Status:
-    """Return what everybody is shown."""
+    """Return the fields that every caller may see."""
     core, server = context.core, context.server
     return protocol.Status(
         version=memoryd.__version__,
@@ -95,26 +95,26 @@ def use_model(context: CallContext, call: protocol.UseModel) -> protocol.Done:
 
 @handles(protocol.Shutdown)
 def shutdown(context: CallContext, call: protocol.Shutdown) -> protocol.Done:
-    """End the daemon after the calls under way, or start again on the same socket."""
+    """Stop the daemon after the running calls, or restart it on the same socket."""
     (context.server.restart if call.restart else context.server.stop)()
     return protocol.Done(message="restarting" if call.restart else "stopping")
 
 
 @handles(protocol.Hello)
 def hello(context: CallContext, call: protocol.Hello) -> protocol.Welcome:
-    """Greet a client, which may be the first one of a newer version."""
+    """Answer the greeting of a client, which may be the first one of a newer version."""
     return context.server.welcome(call.version)
 
 
 @handles(protocol.Subscribe)
 def subscribe(context: CallContext, call: protocol.Subscribe) -> "Future[Subscribed]":
-    """Follow events; the lane is free again at once."""
+    """Subscribe to events. The reply comes at the end, but the lane is free at once."""
     return context.follow(EventView(context.core, call, context.caller), call.limit)
 
 
 @handles(protocol.GetStats)
 def stats(context: CallContext, call: protocol.GetStats) -> protocol.Stats:
-    """Count what is stored; a bound caller sees no figures of the daemon, which depend on others."""
+    """Count what is stored; a bound caller sees no figures of the daemon, because these depend on others."""
     result = reading.stats(context.core, call, context.caller)
     if not context.caller.bound:
         result.methods = context.server.methods()
@@ -147,7 +147,7 @@ def _read_runtime(context: CallContext, stats: protocol.Stats) -> protocol.Runti
 
 @handles(protocol.Authenticate)
 def authenticate(context: CallContext, call: protocol.Authenticate) -> protocol.Identity:
-    """Bind the connection to the caller of a token; after a wrong token it has no caller, not the former one."""
+    """Bind the connection to the caller of a token; after a wrong token it acts for nobody."""
     try:
         caller = context.core.tokens.find_caller(call.token)
     except Unauthenticated:
@@ -159,10 +159,10 @@ def authenticate(context: CallContext, call: protocol.Authenticate) -> protocol.
 
 @handles(protocol.Confine)
 def confine(context: CallContext, call: protocol.Confine) -> protocol.Identity:
-    """Bind the connection to the token of a name, for somebody on another machine."""
+    """Bind the connection to the token with a name, for somebody on another machine."""
     caller = context.core.tokens.find_named(call.name)
     if caller is None:
-        raise NotFound(f"There is no token {call.name[:80]!r}; `memctl token list` shows them.", {"name": call.name})
+        raise NotFound(f"There is no token {call.name[:80]!r}; `memctl token list` lists them.", {"name": call.name})
     assert caller.role in ("reader", "agent", "lead")  # the owner's has no name
     context.become(caller._replace(confined=True))
     return protocol.Identity(name=caller.name, namespace=caller.namespace, role=caller.role)
@@ -170,7 +170,7 @@ def confine(context: CallContext, call: protocol.Confine) -> protocol.Identity:
 
 @handles(protocol.AddToken)
 def add_token(context: CallContext, call: protocol.AddToken) -> "Future[NewToken]":
-    """Make a token."""
+    """Create a token."""
     return context.core.tokens.add(call)
 
 

@@ -1,9 +1,9 @@
 """One client's connection: it reads calls, submits them to their lanes and writes each reply when it is ready.
 
-With `MAX_IN_FLIGHT` unanswered calls, reading stops. A call for a full lane is answered with `busy`. A client that does
-not read its replies for `SLOW_READER_S` is disconnected. Calls that still wait in a lane when their client disconnects
-are dropped. Everything here runs on the event loop, except `_run_next_part`, `_hand_over`, `_follow`, `_report` and,
-for calls that are not inline, `_work`.
+With `MAX_IN_FLIGHT` unanswered calls, the connection stops reading. A call for a full lane is answered with `busy`. A
+client that does not read its replies for `SLOW_READER_S` is disconnected. Calls that wait in a lane when their client
+disconnects are dropped. Everything here runs on the event loop, except `_run_next_part`, `_hand_over`, `_follow`,
+`_report` and, for calls that are not inline, `_work`.
 """
 
 import asyncio
@@ -45,16 +45,16 @@ from memoryd.daemon.system.process import process_name
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 512  # a further one is answered with `busy`
+MAX_CONNECTIONS = 512  # one more is answered with `busy`
 
 MAX_IN_FLIGHT = 64  # unanswered calls of one connection
 SLOW_READER_S = 10.0
 FIRST_CALL_S = 10.0  # for the first call, and for a token where one is required
 FRAME_S = 30.0  # from the first byte of a frame to its last
-IDLE_S = 5.0  # after which a connection may be closed in favour of a new one
-MAX_UNKNOWN_BYTES = 64 * 1024  # of a frame before the token, where one is required
-MAX_RECEIVED_BYTES = 256 * 1024 * 1024  # of unfinished frames, of all clients together
-_SMALL_BYTES = 64 * 1024  # always allowed, however much other clients have sent
+IDLE_S = 5.0  # after this, a connection may be closed to make room for a new one
+MAX_UNKNOWN_BYTES = 64 * 1024  # of a frame that comes before the token, if one is required
+MAX_RECEIVED_BYTES = 256 * 1024 * 1024  # of unfinished frames of all clients together
+_SMALL_BYTES = 64 * 1024  # this much of a frame is allowed, however much other clients have sent
 _WRITE_HIGH_WATER = 1024 * 1024
 _LINGER_S = 1.0
 
@@ -148,12 +148,12 @@ class Connection(asyncio.Protocol):
         self._regulate()
 
     def pause_writing(self) -> None:
-        """Stop reading from a client that does not read its replies; drop it if that lasts."""
+        """Stop reading from a client that does not read its replies; disconnect it after `SLOW_READER_S`."""
         self._slow = self._server.loop.call_later(SLOW_READER_S, self._drop_slow)
         self._regulate()
 
     def resume_writing(self) -> None:
-        """Continue with a client that reads again."""
+        """Continue to serve a client that reads its replies again."""
         if self._slow:
             self._slow.cancel()
             self._slow = None
@@ -174,16 +174,16 @@ class Connection(asyncio.Protocol):
         )
 
     def close_when_sent(self) -> None:
-        """Close once all output is sent; send a farewell unless a call is unanswered, as its outcome is unknown."""
+        """Close once all output is sent; say farewell unless a call is unanswered, because it may have been run."""
         if self._transport:
             if not self.in_flight:
                 self._write(envelope.FAREWELL)
             self._transport.close()
 
     def _dismiss(self, reason: MemorydError) -> None:
-        """Send the reason and close, but go on reading for `_LINGER_S`.
+        """Send the reason and close, but continue to read for `_LINGER_S`.
 
-        A client whose write fails on a closed socket would never read the reason.
+        A client that writes to a closed socket gets an error, and would never read the reason.
         """
         self._refuse(0, reason)
         self._server.connections.discard(self)
@@ -211,7 +211,7 @@ class Connection(asyncio.Protocol):
         idle = [one for one in self._server.connections if one.is_idle()]
         longest = min(idle, key=lambda one: one._heard_at, default=None)
         if longest is not None:
-            longest._dismiss(Unavailable("The connection was idle, and others waited.", {"retry_after_ms": 100}))
+            longest._dismiss(Unavailable("The connection was idle and others waited.", {"retry_after_ms": 100}))
         return longest is not None
 
     def is_idle(self) -> bool:
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
         self._received_bytes = size
 
     def _drop_late(self, calls: int) -> None:
-        """Close a connection whose frame is still unfinished; if it made calls meanwhile, this is a later frame."""
+        """Close a connection whose frame is unfinished, unless calls since then show that this is a later frame."""
         self._late = None
         if self._calls > calls:
             self._watch_frame()
@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
         return self._slow is None and self.in_flight < MAX_IN_FLIGHT
 
     def _regulate(self) -> None:
-        """Start calls that were held back; read from the client only while it may start more."""
+        """Start calls that were held back; read from the client only while it may start more calls."""
         if self._can_start_more():
             self._start_calls(self._frames.feed())
         if self._transport is None or self._transport.is_closing():
@@ -267,7 +267,7 @@ class Connection(asyncio.Protocol):
             (self._transport.resume_reading if is_wanted else self._transport.pause_reading)()
 
     def _start_calls(self, payloads: Iterator[bytes]) -> None:
-        """Start calls up to the limit. A frame that is too large closes the connection, as its end cannot be found."""
+        """Start calls up to the limit; disconnect a client that sends a frame over the limit, whose end is unknown."""
         if self._is_starting:  # called from an inline call in the loop below, which continues
             return
         self._is_starting = True
@@ -337,13 +337,13 @@ class Connection(asyncio.Protocol):
         self._server.subscriptions.add(subscription)
 
     def _become(self, caller: Caller) -> None:
-        """Act for another caller from the next call on."""
+        """Act for another caller, beginning with the next call."""
         if self._is_bound:
-            raise Forbidden("This connection is bound to a token and takes no other.")
+            raise Forbidden("This connection is bound to a token and accepts no other.")
         self._caller, self._is_bound = caller, caller.confined
 
     def _work(self, call: Call[Any], context: CallContext, end: End, end_later: End | None = None) -> LaneWork | None:
-        """Run a call and pass its outcome to `end`, or that of a future to `end_later`, on the future's thread."""
+        """Run a call and pass its outcome to `end`; a future passes its own to `end_later`, on the future's thread."""
         try:
             context.core.check_going_on()
             result = run_call(context, call)
@@ -359,9 +359,9 @@ class Connection(asyncio.Protocol):
         return None
 
     def _run_next_part(self, call: Call[Any], context: CallContext, end: End, parts: Parts[Any]) -> LaneWork | None:
-        """Run the next part of a long call; return a function for the part after it, unless the client has left.
+        """Run the next part of a long call; return a function for the part after that, unless the client has left.
 
-        A call that only reads is abandoned when the daemon stops: its client repeats it with the next daemon.
+        A call that only reads is abandoned when the daemon stops, because its client repeats it with the next daemon.
         """
         try:
             next(parts)
@@ -391,7 +391,7 @@ class Connection(asyncio.Protocol):
     def _send(self, call: Call[Any], began: float, reply: envelope.EncodedReply) -> None:
         self.in_flight -= 1
         now = time.perf_counter()
-        if type(call) is not Subscribe:  # the duration of a subscription is no latency
+        if type(call) is not Subscribe:  # a subscription may last for days, which would spoil the latencies
             self._server.meters.count(method_name(type(call)), now - began, reply.failed, now)
         self._write(reply.data)
         self._regulate()
@@ -407,12 +407,12 @@ class Connection(asyncio.Protocol):
         if self._transport and not self._transport.is_closing() and self not in self._server.leaving:
             try:
                 self._transport.write(data)
-            except MemoryError:  # a part of it may be sent
+            except MemoryError:  # part of the frame may be sent, so no other can follow
                 self.abort()
 
 
 def _choose_lane(call: Call[Any]) -> LaneName:
-    """Return the lane of a call; that of `delete` and `get` depends on their arguments."""
+    """Return the lane of a call; for `delete` and `get` it depends on their arguments."""
     if isinstance(call, Delete) and not (call.ids or call.keys):
         return "bulk"  # by a filter
     if isinstance(call, Get) and call.around is not None:

@@ -1,11 +1,11 @@
-"""What a call passes on its way to its handler (`registry.HANDLERS`), and what the handler gets beside it.
+"""How a call reaches its handler (`registry.HANDLERS`), and what the handler gets beside the call.
 
-A method declares its lane (`@rpc`): `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on
-worker threads, `bulk` on one thread of its own, so that an import never delays a search, `control` on another
-one, so that a daemon whose workers are all busy still answers `status`.
+A method declares its lane (`@rpc`). `inline` runs on the event loop, for calls that take less time than a change of
+threads. `interactive` runs on worker threads. `bulk` has one thread of its own, so that an import never delays a
+search, and `control` has another one, so that a daemon whose workers are all busy still answers `status`.
 
-A handler with long work yields after each part: the worker then serves other clients first, and does not go on if the
-client has left meanwhile.
+A handler with long work yields after each part: the worker then serves other clients first, and does not continue if
+the client has left.
 """
 
 import functools
@@ -30,10 +30,10 @@ R = TypeVar("R")
 
 
 class CallContext(NamedTuple):
-    """What a handler gets beside its call, as far as its parameters name it.
+    """What a handler may get beside its call: those of these fields that its parameters name.
 
-    `report` sends progress, `server` is what the server knows of itself, `become` binds the connection to another
-    caller, `jobs` runs jobs, `follow` streams at most so many events (None: without end), `process` is the client's.
+    `report` sends progress, `server` describes and stops the server, `become` binds the connection to another caller,
+    `jobs` runs jobs, `follow` streams up to a number of events (None: no limit), `process` is the client's process.
     """
 
     core: Core
@@ -47,18 +47,18 @@ class CallContext(NamedTuple):
 
     @property
     def context(self) -> "CallContext":
-        """All of it, for a handler that needs most."""
+        """All fields, for a handler that needs most of them."""
         return self
 
     @property
     def sources(self) -> Sources:
-        """What a search draws from; for a bound caller it says who asks."""
+        """Where a search reads from, with the caller if it is bound to a namespace."""
         sources = self.core.sources
         return sources._replace(caller=self.caller) if self.caller.bound else sources
 
 
 class ServerFacts(NamedTuple):
-    """What `status` and `stats` report of the server, how to end or restart it, how it greets a client of a version."""
+    """What `status` and `stats` report about the server, and the functions that stop, restart and greet."""
 
     started_at: float
     socket: str
@@ -72,7 +72,7 @@ class ServerFacts(NamedTuple):
 
 
 def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
-    """Hand a call to its handler without the credentials that it holds; the result names what was removed."""
+    """Pass a call to its handler without the credentials that it contains; the result says what was removed."""
     clean, redacted = _clean(context.core, call)
     handler = HANDLERS[type(call)]
     needs = {name: getattr(context, name) for name in _read_needs(handler)}
@@ -83,7 +83,7 @@ def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
 
 
 def _clean(core: Core, call: Call[R]) -> tuple[Call[R], protocol.Redacted]:
-    """Return a call as rooms let it pass, and what was taken out of it."""
+    """Return a call as cleaned by the rooms, and what they removed."""
     redacted: protocol.Redacted = {}
     for room in list_rooms():
         call, removed = room.clean(core, call)
@@ -92,7 +92,7 @@ def _clean(core: Core, call: Call[R]) -> tuple[Call[R], protocol.Redacted]:
 
 
 def _note_redacted(result: Any, redacted: protocol.Redacted) -> Any:
-    """Note in a result, or in the one that a future or the last part will give, what was taken out of the call."""
+    """Record what was removed from the call in its result, or in the later result of a future or a generator."""
     if not redacted:
         return result
     if isinstance(result, Generator):
@@ -109,7 +109,7 @@ def _note_at_end(parts: Parts[Any], redacted: protocol.Redacted) -> Parts[Any]:
 
 
 def _run_as(context: CallContext, actor: Actor, parts: Parts[R]) -> Parts[R]:
-    """Yield the parts of a long call, each in the name of its actor, on any thread, while its token is in force."""
+    """Yield the parts of a long call, each on any thread in the name of its actor, as long as the token is valid."""
     tokens, caller = context.core.tokens, context.caller
     try:
         while True:
@@ -128,7 +128,7 @@ def _read_needs(handler: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def perform(context: CallContext, call: Call[R]) -> R:
-    """Run a call of this process itself and wait for its result."""
+    """Run a call that the daemon itself makes and wait for the result."""
     result = run_call(context, call)
     if isinstance(result, Generator):
         result = finish(result)
@@ -136,11 +136,11 @@ def perform(context: CallContext, call: Call[R]) -> R:
 
 
 def check() -> None:
-    """Refuse to start while a method has no handler, or one with a parameter that `CallContext` does not have."""
+    """Raise `RuntimeError` if a method has no handler, or a handler has a parameter that `CallContext` lacks."""
     missing = [method_name(method) for method in protocol.METHODS if method not in HANDLERS]
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
-    list_stages()  # it raises where a room's stage follows none
+    list_stages()  # raises if a room's stage follows one that does not exist
     for method, handler in HANDLERS.items():
         if unknown := [name for name in _read_needs(handler) if not hasattr(CallContext, name)]:
-            raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no CallContext has")
+            raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which `CallContext` lacks")

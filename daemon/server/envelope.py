@@ -1,7 +1,7 @@
-"""The envelope on the daemon's side: frames to calls, results and errors to frames. No I/O here.
+"""The daemon's side of the envelope: it turns frames into calls, and results and errors into frames. No I/O here.
 
-A reply over the limit of a frame comes with its longest texts shortened, each with a mark. The other texts stay whole:
-the limit for one text is the highest with which all of them fit.
+If a reply is over the limit of a frame, its longest texts are shortened, each with a mark. The limit for one text is
+the highest with which all texts fit, so the shorter texts stay whole.
 """
 
 import gc
@@ -33,7 +33,7 @@ class EncodedReply(NamedTuple):
 
 
 class _Tagged(msgspec.Struct):
-    """The name of a call's method; the rest is not decoded."""
+    """A call of which only the name of its method is decoded."""
 
     method: Any = None
 
@@ -46,7 +46,7 @@ class _RawMetadata(msgspec.Struct, frozen=True):
 
 
 class _Record(_RawMetadata, frozen=True):
-    """The same of a memory to be imported, which may have a key."""
+    """The metadata of a memory to import, which may have a key."""
 
     key: msgspec.Raw = msgspec.Raw(_NIL)
 
@@ -68,21 +68,21 @@ _skimmed = msgspec.msgpack.Decoder(_Skimmed)
 _SHAPES = {method_name(method): method for method in protocol.METHODS}
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
 _MAX_HEAD_BYTES = 1 + 9 + 9  # of an array and two integers
-_SPARE_BYTES = 1024  # of headers of metadata, which are longer in msgpack
+_SPARE_BYTES = 1024  # headers of long objects have more bytes in msgpack than the limit of metadata counts
 _MAX_SENTENCE = 1000  # characters of an error's message, which may quote what the client sent
 _MAX_ERROR_DATA_BYTES = 64 * 1024
-FIT_BYTES = 4 * 1024 * 1024  # what a reply that was too large is shortened to
-_SHORTEST = 256  # bytes that each text keeps in any case
+FIT_BYTES = 4 * 1024 * 1024  # size to which a reply is shortened that was too large
+_MIN_TEXT_BYTES = 256  # no text is shortened below this
 _MARK = " … [shortened, {:,} bytes in all; `get` returns the whole]"
 
 
 def read_call(payload: bytes, is_stopping: bool) -> tuple[int, Call[Any] | MemorydError]:
-    """Return the id of the request in a frame (0 if it is none) and its call, or the error to answer it with."""
+    """Return the id of the request in a frame (0 if it has none), and its call or the error to answer with."""
     request_id = 0
     try:
         request = decode_request(payload)
         request_id = request.id
-        if is_stopping:  # before all else: the successor may know what this daemon does not
+        if is_stopping:  # checked first, because the successor may know methods that this daemon does not know
             return request_id, stopping_error()
         return request_id, call_of(request)
     except MemorydError as error:
@@ -100,9 +100,9 @@ def decode_request(payload: bytes) -> Request:
 
 
 def call_of(request: Request) -> Call[Any]:
-    """Return the call of a request; raise the error that says why it does not fit the contract."""
+    """Return the call of a request; raise an error that says why the call does not fit the contract."""
     collects = gc.isenabled()
-    gc.disable()  # what is decoded is no garbage: looking for it makes a million small values ten times as slow
+    gc.disable()  # decoding creates no garbage, and collecting makes it ten times slower for a million small values
     try:
         return _call_of(request)
     except RecursionError:
@@ -129,15 +129,15 @@ def _call_of(request: Request) -> Call[Any]:
 def _check_metadata_bytes(call: msgspec.Raw) -> None:
     """Refuse metadata over the limit before it is decoded: millions of small values would hold up the event loop.
 
-    No value has more bytes as msgpack than the check of metadata counts, headers of the longest objects excepted.
-    That of a memory with a key may be a value of some MiB.
+    Except for the headers of long objects, a value has no more bytes as msgpack than the exact check counts later. The
+    metadata of a memory with a key may contain a value of some MiB.
     """
     if len(call) <= protocol.MAX_METADATA_BYTES:
         return
     try:
         skimmed = _skimmed.decode(call)
     except _UNREADABLE:
-        return  # the whole decoder says what does not fit
+        return  # the decoder of the whole call will raise an error that says what does not fit
     has_key = {id(record) for record in skimmed.records if bytes(record.key) != _NIL}
     if skimmed.method == method_name(protocol.Put):
         has_key.add(id(skimmed.memory))
@@ -176,14 +176,14 @@ def _encode(value: Any) -> bytearray:
 
 
 def shorten(result: Any, count_bytes: int) -> Any:
-    """Return a result as plain values with its longest texts cut, `content_bytes` beside a `content` that was.
+    """Return a result as plain values with its longest texts cut, and `content_bytes` beside each cut `content`.
 
-    Raise `Invalid` where that is not enough: it holds too many parts.
+    Raise `Invalid` if that is not enough, because the result has too many parts.
     """
     plain = msgspec.to_builtins(result, builtin_types=(bytes,))
     sizes = sorted(len(text.encode("utf-8", "surrogatepass")) for text in _find_texts(plain))
     limit = _limit(sizes, FIT_BYTES - (count_bytes - sum(sizes)))
-    if limit < _SHORTEST:
+    if limit < _MIN_TEXT_BYTES:
         raise Invalid(f"The reply would have {count_bytes:,} bytes in too many parts; ask for fewer with `limit`.")
     return _cut(plain, limit)
 
@@ -200,7 +200,7 @@ def _find_texts(value: Any) -> Iterator[str]:
 
 
 def _limit(sizes: list[int], room: int) -> int:
-    """Return the bytes that each text may have so that all of them, given by rising size, fit into the room."""
+    """Return how many bytes each text may have so that all of them fit; `sizes` must be sorted."""
     for place, size in enumerate(sizes):
         share = room // (len(sizes) - place)
         if size > share:
@@ -231,7 +231,7 @@ def _shorten(text: str, limit: int) -> str:
 
 
 def _encode_failure(request_id: int, error: BaseException) -> EncodedReply:
-    """Return the reply frame of an error that a handler raised; one that is not ours is logged."""
+    """Return the reply frame of an error that a handler raised; unexpected errors are logged."""
     if not isinstance(error, MemorydError):
         log.error("a call failed", exc_info=error)
         is_memory = isinstance(error, MemoryError)
@@ -241,7 +241,7 @@ def _encode_failure(request_id: int, error: BaseException) -> EncodedReply:
 
 
 def encode_refusal(request_id: int, error: MemorydError) -> bytes:
-    """Return the reply frame of an error; what it quotes of the request is cut to a length that fits anywhere."""
+    """Return the reply frame of an error; texts quoted from the request are cut, so that the frame always fits."""
     message = error.message if len(error.message) <= _MAX_SENTENCE else error.message[:_MAX_SENTENCE] + " …"
     data = msgspec.Raw(_encode(error.data))
     if len(data) > _MAX_ERROR_DATA_BYTES:
@@ -261,10 +261,9 @@ def _explain_misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> Memory
 
 
 def _decode_deep_request(payload: bytes) -> Request:
-    """Return the request in a frame that is nested too deeply to be decoded; its call cannot be decoded either.
+    """Return the request in a frame that is nested too deeply to be decoded, so that it can be refused by its id.
 
-    So it is refused with its id. Its head is what becomes a request when nil represents the call: no number of bytes
-    below or above does.
+    Its head has the number of bytes that become a request when nil is appended as the call; no other number does.
     """
     for size in range(3, _MAX_HEAD_BYTES + 1):
         with suppress(*_UNREADABLE):
@@ -274,7 +273,7 @@ def _decode_deep_request(payload: bytes) -> Request:
 
 
 def _find_method(call: msgspec.Raw) -> str | None:
-    """Return the name of the method of a call that does not fit the contract, None when it names none."""
+    """Return the method of a call that does not fit the contract, or None if it names no method."""
     try:
         method = _tagged.decode(call).method
     except _UNREADABLE:
@@ -289,7 +288,7 @@ def _version_advice(version: int) -> str:
 
 
 def stopping_error() -> Unavailable:
-    """Return the error of calls and connections from the beginning of a stop on; nothing was done for them."""
+    """Return the error for calls and connections that come while the daemon stops; nothing was done for them."""
     return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
 
 

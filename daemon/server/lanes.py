@@ -1,8 +1,8 @@
-"""Lanes: bounded queues of calls in front of worker threads. A full lane refuses at once instead of letting wait.
+"""Lanes: bounded queues of calls in front of worker threads. A full lane refuses a call at once.
 
-The workers take turns by client: the next call is the first one of the client whose last turn is longest ago, and one
-client has at most half of the workers, so one that sends many or long calls does not hold up the others. Work that
-is long ends early and returns what is left of it, which waits for its client's next turn. Threads: any may call.
+The clients take turns: the next call is the first one of the client whose last turn is longest ago. One client has at
+most half of the workers, so many or long calls of one client do not hold up the others. Long work returns early with a
+function for the rest, which waits for its client's next turn. Threads: any may call.
 """
 
 import logging
@@ -32,7 +32,7 @@ class Lane:
         self._capacity = capacity + threads
         self._pool = ThreadPoolExecutor(threads, name, initializer=lower_priority if nice else None)
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[object, deque[LaneWork]] = OrderedDict()  # by client, whose turn is next comes first
+        self._waiting: OrderedDict[object, deque[LaneWork]] = OrderedDict()  # by client, in the order of their turns
         self._running: Counter[object] = Counter()  # calls under way, by client
         self._pending = self._busy = 0  # calls that wait or run; workers that are awake
 
@@ -49,7 +49,7 @@ class Lane:
             self._pool.submit(self._serve)
 
     def drop(self, client: object) -> None:
-        """Forget what a client has waiting."""
+        """Drop the waiting calls of a client."""
         with self._lock:
             self._pending -= len(self._waiting.pop(client, ()))
 
@@ -58,7 +58,7 @@ class Lane:
         return self._pending
 
     def run_waiting(self) -> None:
-        """Run the waiting calls on this thread in any order; calls that must not run any more refuse by themselves."""
+        """Run the waiting calls on this thread in any order; those that must not run any more refuse by themselves."""
         with self._lock:
             waiting = [work for calls in self._waiting.values() for work in calls]
             self._waiting.clear()
@@ -68,7 +68,7 @@ class Lane:
             self._pending -= len(waiting)
 
     def close(self, limit_s: float) -> bool:
-        """Drop waiting calls and end the threads; return whether the running calls reached their end or next part."""
+        """Drop waiting calls and end the threads; return whether the running calls have finished their part."""
         with self._lock:
             self._capacity = 0
             self._pending -= sum(map(len, self._waiting.values()))
@@ -80,7 +80,7 @@ class Lane:
         return not self._pending
 
     def _serve(self) -> None:
-        """Work until nothing waits that may run now."""
+        """Run waiting calls until none may run now."""
         while turn := self._take_next():
             client, work = turn
             rest = None

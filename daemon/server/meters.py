@@ -1,10 +1,10 @@
-"""Counts and latencies of calls since the daemon started, and of the latest half minute to minute.
+"""Counts and latencies of calls since the daemon started, and during the last 30 to 60 s.
 
-Latencies are in a fixed number of buckets, so that counting one costs less than a microsecond and never allocates.
-Bucket i holds times from 2^(i/8 - 20) seconds (1 µs) up to the next, 9 % longer, which is how wrong a percentile can be
-at most. What is shorter or longer than all of them is in the first or the last (1,024 s).
+Latencies are counted in a fixed number of buckets, so that counting costs less than a microsecond and never allocates.
+Bucket i counts times from 2^(i/8 - 20) seconds (1 µs for i = 0) up to the next limit, which is 9 % longer; so a
+percentile is wrong by at most 9 %. Shorter times are counted in the first bucket, longer ones in the last (1,024 s).
 
-Threads: the event loop alone counts, without a lock; readers copy a list, which is one step for the interpreter.
+Threads: only the event loop counts, without a lock; readers copy a list, which no other thread can interrupt.
 """
 
 from math import log2
@@ -19,7 +19,7 @@ _OFFSET = -LOWEST_EXPONENT * PER_OCTAVE
 
 _COARSE_EDGES = [round(log2(limit_s) - LOWEST_EXPONENT) * PER_OCTAVE for limit_s in LATENCY_LIMITS_S]
 
-TURN_S = 30.0  # the recent past is what came since the turn before the last
+TURN_S = 30.0  # "recent" means since the turn before the last
 
 
 class _Meter:
@@ -28,17 +28,17 @@ class _Meter:
     def __init__(self, now: float) -> None:
         self.calls = self.errors = 0
         self.total_s = 0.0
-        self.former = [0] * SIZE  # all but the recent past
+        self.former = [0] * SIZE  # calls that are no longer recent
         self.before = [0] * SIZE
         self.latest = [0] * SIZE
         self.since = self.turned_at = now  # when `before` and `latest` began
 
     def turn(self, now: float) -> None:
-        """Let the older half of the recent past be past."""
+        """Begin a new turn: the calls of the turn before the last are no longer recent."""
         self.former = [old + new for old, new in zip(self.former, self.before, strict=True)]
         if now - self.turned_at < 2 * TURN_S:
             self.before, self.since = self.latest, self.turned_at
-        else:  # nothing came for long
+        else:  # no call came for a long time
             self.former = [old + new for old, new in zip(self.former, self.latest, strict=True)]
             self.before, self.since = [0] * SIZE, now - TURN_S
         self.latest, self.turned_at = [0] * SIZE, now
@@ -72,7 +72,7 @@ def _report(meter: _Meter, now: float) -> MethodStats:
     calls, total_s, since, turned_at = meter.calls, meter.total_s, meter.since, meter.turned_at
     latest, before = list(meter.latest), list(meter.before)
     everything = [sum(counts) for counts in zip(meter.former, before, latest, strict=True)]
-    if now - turned_at >= TURN_S:  # `before` is older than a minute, or `latest` is too
+    if now - turned_at >= TURN_S:  # `before` is older than a minute, and perhaps `latest` too
         before, since = (latest, turned_at) if now - turned_at < 2 * TURN_S else ([0] * SIZE, now - TURN_S)
         latest = [0] * SIZE
     recent = [old + new for old, new in zip(before, latest, strict=True)]
@@ -94,8 +94,8 @@ def find_bucket(took_s: float) -> int:
     """Return the number of the bucket that a time belongs to."""
     if took_s <= 0.0:
         return 0
-    place = int(log2(took_s) * PER_OCTAVE + _OFFSET)  # what int() cuts off toward zero is in the first one anyway
-    return 0 if place < 0 else place if place < SIZE else SIZE - 1
+    bucket = int(log2(took_s) * PER_OCTAVE + _OFFSET)  # int() rounds toward zero, but negative ones become 0 anyway
+    return 0 if bucket < 0 else bucket if bucket < SIZE else SIZE - 1
 
 
 def percentile(counts: list[int], percent: float) -> float:
@@ -114,5 +114,5 @@ def percentile(counts: list[int], percent: float) -> float:
 
 
 def sum_coarse(counts: list[int]) -> list[int]:
-    """Return how many times were at most each of `LATENCY_LIMITS_S`, which are edges of buckets."""
+    """Return, for each of `LATENCY_LIMITS_S`, how many latencies were at most that; all are edges of buckets."""
     return [sum(counts[:edge]) for edge in _COARSE_EDGES]

@@ -1,6 +1,6 @@
-"""The socket's side: connections, the lanes that run their calls, how all of it begins and ends.
+"""The server on the socket: its connections, the lanes that run their calls, start and stop.
 
-One asyncio loop; what one connection does is in `connection.py`.
+It runs on one asyncio loop; `connection.py` has a single connection.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from memoryd.daemon.system.listen import BACKLOG, open_bound
 
 WORKERS = 4  # threads of the interactive lane
 MAX_QUEUED_BULK = 16
-DRAIN_S = 2.0  # for the calls under way at a stop
+DRAIN_S = 2.0  # time for running calls to finish at a stop
 _POLL_S = 0.01
 _CROWDED_S = 0.2
-_PART_S = 0.5  # for the end of the part that a call is at, and its reply
+_PART_S = 0.5  # time for long calls to finish their current part and reply
 
 R = TypeVar("R")
 
@@ -80,8 +80,9 @@ class Server:
         self.loop = asyncio.get_running_loop()
         for room in list_rooms():
             await asyncio.to_thread(room.start, self.core)
-        # Its unix variant removes the socket's file at the end from Python 3.13 on, whoever it belongs to. A duplicate,
-        # since asyncio closes what it is given: clients that come during the drain wait in the queue of the other one.
+        # Not `create_unix_server`: from Python 3.13 on it removes the socket's file at the end, even if a successor
+        # has made it. A duplicate, because asyncio closes its socket: clients that connect meanwhile wait in the
+        # queue of the original.
         self._asyncio_server = await self.loop.create_server(
             lambda: Connection(self), sock=self._listener.dup(), backlog=BACKLOG
         )
@@ -90,11 +91,11 @@ class Server:
             self._bound.append(await self.loop.create_server(bound, sock=open_bound(Path(path)), backlog=BACKLOG))
 
     async def stop(self) -> None:
-        """Take no more connections, let the calls under way finish within `DRAIN_S`, close.
+        """Accept no more connections, let running calls finish within `DRAIN_S`, and close.
 
-        One that continues in parts ends then after the present part, and its reply says how much is stored. Each client
-        gets a farewell before its stream ends, once it waits for nothing: so one that sends a call at this very moment
-        knows that it was not run, and sends it again to the successor.
+        A call that runs in parts then ends after its current part, and its reply says how much is stored. Each client
+        without a pending call gets a farewell before its stream ends. A client that sends a call just then knows by the
+        farewell that the call was not run, and sends it again to the successor.
         """
         self.draining = True
         for server in (self._asyncio_server, *self._bound):
@@ -113,7 +114,7 @@ class Server:
         await self._wait_until_quiet(give_up_at)
         for connection in list(self.connections):
             connection.close_when_sent()
-        while self.connections and time.monotonic() < give_up_at:  # replies on their way out
+        while self.connections and time.monotonic() < give_up_at:  # until the replies are sent
             await asyncio.sleep(_POLL_S)
         for connection in [*self.connections, *self.leaving]:
             connection.abort()
@@ -122,17 +123,17 @@ class Server:
         self.core.has_ended &= all(ended)
 
     async def _wait_until_quiet(self, give_up_at: float) -> None:
-        """Wait until no call is under way."""
+        """Wait until no call is running."""
         while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
             await asyncio.sleep(_POLL_S)
 
     def _end(self) -> None:
-        """Take no call from the next one on: a client that knows that the daemon stops meets another one after that."""
+        """Stop, and refuse all calls from now on, so that a client's next call reaches the next daemon."""
         self.draining = True
         self._stop()
 
     def _restart(self) -> None:
-        """Hand over to a successor."""
+        """Stop, and start a successor."""
         self.restarting = True
         self._end()
 
@@ -144,17 +145,17 @@ class Server:
             self.loop.call_soon_threadsafe(lambda: None if self.draining else self._restart())
 
     def perform(self, call: Call[R]) -> R:
-        """Run a call of the daemon's own, on the calling thread; wait for its result."""
+        """Run a call that the daemon itself makes, on the calling thread; wait for the result."""
         parts = self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse
         return perform(CallContext(*parts), call)
 
     def _is_crowded(self) -> bool:
-        """Return whether clients are being served, so that background work had better hold back."""
+        """Return whether clients are being served, so that background work should wait."""
         lately = time.monotonic() - self.served_at < _CROWDED_S
         return lately or any(lane.count() for lane in self._lanes.values())
 
     def _is_awaited(self) -> bool:
-        """Return whether a client waits for one of the calls that are answered at once."""
+        """Return whether a client waits for an interactive call."""
         return self._lanes["interactive"].count() > 0
 
     def submit(self, lane: str, work: LaneWork, client: Connection) -> None:
@@ -162,7 +163,7 @@ class Server:
         self._lanes[lane].submit(work, client)
 
     def forget(self, client: Connection) -> None:
-        """Forget what a client that has left has waiting."""
+        """Drop the waiting calls of a client that has disconnected."""
         for lane in self._lanes.values():
             lane.drop(client)
 
@@ -172,5 +173,5 @@ class Server:
 
 
 def _refuse(view: EventView, limit: int | None) -> "Future[Subscribed]":
-    """Refuse: a call made by the daemon itself has no client to send events to."""
+    """Raise `Unavailable`, because a call of the daemon itself has no client to send events to."""
     raise Unavailable("Only a client can follow events.")

@@ -1,10 +1,10 @@
-"""The queue of events for subscribers: any thread puts an event here, the event loop sends it.
+"""The queue of events for subscribers: any thread adds events, the event loop sends them.
 
-What comes within a hundredth of a second is sent together. To a subscriber that does not read, nothing more is written;
-a bounded number of events waits for it, what comes after these is counted and reported as `missed`. It is dropped only
-as any client is that does not read its replies.
+Events within a hundredth of a second are sent together. For a subscriber that does not read, a bounded number of events
+waits; later ones are only counted, and reported as `missed`. Like any client that does not read, it is disconnected in
+the end.
 
-Threads: `happened` is called by any, everything else on the event loop.
+Threads: `Subscriptions._receive` is called on any thread, everything else on the event loop.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from memoryd.daemon.server.view import EventView
 
 GATHER_S = 0.01
 MAX_WAITING = 1000  # events for a subscriber that does not read
-_PART_BYTES = 65536  # are written before it is asked again whether the client reads
+_PART_BYTES = 65536  # written before the next check whether the client reads
 
 
 class Subscriber:
-    """One subscriber: what it sees, how it is written to, and its final reply."""
+    """One subscriber: the events that it sees, the events that wait for it, and its final reply."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Subscriber:
     def take(self, happenings: Sequence[Happening], now: float) -> None:
         """Send the events that the subscriber may see, as long as it reads them."""
         if not self._view.is_valid():
-            self.fail(Unauthenticated("The token of this subscription is not in force any more."))
+            self.fail(Unauthenticated("The token of this subscription is no longer valid."))
             return
         for happening in happenings:
             event = self._view.event_of(happening)
@@ -61,7 +61,7 @@ class Subscriber:
             self._waiting.append(event)
 
     def flush(self, now: float) -> None:
-        """Write what waits while the client reads; then say how much was left out."""
+        """Write the waiting events as long as the client reads; then report how many it missed."""
         while self._waiting and not self._full() and not self.ended.done():
             self._write(b"".join(self._take_batch()))
             if self._limit is not None and self.sent >= self._limit:
@@ -84,17 +84,17 @@ class Subscriber:
         return envelope.progress(self._request_id, event)
 
     def start(self, now: float) -> None:
-        """Say that nothing is left out from here on."""
+        """Tell the subscriber that it receives every event from now on."""
         self._write(self._frame(Event(kind="started", at=now)))
 
     def fail(self, error: MemorydError) -> None:
-        """End it with an error."""
+        """End the subscription with an error."""
         if not self.ended.done():
             self.ended.set_exception(error)
 
 
 class Subscriptions:
-    """All subscribers of the daemon. It listens to events only while there are any."""
+    """All subscribers of the daemon. It listens to events only if there are subscribers."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -108,12 +108,12 @@ class Subscriptions:
         return len(self._all)
 
     def add(self, subscription: Subscriber) -> None:
-        """Begin to send events."""
+        """Begin to send events to a subscriber."""
         self._loop = asyncio.get_running_loop()
         if not self._all:
             self._core.events.listen(self._receive)
         else:
-            self._deliver()  # what happened before is not for this one
+            self._deliver()  # so that the new subscriber does not receive earlier events
         self._all.add(subscription)
         subscription.ended.add_done_callback(lambda _: self._remove(subscription))
         subscription.start(self._core.clock())
@@ -125,7 +125,7 @@ class Subscriptions:
             self._pending.clear()
 
     def close(self, reason: MemorydError) -> None:
-        """End all of them."""
+        """End all subscriptions with an error."""
         for subscription in list(self._all):
             subscription.fail(reason)
 

@@ -1,8 +1,8 @@
-"""How the daemon hands over to its successor: when an upgrade calls for one, and how it takes over the socket.
+"""How the daemon is replaced by its successor: when an upgrade makes that necessary, and how the socket is passed on.
 
-The listening socket outlives the daemon, so a client that connects meanwhile waits in its queue and is not refused. If
-a service manager (systemd) holds it, the daemon ends with `RESTART` and is started again. Else the process becomes the
-successor (exec): same process id, same arguments, the socket passed by its number.
+The listening socket outlives the daemon, so a client that connects during the restart waits in its queue and is not
+refused. If a service manager (systemd) holds the socket, the daemon exits with `RESTART` and is started again.
+Otherwise the process becomes the successor (exec), with the same process id and arguments and the socket's number.
 """
 
 import logging
@@ -21,15 +21,15 @@ from memoryd.daemon.store.store import Store
 RESTART = 75  # exit code; the unit names it in RestartForceExitStatus
 OPTION = "--listener-fd"
 RESTART_AFTER_S = 10.0  # a younger daemon does not restart by itself
-_TRIED = "restarted_for"  # setting: the version that a restart was to bring, until it did
+_TRIED = "restarted_for"  # setting: the version for which the daemon restarted, until that version runs
 
 log = logging.getLogger(__name__)
 
 
 class Succession:
-    """Says whether a client's greeting means that a newer version is to take over. Called on the event loop.
+    """Decides at a client's greeting whether a newer version takes over. Called on the event loop.
 
-    `restart` is called then, on the writer's thread.
+    If so, `restart` is called on the writer's thread.
     """
 
     def __init__(self, store: Store, restart: Callable[[], None]) -> None:
@@ -42,8 +42,8 @@ class Succession:
     def greet(self, client: str, uptime_s: float) -> Welcome:
         """Return the answer to a client of a version.
 
-        A version is tried once: if the restart did not bring it, another one would not either. So the restart begins
-        when that is on disk: the end of a daemon refuses writes that still wait.
+        Each version is tried once: if one restart did not bring it, another one would not either. The restart waits
+        until that is on disk, because a daemon that stops refuses the writes that still wait.
         """
         installed = read_installed_version()
         due = is_newer(installed, memoryd.__version__) and not is_newer(installed, client) and installed != self._tried
@@ -62,7 +62,7 @@ class Succession:
 
 
 def read_installed_version() -> str:
-    """Return the version that a daemon started now would have: what is on disk where this one was loaded from."""
+    """Return the version that a daemon started now would have: the one in the files that this one was loaded from."""
     try:
         text = Path(memoryd.__file__).read_text("utf-8")
     except (OSError, UnicodeDecodeError):  # being replaced at this moment, or deleted
@@ -72,7 +72,7 @@ def read_installed_version() -> str:
 
 
 def is_newer(one: str, other: str) -> bool:
-    """Return whether one release is newer than another; what follows the numbers (rc1, dev3) does not count."""
+    """Return whether one release is newer than another; suffixes such as rc1 or dev3 are ignored."""
     return _parse_version(one) > _parse_version(other)
 
 
@@ -91,7 +91,7 @@ def become_successor(listener: socket.socket, options: Sequence[str]) -> None:
 
 
 def read_program() -> list[str]:
-    """Return the words of this process's command line that name its program, whatever the working directory is now."""
+    """Return the beginning of this process's command line, which names the program, valid in any directory."""
     words = sys.orig_argv[1:]
     program = words[: len(words) - len(sys.argv[1:])]
     if program and program[-1] == sys.argv[0]:  # a script

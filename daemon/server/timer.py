@@ -1,4 +1,4 @@
-"""The timer of background jobs: a thread that starts the scheduler and has it follow the clock."""
+"""The timer of background jobs: a thread that starts the scheduler and makes it follow the clock."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -8,11 +8,11 @@ from memoryd.daemon.server.server import Server
 if TYPE_CHECKING:
     from memoryd.scheduler.runner import Scheduler
 
-_LOOK_EVERY_S = 30.0  # at the clock
+_CLOCK_CHECK_S = 30.0
 
 
 class Timer:
-    """Asks the daemon for its jobs. A start that fails is tried again."""
+    """Runs the scheduler. If it fails to start, the timer tries again."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -21,11 +21,11 @@ class Timer:
         self._scheduler: Scheduler | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread = self._server.core.supervisor.start("timer", self._work, self._stopping, self._wake)
 
     def stop(self) -> None:
-        """Ask for nothing more."""
+        """Stop the thread and the scheduler."""
         self._stopping.set()
         self._wake.set()
         if self._thread:
@@ -38,10 +38,10 @@ class Timer:
             self._scheduler.follow_clock()
         else:
             self._scheduler = self._start()
-        return _LOOK_EVERY_S
+        return _CLOCK_CHECK_S
 
     def _start(self) -> "Scheduler":
-        from memoryd.scheduler.runner import Scheduler  # nobody's first call waits for it to be imported
+        from memoryd.scheduler.runner import Scheduler  # imported late, so that the daemon starts sooner
 
         scheduler = Scheduler(self._server.perform)
         self._server.jobs.states.scheduler = scheduler

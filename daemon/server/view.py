@@ -1,4 +1,4 @@
-"""What one follower sees of what happens: its place and reach, the kinds it asked for, whether jobs are its own."""
+"""Which events one subscriber sees, by its namespace and reach and by the kinds that it asked for."""
 
 from memoryd.client.protocol import Event, EventKind, Subscribe
 from memoryd.daemon.core.core import Core
@@ -10,7 +10,7 @@ from memoryd.daemon.store.tiers import L0
 
 
 class EventView:
-    """Turns what happens into the events of one follower."""
+    """Turns happenings into the events of one subscriber."""
 
     def __init__(self, core: Core, call: Subscribe, caller: Caller) -> None:
         self._place = check(call.namespace)
@@ -21,14 +21,14 @@ class EventView:
         self._tokens, self.caller = core.tokens, caller
 
     def is_valid(self) -> bool:
-        """Return whether the caller may still see what it saw: its token may be revoked meanwhile."""
+        """Return whether the caller may still see events: its token may have been revoked."""
         return not self.caller.key or self._tokens.is_valid(self.caller)
 
     def event_of(self, happening: Happening) -> Event | None:
-        """Return the event that this follower gets of a change, None for nothing."""
+        """Return the event that this subscriber receives for a happening, or None."""
         if isinstance(happening, Event):
             wanted = happening.kind in self._kinds if self._kinds else self._reach == "all"
-            return happening if wanted and not self.caller.bound else None  # it concerns the daemon as a whole
+            return happening if wanted and not self.caller.bound else None  # an `Event` is about the whole daemon
         return self._event(happening)
 
     def _can_see(self, side: Side | None) -> bool:
@@ -64,7 +64,7 @@ class EventView:
         )
 
     def _describe_former(self, before: Side | None, after: Side | None) -> str:
-        """Return the tier, or else the namespace, that it came from."""
+        """Return the tier, or else the namespace, from which the memory moved; "" if it did not move."""
         if not before or not after:
             return ""
         if before.tier != after.tier:
@@ -73,7 +73,7 @@ class EventView:
 
 
 def kind_of(before: Side | None, after: Side | None) -> EventKind | None:
-    """Return what it was that happened between two states."""
+    """Return the kind of event for a change between two states of a memory."""
     if after is None:
         return None if before is None else "dropped" if before.tier == L0 else "deleted"
     if before is None:

@@ -1,4 +1,4 @@
-"""Who makes an operation: set for the thread that answers a call, and by the writer for each job queued there."""
+"""The author of an operation: set for the thread that runs a call, and by the writer for each of its jobs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Actor(NamedTuple):
-    """The name of a caller's token, its session and its process; all empty for the daemon's own work."""
+    """The name of a caller's token, its session and its process; all are empty for the daemon's own work."""
 
     token: str = ""
     session: str = ""

@@ -1,6 +1,6 @@
-"""Adds that carried a key: what each became is kept for 90 days, so that the same one made again does nothing.
+"""Results of adds with an idempotency key, kept for 90 days, so that a repeated add does nothing.
 
-That holds whatever became of the memory since: a text that was erased does not come back by an old call.
+This is also true if the memory was changed since then: a repeated call does not bring an erased text back.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ KEPT_S = 90 * 86400.0
 
 
 def find(connection: apsw.Connection, key: str, caller: Caller) -> Added | None:
-    """Return what an add of this caller with this key became, None if there was none."""
+    """Return the result of this caller's add with this key, None if there was none."""
     sql = "SELECT id, outcome, operation, namespace FROM applied WHERE key = ? AND token = ?"
     found: Any = connection.execute(sql, (key, caller.name)).get
     if found is None:
@@ -24,7 +24,7 @@ def find(connection: apsw.Connection, key: str, caller: Caller) -> Added | None:
 
 
 def note(connection: apsw.Connection, key: str, caller: Caller, added: Added, now: float) -> None:
-    """Note what an add became; forget those of more than 90 days ago."""
+    """Store the result of an add; delete results older than 90 days."""
     connection.execute("DELETE FROM applied WHERE at < ?", (now - KEPT_S,))
     values = (key, caller.name, added.id, added.namespace or "", added.outcome, added.operation, now)
     connection.execute("INSERT INTO applied VALUES (?, ?, ?, ?, ?, ?, ?)", values)

@@ -1,12 +1,12 @@
-"""Who makes a call: what it may see and what it may change.
+"""The caller of a call: what it may see and what it may change.
 
-Without a token a connection is the machine's user, who reaches everything; a namespace that it names is its place, not
-its limit. A token binds a connection to a namespace. It sees that namespace, those inside it and those that enclose it.
-What is in its own (and inside it) belongs to it, whoever wrote it; what is in an enclosing one is shared: an `agent`
-reads it, adds to it and changes what nobody but itself has worked on, a `lead` also edits and deletes the rest. A
-`reader` changes nothing anywhere. What was done is undone by the token that did it, and by the owner.
+A connection without a token is the machine's user, who reaches everything; a namespace in its calls is no limit. A
+token binds a connection to a namespace. It sees that namespace, those inside it and those that enclose it. It owns the
+memories of its namespace and those inside, whoever wrote them. In an enclosing namespace an `agent` reads and adds, and
+changes memories that nobody else has worked on; a `lead` edits and deletes all. A `reader` changes nothing anywhere. An
+operation is undone by the token that did it, or by the owner.
 
-Somebody on another machine is confined: what encloses the namespace is not there for them.
+A caller on another machine is confined: it does not see the enclosing namespaces.
 """
 
 from typing import Literal, NamedTuple
@@ -17,9 +17,9 @@ CallerRole = Literal["owner", "lead", "agent", "reader"]
 
 
 class Caller(NamedTuple):
-    """A role, the namespace that it is bound to, and the token that says so: name, SHA-256, since when there is it.
+    """A role and a namespace, with the token that grants them: its name, its SHA-256, its time of creation.
 
-    `confined`: it sees nothing of what encloses the namespace.
+    `confined`: the caller does not see enclosing namespaces.
     """
 
     role: CallerRole
@@ -31,11 +31,11 @@ class Caller(NamedTuple):
 
     @property
     def bound(self) -> bool:
-        """Whether a namespace limits what this caller reaches."""
+        """Whether the caller is limited to a namespace."""
         return self.role != "owner"
 
     def list_around(self) -> list[str]:
-        """Return the namespaces that enclose its own and that it sees, the innermost first, the root last."""
+        """Return the enclosing namespaces that it sees, the innermost first, the root last."""
         return [] if self.confined else list_enclosing(self.namespace)[1:]
 
     def is_owner_of(self, namespace: str) -> bool:
@@ -43,23 +43,23 @@ class Caller(NamedTuple):
         return not self.bound or namespace == self.namespace or namespace.startswith(self.namespace + "/")
 
     def can_see(self, namespace: str) -> bool:
-        """Return whether memories in a namespace can be read."""
+        """Return whether it may read memories in a namespace."""
         return self.is_owner_of(namespace) or namespace in self.list_around()
 
     def may_change(self, namespace: str) -> bool:
-        """Return whether memories in a namespace may be edited, moved and deleted."""
+        """Return whether it may edit, move and delete memories in a namespace."""
         if self.role == "reader":
             return False
         return self.is_owner_of(namespace) or (self.role == "lead" and namespace in self.list_around())
 
     def log_place(self, namespace: str) -> str:
-        """Return the namespace under which the log records an operation called at `namespace`: never a shared one."""
+        """Return the namespace for the operation log: the call's, but never an enclosing one."""
         return namespace if self.is_owner_of(namespace) else self.namespace
 
     def may_add(self, namespace: str) -> bool:
-        """Return whether memories may be added to a namespace."""
+        """Return whether it may add memories to a namespace."""
         return self.role != "reader" and self.can_see(namespace)
 
 
 USER = Caller("owner")
-ANONYMOUS = Caller("reader")  # presents no token in force, so it may only call what anyone may
+ANONYMOUS = Caller("reader")  # without a valid token, so limited to calls that anyone may make

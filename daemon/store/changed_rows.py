@@ -15,7 +15,7 @@ TEXT_CHARS = 240
 MAX_DETAILED = 300  # changes of one transaction that are reported one by one
 
 _WATCHED = frozenset({"history", "turns", "memories"})
-# A turn is a side as well: what undo puts back into L0.
+# A turn may be a side too, because undo puts turns back into L0.
 _BEFORE = (
     "coalesce(h.before ->> '$.row.namespace', h.before ->> '$.moved.namespace', h.before ->> '$.turn.namespace'),"
     " iif(h.before ->> '$.turn.key' IS NULL,"
@@ -56,7 +56,7 @@ class Side(NamedTuple):
 
 
 class RecordedChange(NamedTuple):
-    """What happened to one memory or turn, or to `how_many` of them alike; a file that was indexed has a `path`."""
+    """A change of one memory or turn, or the same change of `how_many`; that of an indexed file has a `path`."""
 
     before: Side | None
     after: Side | None
@@ -69,23 +69,23 @@ class RecordedChange(NamedTuple):
 
 
 class Written:
-    """The ranges of row numbers that the present transaction wrote, by table."""
+    """The ranges of row numbers that the current transaction wrote, by table."""
 
     def __init__(self) -> None:
         self._ranges: dict[str, tuple[int, int]] = {}
 
     def note(self, kind: int, table: str, row: int) -> None:
-        """Take note of a row that SQLite wrote."""
+        """Record a row that SQLite wrote."""
         if kind == apsw.SQLITE_INSERT and table in _WATCHED:
             first, last = self._ranges.get(table, (row, row))
             self._ranges[table] = (min(first, row), max(last, row))
 
     def clear(self) -> None:
-        """Begin with another transaction."""
+        """Forget the rows, for the next transaction."""
         self._ranges.clear()
 
     def read(self, connection: apsw.Connection) -> list[RecordedChange]:
-        """Return what the transaction did, once it is committed."""
+        """Return the changes of the transaction, after its commit."""
         changes = self._read_recorded(connection)
         ids = {change.id for change in changes}
         if span := self._ranges.get("turns"):
@@ -102,7 +102,7 @@ class Written:
         return changes
 
     def _read_recorded(self, connection: apsw.Connection) -> list[RecordedChange]:
-        """Return the changes that the history has: each is from its row before to that of the memory's next change."""
+        """Return the changes in the history: each from its former row to the former row of the memory's next change."""
         span = self._ranges.get("history")
         if span is None:
             return []

@@ -1,8 +1,8 @@
-"""The codes of the vector index on disk while no daemon runs, so that a start need not make them again.
+"""The codes of the vector index, on disk while no daemon runs, so that a start need not compute them again.
 
-A daemon writes them when it has closed its database. The next one reads and deletes the file before it opens the
-database, so whatever happens later leaves no file that is out of date. A file is not used when it was written for
-another database file (size, time of change, inode, schema), or when there is a write-ahead log.
+A daemon writes them after it has closed its database. The next daemon reads and deletes the file before it opens the
+database, so no outdated file can remain. The file is not used if it was written for another database file (by size,
+modification time, inode and schema) or if there is a write-ahead log.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class CodesHeader(msgspec.Struct):
-    """Which database the codes belong to."""
+    """The database and the model to which the codes belong."""
 
     database: list[int]
     fingerprint: str  # of the model
@@ -37,15 +37,15 @@ class CodesHeader(msgspec.Struct):
 
 
 class LoadedCodes(NamedTuple):
-    """Codes that were taken up."""
+    """Codes that were read from the file."""
 
     header: CodesHeader
-    arrays: Any  # by name, each read when it is asked for
+    arrays: Any  # by name; each is read on demand
     file: BinaryIO
 
 
 def read_identity(path: Path) -> list[int]:
-    """Return what changes whenever a closed database does."""
+    """Return values of a closed database file of which one changes whenever the file is changed."""
     facts = path.stat()
     return [facts.st_size, facts.st_mtime_ns, facts.st_ino]
 
@@ -62,7 +62,7 @@ def write(path: Path, header: CodesHeader, arrays: dict[str, NDArray[Any]]) -> N
 
 
 def take(path: Path) -> LoadedCodes | None:
-    """Return the codes of a database that is not open yet, if they are its own, and delete their file."""
+    """Return the codes if they belong to this database, which must not be open yet, and delete their file."""
     place = path.with_name(_NAME)
     with suppress(OSError):
         path.with_name(f"{_NAME}.part").unlink(missing_ok=True)
@@ -78,7 +78,7 @@ def take(path: Path) -> LoadedCodes | None:
 
 def _read(path: Path, place: Path) -> LoadedCodes | None:
     with ExitStack() as unused:
-        file = unused.enter_context(place.open("rb"))  # can be read although its name is deleted
+        file = unused.enter_context(place.open("rb"))  # remains readable after the file is deleted
         arrays: Any = np.load(file, allow_pickle=False)
         header = msgspec.json.decode(arrays["header"].tobytes(), type=CodesHeader)
         own = CodesHeader(read_identity(path), header.fingerprint, header.model, header.pending)

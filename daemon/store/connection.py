@@ -1,4 +1,4 @@
-"""SQLite connections as memoryd uses them: WAL, synchronous=FULL, sqlite-vec loaded, files 0600."""
+"""Open SQLite connections with memoryd's settings: WAL, synchronous=FULL, sqlite-vec, files with mode 0600."""
 
 import ctypes
 import os
@@ -14,10 +14,10 @@ from apsw import Connection as Connection
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.system.presence import WatchedFile, find_missing
 
-# Five vectors of 384 dimensions fit into a page, where one of 4,096 bytes holds two and wastes a quarter.
+# Five vectors of 384 dimensions fit into a page; a page of 4,096 bytes would contain two, and waste a quarter.
 PAGE_BYTES = 8192
-_WRITER_CACHE, _READER_CACHE = -8192, -2048  # KiB; a reader's pages are in the system's cache as well
-CHECKING_CACHE = -65_536  # KiB, of a check of the whole file, which looks each row up in each index
+_WRITER_CACHE, _READER_CACHE = -8192, -2048  # KiB; the system caches the pages of readers too
+CHECKING_CACHE = -65_536  # KiB, for a check of the whole file, which looks up each row in each index
 BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hold the lock for a moment
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError)
@@ -29,9 +29,11 @@ REPAIR_ADVICE = f"`memctl repair` rebuilds indexes and full text. If that fails:
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """Open or create the database for the writer; raise `StorageFailed` when it cannot be used."""
+    """Open or create the database for the writer; raise `StorageFailed` if it cannot be used."""
     try:
-        with suppress(FileExistsError):  # which is not opened: its close would release the locks of other connections
+        with suppress(
+            FileExistsError
+        ):  # not opened here, because closing it would release the locks of other connections
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         connection = apsw.Connection(str(path))
         connection.pragma("page_size", PAGE_BYTES)  # of a new file
@@ -45,15 +47,15 @@ def open_writer(path: Path) -> apsw.Connection:
 
 
 def make_durable(connection: apsw.Connection) -> None:
-    """Keep a write-ahead log and sync it at every commit. The journal mode stays in the file, so it must be ours."""
+    """Set a write-ahead log that is synced at every commit. The mode is stored in the file, so others may change it."""
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", 1000)
-    connection.pragma("journal_size_limit", 16 * 1024 * 1024)  # of the log once it was folded into the file
+    connection.pragma("journal_size_limit", 16 * 1024 * 1024)  # of the log after a checkpoint
 
 
 def read_pragma(connection: apsw.Connection, name: str) -> int:
-    """Return what a pragma says, which is a whole number."""
+    """Return the value of a pragma that is a whole number."""
     value: Any = connection.pragma(name)
     return int(value)
 
@@ -68,7 +70,7 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def close(connection: apsw.Connection, log: Sequence[WatchedFile]) -> None:
-    """Close the writer's connection; a log at the path of its own log stays if it belongs to another database."""
+    """Close the writer's connection; a log at the path of its own log is kept if it belongs to another database."""
     if find_missing(log):
         keep = ctypes.c_int(1)
         connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))

@@ -1,8 +1,8 @@
-"""Context vectors: a short text is also embedded with its neighbours, which tell what it is about.
+"""Context vectors: a short text is also embedded together with its neighbours, which show what it is about.
 
-A memory has at most one context: the text that is embedded for it, and the key of the vector that searches use in place
-of its own. Until that vector exists they use its own; duplicates are always found by its own. All of it is derived: a
-memory that is changed in its text or deleted loses its context, and undo does not bring it back.
+A memory has at most one context: the text with its neighbours, and the key of its vector. Searches use that vector
+instead of the memory's own as soon as it exists; duplicates are always found by the memory's own vector. Contexts are
+derived: a memory loses its context when its text is changed or it is deleted, and undo does not restore it.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ import numpy as np
 
 from memoryd.daemon.store.vectors import Vector
 
-SHORT_CHARS = 250  # a longer text needs no neighbours, and is nobody's
+SHORT_CHARS = 250  # a longer text needs no neighbours, and is not used as a neighbour
 NEIGHBOURS = 2  # turns on each side
-OWN_SHARE = 0.3  # of its own vector in that of a text within its context
+OWN_SHARE = 0.3  # weight of a text's own vector in its context vector
 
 
 class StoredContext(NamedTuple):
-    """A memory's row number, the keys of its own vector and of the one for searches, and the text embedded for it."""
+    """A memory's row number, the keys of its own vector and of its context vector, and the text of the context."""
 
     row: int
     text_hash: bytes
@@ -29,7 +29,7 @@ class StoredContext(NamedTuple):
 
 
 def search_hash(text_hash: bytes, content: str) -> bytes:
-    """Return the key of the vector of a text (by its own key) within a context."""
+    """Return the key of the context vector of a text with a key."""
     return hashlib.sha256(text_hash + content.encode()).digest()
 
 
@@ -39,13 +39,13 @@ def join_neighbours(content: str, neighbours: str) -> str:
 
 
 def merge(own: Vector, within: Vector) -> Vector:
-    """Return the weighted mean of a text's own vector and that of its context, normalised."""
+    """Return the normalised weighted mean of a text's own vector and the vector of the text with its neighbours."""
     mixture: Vector = OWN_SHARE * own + (1 - OWN_SHARE) * within
     return mixture / np.linalg.norm(mixture)
 
 
 def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> None:
-    """Give memories their context, as (row, text); one that is deleted meanwhile gets none."""
+    """Store contexts given as (row, text), except those of memories that were deleted."""
     for row, content in contexts:
         key: Any = connection.execute("SELECT text_hash FROM memories WHERE row = ?", (row,)).get
         if key is not None:
@@ -55,7 +55,7 @@ def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> Non
 
 
 def add_missing_of(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
-    """Give a context to the memories among these that have neighbours and none yet; return them."""
+    """Store contexts for those of these memories that have neighbours and no context yet; return these memories."""
     texts: list[Any] = [
         text
         for row in rows
@@ -70,12 +70,12 @@ def add_missing_of(connection: apsw.Connection, rows: Sequence[int]) -> list[int
 
 
 def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:
-    """Take the contexts of memories away: searches use the vectors of their own texts again."""
+    """Delete the contexts of memories, so that searches use their own vectors again."""
     connection.executemany("DELETE FROM contexts WHERE memory = ?", ((row,) for row in rows))
 
 
 def read(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, StoredContext]:
-    """Return the contexts of the memories among these that have one."""
+    """Return the contexts of those of these memories that have one, by row."""
     entries: Any = connection.execute(
         "SELECT m.row, m.text_hash, c.search_hash, c.content FROM contexts c CROSS JOIN memories m ON m.row = c.memory"
         f" WHERE m.row IN ({', '.join(map(str, rows))})"

@@ -1,4 +1,4 @@
-"""Stored rows as the memories that clients see."""
+"""Convert stored rows to the memories that clients see."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,14 +13,14 @@ from memoryd.daemon.store.namespaces import NamespaceTable
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
 
-TEXT_CHARS = 200  # of what a memory disagrees with
+TEXT_CHARS = 200  # of the text of a contradicting memory
 S = TypeVar("S", bound=msgspec.Struct)
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def convert_to(kind: type[S], source: object, **others: Any) -> S:
-    """Return a struct of the fields that `source` has by the same names, and of `others`, which come first."""
+    """Return a struct with the fields of `source` of the same names, and with `others`, which take precedence."""
     fields = (name for name in kind.__struct_fields__ if name not in others and hasattr(source, name))
     return kind(**{name: getattr(source, name) for name in fields}, **others)
 
@@ -62,9 +62,9 @@ def fields_of(
 
 
 def build_new(row: Row) -> NewMemory:
-    """Return what is to be added somewhere else to have there what a row says, without the file that it came from.
+    """Return a row as a new memory to add in another place, without its source.
 
-    What the person confirmed is the person's there.
+    A memory that the person confirmed has the person as its origin there.
     """
     return NewMemory(
         content=row.content,
@@ -83,9 +83,9 @@ def build_new(row: Row) -> NewMemory:
 def build_memories(
     connection: apsw.Connection, names: NamespaceTable, records: Iterable[Row], reached: str, now: float
 ) -> list[Memory]:
-    """Return the memories of rows, each with what it contradicts in the `reached` namespaces, and what changes it.
+    """Return the memories of rows, with the memories in the `reached` namespaces that contradict or change them.
 
-    `superseded_by` is the memory that replaces it at `now`, not one that was deleted or has expired.
+    `superseded_by` is set only if that memory has neither been deleted nor expired at `now`.
     """
     in_order = list(records)
     ids = [row.id for row in in_order]
@@ -102,7 +102,7 @@ def build_memories(
 def give_vectors(
     connection: apsw.Connection, model: int, memories: Sequence[Memory], records: Iterable[Row | None]
 ) -> None:
-    """Set the vectors of memories, where they exist."""
+    """Set the vectors of those memories that have one."""
     keys = {row.id: row.text_hash or vectors.text_hash(row.content) for row in records if row is not None}
     by_hash = vectors.find(connection, model, list(keys.values()))
     for memory in memories:
@@ -113,16 +113,16 @@ def give_vectors(
 def read_contradictions(
     connection: apsw.Connection, ids: Sequence[str], reached: str, now: float | None
 ) -> dict[str, dict[str, str]]:
-    """Return for each id the ids linked to it as contradicting, whichever came first, and how their texts begin.
+    """Return for each id the ids of memories that contradict it, in either direction, with the begin of their texts.
 
-    A link to what does not lie in the `reached` namespaces (an SQL condition on `m`) is like one to a deleted memory,
-    and so is one to what is superseded or expired at `now` (None: in any state).
+    Memories outside the `reached` namespaces (an SQL condition on `m`) are left out, and so are those that are
+    superseded or expired at `now` (None: in any state).
     """
     if not ids:
         return {}
     alive, values = ("TRUE", ()) if now is None else (ALIVE, alive_values(now))
     ids_sql = "(SELECT value FROM json_each(?1))"
-    # CROSS JOIN: the few links first, then each memory by its id, not the namespace's memories one by one.
+    # CROSS JOIN makes SQLite read the few links first, then each memory by its id, instead of the whole namespace.
     entries: Any = connection.execute(
         f"SELECT l.here, m.id, substr(m.content, 1, {2 * TEXT_CHARS}) FROM ("
         f"SELECT origin AS here, target AS there FROM links WHERE kind = 'contradicts' AND origin IN {ids_sql}"

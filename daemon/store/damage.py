@@ -1,6 +1,6 @@
-"""Checks of the database, and its repair: indexes are made again, and what is derived is rebuilt from the rows.
+"""Check the database, and repair it by rebuilding its indexes and derived tables from the rows.
 
-SQLite cannot make again a table or index that it cannot walk. Where a page is damaged a new file is needed:
+SQLite cannot rebuild a table or index that it cannot read. So if a page is damaged, a new file is needed:
 `memctl repair --recover` (`upkeep/rescue`), or a copy.
 """
 
@@ -18,12 +18,12 @@ _CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation
 
 
 def list_checks() -> list[Callable[[apsw.Connection], list[str]]]:
-    """Return the checks of content, which SQLite's own check does not make; run each in a snapshot."""
+    """Return the checks of content that SQLite itself does not make; run each in a snapshot."""
     return [*_CHECKS, *(room.find_problems for room in list_rooms())]
 
 
 def check(connection: apsw.Connection, pragma: str) -> list[str]:
-    """Return what an integrity check finds wrong, as far as it gets."""
+    """Return the faults that an integrity check finds before it ends or fails."""
     lines: list[str] = []
     try:
         for (line,) in connection.execute(pragma):
@@ -34,9 +34,9 @@ def check(connection: apsw.Connection, pragma: str) -> list[str]:
 
 
 def repair(connection: apsw.Connection) -> None:
-    """Make indexes and what is derived again, and drop objects that are not memoryd's, within a transaction.
+    """Rebuild indexes and derived tables, and drop objects that are not memoryd's, within a transaction.
 
-    Raise `StorageFailed` where that is not enough.
+    Raise `StorageFailed` if that is not enough.
     """
     try:
         restore_schema(connection)

@@ -1,4 +1,4 @@
-"""Settings of a database: a name and a text."""
+"""Settings that are stored in the database, as texts by name."""
 
 import apsw
 

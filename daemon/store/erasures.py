@@ -1,4 +1,4 @@
-"""What a database knows of what was erased from it: ids in the history, digests of the sessions."""
+"""Records of erased texts: their ids in the history, and digests of the names of their sessions."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
@@ -14,7 +14,7 @@ _MOST_NOTED = 10_000
 
 
 def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[str]:
-    """Return what was erased already and has an id that begins with a prefix: a copy may still hold it."""
+    """Return the erased ids that begin with one of these prefixes: copies may still contain them."""
     sql = (
         "SELECT h.memory FROM history h JOIN operations o ON o.number = h.operation"
         f" WHERE o.kind = '{history.ERASE}' AND h.memory >= ? AND h.memory < ?"
@@ -23,7 +23,7 @@ def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[st
 
 
 def find_all_erased(connection: apsw.Connection) -> list[str]:
-    """Return all that was erased and has not come back: an erase that was cut short left it in copies."""
+    """Return all erased ids that were not stored again: after an interrupted erase, copies may still contain them."""
     sql = (
         "SELECT DISTINCT h.memory FROM history h JOIN operations o ON o.number = h.operation"
         f" WHERE o.kind = '{history.ERASE}' AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory)"
@@ -33,22 +33,22 @@ def find_all_erased(connection: apsw.Connection) -> list[str]:
 
 
 def note_sessions(connection: apsw.Connection, sessions: Iterable[str]) -> None:
-    """Note by digests of their names of which sessions something is erased: no backfill takes in more of them.
+    """Record the sessions from which something is erased, by digests of their names, so that no backfill reads them.
 
-    An empty name stands for what is of no session.
+    An empty name represents texts without a session.
     """
     note_digests(connection, sorted({digest(session) for session in sessions}))
 
 
 def note_digests(connection: apsw.Connection, digests: Sequence[str]) -> None:
-    """Note of which sessions something is erased, by digests of their names."""
+    """Record the sessions from which something is erased, given as digests of their names."""
     noted = read_noted(connection)
     if new := [one for one in digests if one not in noted]:
         database_settings.put(connection, _SESSIONS, msgspec.json.encode([*noted, *new][-_MOST_NOTED:]).decode())
 
 
 def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
-    """Return which of some ids are those of memories or turns that were erased, as far as the history goes back."""
+    """Return those of these ids that belong to erased memories or turns, as far as the history goes back."""
     sql = (
         "SELECT 1 FROM history h JOIN operations o ON o.number = h.operation"
         f" WHERE h.memory = ? AND o.kind = '{history.ERASE}'"
@@ -57,14 +57,14 @@ def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
 
 
 def was_erased_from(connection: apsw.Connection, session: str) -> bool:
-    """Return whether something of a session was erased."""
+    """Return whether something was erased from a session."""
     return bool(session) and digest(session) in read_noted(connection)
 
 
 def find_suspect(connection: apsw.Connection, records: Collection[Row]) -> set[str]:
-    """Return the ids of those memories from elsewhere around which something may have been said that was erased here.
+    """Return the ids of those imported memories whose neighbours may contain a text that was erased here.
 
-    That are turns of a session of which something was erased, and where anything was, all that are of no session.
+    These are turns of sessions from which something was erased and, if anything was erased, turns without a session.
     """
     noted = set(read_noted(connection))
     is_any = bool(noted) or connection.execute(_ANY_ERASED, (history.ERASE,)).get is not None
@@ -78,7 +78,7 @@ _ANY_ERASED = "SELECT 1 FROM operations WHERE kind = ? LIMIT 1"
 
 
 def read_noted(connection: apsw.Connection) -> list[str]:
-    """Return the digests of the sessions of which something was erased."""
+    """Return the digests of the sessions from which something was erased."""
     return msgspec.json.decode(database_settings.read(connection, _SESSIONS) or "[]", type=list[str])
 
 

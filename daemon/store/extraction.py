@@ -1,11 +1,10 @@
-"""The extraction queue, on disk: what is still to be made of turns, and when.
+"""The extraction queue, on disk: tasks for turns, and when they are due.
 
-A row is a task and a turn, which is named by its key, wherever it is by then: in L0, or the memory that it has become.
-`rate`, `embed`, `compare` and `condense` are about one turn or memory and are due at once. `extract` (facts) and
-`summary` are about its conversation, a namespace and a session, and are due some time after its last turn, and no later
-than some time after the first one that waits. The worker removes exactly the rows that it has processed, in the
-transaction that writes the result: a crash loses nothing and repeats nothing, and turns that arrive meanwhile are
-processed next.
+A row is a task and the key of a turn, which may be in L0 or a memory by now. `rate`, `embed`, `compare` and `condense`
+are tasks for one turn or memory and are due at once. `extract` (facts) and `summary` are tasks for a conversation (a
+namespace and a session). They are due some time after its last turn, but no later than some time after the first turn
+that waits. The worker removes exactly the rows that it has processed, in the transaction that writes the result. So a
+crash loses and repeats nothing, and turns that arrive in between are processed next.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,9 +15,9 @@ import msgspec
 
 from memoryd.daemon.store import turns
 
-MAX_TURNS = 200  # of a conversation, for each task
-MAX_WAITING = 20_000  # of all conversations
-GIVEN_UP = "given up"  # in the account, with the task before it
+MAX_TURNS = 200  # that wait in a conversation, for each task
+MAX_WAITING = 20_000  # that wait in all conversations
+GIVEN_UP = "given up"  # in the counts of `flows`, after the name of the task
 
 _OF = "task = ?1 AND namespace = ?2 AND session = ?3"  # the rows of a conversation's task
 _TIMES = f"SELECT min(queued_at), max(due_at) FILTER (WHERE attempts > 0) FROM extraction WHERE {_OF}"
@@ -33,7 +32,7 @@ _TRIM_ALL = (
     "DELETE FROM extraction WHERE namespace IS NOT NULL AND id <= (SELECT id FROM extraction"
     " WHERE namespace IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) RETURNING namespace, task"
 )
-# One that is due later than any delay can make it was queued while the clock was ahead, unless it waits for an end.
+# A task that is due later than any delay allows was queued while the clock was ahead, or waits for a session's end.
 _NEXT = (
     "SELECT task, namespace, session, iif(max(due_at) > ?1 + ?2 AND max(due_at) < 9e999, ?1, max(due_at)) AS due,"
     " max(attempts) FROM extraction WHERE namespace IS NOT NULL GROUP BY task, namespace, session ORDER BY due LIMIT 1"
@@ -52,13 +51,13 @@ _WITHIN = (
     "SELECT e.task, count(*) FROM extraction e WHERE EXISTS (SELECT 1 FROM turns m WHERE m.key = e.turn AND {0})"
     " OR EXISTS (SELECT 1 FROM memories m WHERE m.id = e.turn AND {0}) GROUP BY 1 ORDER BY 1"
 )
-COMPARE = "compare"  # with the saved memories that it may change
+COMPARE = "compare"  # a turn or memory with the saved memories that it may change
 OF_CONVERSATIONS = ("extract", "summary")
 KEPT_CHARS = 8_000  # of a turn
 
 
 class Delay(NamedTuple):
-    """When a task of a conversation is due: so long after the last turn, at most so long after the first."""
+    """When a task of a conversation is due: seconds after the last turn, and at most after the first turn."""
 
     task: str
     quiet_s: float
@@ -108,7 +107,7 @@ def read_keys(connection: apsw.Connection, task: str, limit: int) -> list[str]:
 
 
 def select_waiting(connection: apsw.Connection, task: str, keys: Sequence[str]) -> set[str]:
-    """Return those of some turns that wait for a task."""
+    """Return those of these turns that wait for a task."""
     sql = "SELECT turn FROM extraction WHERE task = ? AND turn IN (SELECT value FROM json_each(?))"
     return {str(key) for (key,) in connection.execute(sql, (task, msgspec.json.encode(keys).decode()))}
 
@@ -173,14 +172,14 @@ def read_turns(connection: apsw.Connection, one: Conversation, max_chars: int) -
 
 
 def select_queued(connection: apsw.Connection, said: Sequence[QueuedTurn]) -> list[QueuedTurn]:
-    """Return those of some turns that are still in the queue."""
+    """Return those of these turns that are still in the queue."""
     sql = "SELECT id FROM extraction WHERE id IN (SELECT value FROM json_each(?))"
     ids = {id for (id,) in connection.execute(sql, (msgspec.json.encode([one.id for one in said]).decode(),))}
     return [one for one in said if one.id in ids]
 
 
 def finish(connection: apsw.Connection, one: Conversation, said: Sequence[QueuedTurn]) -> None:
-    """Remove the turns that were processed, and those that are gone; what follows has not failed yet."""
+    """Remove the processed turns and those that no longer exist; reset the count of failures for the rest."""
     connection.executemany("DELETE FROM extraction WHERE id = ?", ((turn.id,) for turn in said))
     connection.execute(_DROP_GONE, one)
     connection.execute(f"UPDATE extraction SET attempts = 0 WHERE {_OF} AND attempts > 0", one)
@@ -219,7 +218,7 @@ def list_tasks(connection: apsw.Connection, place: tuple[int, str]) -> list[str]
 
 
 def count_due(connection: apsw.Connection, place: tuple[int, str], now: float) -> int:
-    """Return how many turns wait for tasks of a conversation that are due, each task for itself."""
+    """Return how many turns wait for due tasks of a conversation; a turn counts once for each task."""
     sql = (
         "SELECT total(many) FROM (SELECT count(*) AS many FROM extraction WHERE namespace = ? AND session = ?"
         " GROUP BY task HAVING max(due_at) <= ?)"
@@ -228,5 +227,5 @@ def count_due(connection: apsw.Connection, place: tuple[int, str], now: float) -
 
 
 def move(connection: apsw.Connection, namespace: int, to: int) -> None:
-    """Move what waits to another namespace."""
+    """Move the waiting tasks of a namespace to another one."""
     connection.execute("UPDATE extraction SET namespace = ? WHERE namespace = ?", (to, namespace))

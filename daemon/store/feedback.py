@@ -1,10 +1,10 @@
-"""Feedback on a memory: the column `feedback`, a JSON list of one `Vote` for each caller, and what follows from it.
+"""Feedback on a memory: the column `feedback`, a JSON list with one `Vote` per caller, and the factor derived from it.
 
-One's own word precedes what one's agents merely cited, and each caller counts once, however often it repeats itself.
-With a = 1 + votes for and b = 1 + votes against, usefulness is the mean of the Beta distribution over its prior's,
-2a / (a + b), as Agent Swarm has it: 1 without feedback, between 0 and 2. The score is multiplied by
-1 + 0.15 (usefulness - 1): never less than 0.85 nor more than 1.15, so that feedback decides between memories that
-answer a query about equally well, and brings up none that does not.
+A caller's vote takes precedence over citations by its sessions, and each caller counts once, however often it votes.
+With a = 1 + votes for and b = 1 + votes against, usefulness is 2a / (a + b): the mean of the Beta distribution divided
+by the mean of its prior, as in Agent Swarm. It is between 0 and 2, and 1 without feedback. The score of a memory is
+multiplied by 1 + 0.15 (usefulness - 1), which is between 0.85 and 1.15. So feedback decides between memories that
+answer a query about equally well, but does not raise a memory that does not answer it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,9 +13,9 @@ import msgspec
 
 from memoryd.client.protocol import Usefulness, Vote
 
-CITED = 0.5  # what a citation counts beside one's own word
-MAX_CITATIONS = 2  # of one caller that count
-MAX_VOTES = 64  # of one memory; the oldest go
+CITED = 0.5  # weight of a citation, compared with a vote
+MAX_CITATIONS = 2  # that count per caller
+MAX_VOTES = 64  # per memory; the oldest are dropped
 _SHARE = 0.15
 _NOTES = 5
 
@@ -24,18 +24,18 @@ _decode = msgspec.json.Decoder(list[Vote]).decode
 
 
 def decode_votes(feedback: str) -> list[Vote]:
-    """Return the votes of a column, oldest first."""
+    """Return the votes in a column, oldest first."""
     return _decode(feedback) if feedback else []
 
 
 def text(votes: Iterable[Vote]) -> str:
-    """Return the column of some votes."""
+    """Return the column for some votes."""
     latest = sorted(votes, key=lambda vote: (vote.at, vote.by))[-MAX_VOTES:]
     return _encode(latest).decode() if latest else ""
 
 
 def note_vote(feedback: str, by: str, useful: bool, note: str, now: float) -> str:
-    """Return the column after a caller has said whether the memory is useful; what it said before counts no more."""
+    """Return the column with the vote of a caller, which replaces its former vote."""
     present = {vote.by: vote for vote in decode_votes(feedback)}
     note_citation = present[by].cited if by in present else []
     present[by] = Vote(by=by, useful=useful, note=note, at=now, cited=note_citation)
@@ -43,7 +43,7 @@ def note_vote(feedback: str, by: str, useful: bool, note: str, now: float) -> st
 
 
 def note_citation(feedback: str, by: str, session: str, now: float) -> str | None:
-    """Return the column after a caller's session cited the memory; None if that counts no more."""
+    """Return the column with a citation by a caller's session; None if the citation does not count."""
     present = {vote.by: vote for vote in decode_votes(feedback)}
     mine = present.get(by) or Vote(by=by, at=now)
     if session in mine.cited or len(mine.cited) >= MAX_CITATIONS:
@@ -53,12 +53,12 @@ def note_citation(feedback: str, by: str, session: str, now: float) -> str | Non
 
 
 def drop_notes(feedback: str) -> str:
-    """Return the column without the reasons given: words of those who saw the memory where it was."""
+    """Return the column without the notes, whose authors may refer to things in the memory's former namespace."""
     return text(msgspec.structs.replace(vote, note="") for vote in decode_votes(feedback))
 
 
 def merge(one: str, other: str) -> str:
-    """Return the column of a memory that two become: of each caller its latest word, and what cited it in either."""
+    """Merge the columns of two memories: the latest vote of each caller, and its citations in both."""
     if not (one and other):
         return one or other
     merged: dict[str, Vote] = {}
@@ -71,7 +71,7 @@ def merge(one: str, other: str) -> str:
 
 
 def rate_usefulness(feedback: str, notes: bool = False) -> Usefulness | None:
-    """Return the usefulness that follows from feedback, None without any."""
+    """Return the usefulness by a column, None without feedback."""
     votes = decode_votes(feedback)
     if not votes:
         return None
@@ -85,7 +85,7 @@ def rate_usefulness(feedback: str, notes: bool = False) -> Usefulness | None:
 
 
 def factor(feedback: str) -> float:
-    """Return the factor of the score of a memory with some feedback."""
+    """Return the factor for the score of a memory with this column."""
     return _factor(decode_votes(feedback))
 
 

@@ -1,4 +1,4 @@
-"""What a filter means, in one place: an SQL condition on the alias `m`, used by list, full text and vector search."""
+"""Compile filters to an SQL condition on the alias `m`, used by list, full text and vector search."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +21,8 @@ _IDS = "m.row IN (SELECT x.row FROM json_each(?) v CROSS JOIN memories x ON x.id
 class Filter(NamedTuple):
     """`reached` namespaces (None = all) and an SQL condition on the fields with its values.
 
-    `words`, `after` and `before` say the same as far as RAM can answer it; `further` if the condition asks more.
-    `where` is the part of the condition that the call's `where` is, and `ids` are prefixes of ids, for turns in L0.
+    `words`, `after` and `before` are the parts of the condition that can be checked in RAM; `further`: there are more
+    parts. `where` is the part from the call's `where`, and `ids` are prefixes of ids, for turns in L0.
     """
 
     reached: frozenset[int] | None = None
@@ -36,7 +36,7 @@ class Filter(NamedTuple):
     ids: tuple[str, ...] = ()
 
     def full_condition(self, now: float, all_states: bool = False) -> tuple[str, tuple[Any, ...]]:
-        """Return the whole condition: namespaces, fields and, unless `all_states`, only what is alive at `now`."""
+        """Return the whole condition: on namespaces, fields and, unless `all_states`, being alive at `now`."""
         parts = [namespaces.condition(self.reached)]
         if self.condition:
             parts.append(self.condition)
@@ -45,7 +45,7 @@ class Filter(NamedTuple):
         return " AND ".join([*parts, ALIVE]), (*self.values, *alive_values(now))
 
 
-# Expired and superseded memories leave every search at once. The values of its parameters are `alive_at(now)`.
+# Searches exclude expired and superseded memories at once. The values of its parameters are `alive_values(now)`.
 ALIVE = f"{UNEXPIRED.format(m='m')} AND NOT {SUPERSEDED}"
 _ALIVE_AMONG = f"SELECT m.row FROM memories m WHERE m.row IN (SELECT value FROM json_each(?)) AND {ALIVE}"
 
@@ -56,30 +56,30 @@ def alive_values(now: float) -> tuple[float, float]:
 
 
 def build_contained(words: str) -> tuple[str, tuple[str, ...]]:
-    """Return the SQL condition that the text of `m` has each of some words or parts of words, and its values."""
+    """Return the SQL condition that the text of `m` contains all of these words or parts of words, and its values."""
     escaped = [re.sub(r"([\\%_])", r"\\\1", word) for word in words.split()]
     condition = " AND ".join(["TRUE", *(r"m.content LIKE ? ESCAPE '\'" for _ in escaped)])
     return condition, tuple(f"%{word}%" for word in escaped)
 
 
 def select_living(connection: apsw.Connection, candidates: Iterable[Row], now: float) -> list[Row]:
-    """Return the stored memories among these that are alive at `now`, in the same order."""
+    """Return those of these memories that exist and are alive at `now`, in the same order."""
     memories = list(candidates)
     numbers = msgspec.json.encode([row.row for row in memories]).decode()
     alive = {row for (row,) in connection.execute(_ALIVE_AMONG, (numbers, *alive_values(now)))} if memories else set()
     return [row for row in memories if row.row in alive]
 
 
-UNBOUNDED = "say what is meant: give a filter, or a namespace with the reach `subtree` or `exact`."
+UNBOUNDED = "give a filter, or a namespace with the reach `subtree` or `exact`."
 
 
 def is_bounded(call: Filtered[Any]) -> bool:
-    """Return whether a call without a filter names a place: a namespace, and outright that it is about that alone."""
+    """Return whether a call without a filter is limited explicitly, by a namespace and a reach inside it."""
     return bool(call.namespace) and call.reach in ("exact", "subtree")
 
 
 def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable, ids: Sequence[str] = ()) -> Filter:
-    """Return the filter of a call, and of prefixes of ids; raise `Invalid` for what makes no sense."""
+    """Return the filter of a call, and of prefixes of ids; raise `Invalid` for contradicting values."""
     reached = names.reach(namespaces.check(call.namespace), call.reach)
     parts: list[str] = []
     values: list[Any] = []

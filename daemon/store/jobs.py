@@ -1,6 +1,6 @@
-"""What is kept of jobs: paused or not, failures in a row, when the last run began; and the history of runs.
+"""The stored state of jobs (paused, failures in a row, begin of the last run), and the history of their runs.
 
-And what the steps of a plan are about: the state of memories and turns by id, and how their texts begin.
+Also the state and the beginnings of the texts of memories and turns that are targets of a plan's steps.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from memoryd.daemon.store.history import NUMBER
 
 
 class JobState(NamedTuple):
-    """A job as the database knows it; a job that never ran has no row."""
+    """The stored state of a job; a job that never ran has no row."""
 
     paused: bool = False
     failures: int = 0  # in a row
@@ -31,32 +31,32 @@ _UPSERT = (
 
 
 def read_states(connection: apsw.Connection) -> dict[str, JobState]:
-    """Return what is known of each job."""
+    """Return the state of each job."""
     entries: Any = connection.execute("SELECT name, paused, failures, not_before, last_run_at FROM jobs")
     return {name: JobState(bool(paused), *rest) for name, paused, *rest in entries}
 
 
 def read_state(connection: apsw.Connection, name: str) -> JobState:
-    """Return what is known of one job."""
+    """Return the state of one job."""
     return read_states(connection).get(name, JobState())
 
 
 def keep(connection: apsw.Connection, name: str, state: JobState) -> None:
-    """Write what is known of a job."""
+    """Store the state of a job."""
     connection.execute(_UPSERT, (name, int(state.paused), *state[1:]))
 
 
 def wait_with_backup(connection: apsw.Connection, now: float) -> None:
-    """Let the job `backup` wait for its interval after a restore: each copy that it makes costs an older one.
+    """Make the job `backup` wait for its interval after a restore, because each new copy replaces an older one.
 
-    Its runs are forgotten: they may be another machine's, and none was made of this database.
+    Its runs are deleted: they may be from another machine, and none has copied this database.
     """
     connection.execute("DELETE FROM runs WHERE job = 'backup'")
     keep(connection, "backup", JobState(paused=read_state(connection, "backup").paused, last_run_at=now))
 
 
 def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
-    """Note that a run begins; return its number."""
+    """Record the begin of a run; return its number."""
     sql = (
         "INSERT INTO runs (job, started_at, took_ms, by, outcome, counts, error)"
         " VALUES (?, ?, 0, ?, 'running', '{}', '') RETURNING id"
@@ -65,13 +65,13 @@ def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
 
 
 def note(connection: apsw.Connection, run: int, counts: dict[str, int], operation: str | None) -> None:
-    """Note what a run has done so far, in the transaction that does it."""
+    """Record what a run has done so far, in the same transaction."""
     sql = f"UPDATE runs SET counts = ?, operation = {NUMBER} WHERE id = ?"
     connection.execute(sql, (msgspec.json.encode(counts).decode(), operation, run))
 
 
 def end(connection: apsw.Connection, run: JobRun) -> JobRun:
-    """Note how a run ended; return it without its operation if that touched no memory."""
+    """Record the end of a run; return the run, without its operation if that changed no memory."""
     if run.operation is not None:
         connection.execute("DELETE FROM operations WHERE id = ? AND memories = 0", (run.operation,))
         if connection.changes():
@@ -84,7 +84,7 @@ def end(connection: apsw.Connection, run: JobRun) -> JobRun:
 
 
 def cut_off(connection: apsw.Connection) -> list[JobRun]:
-    """Return the runs that were under way when the daemon ended without a word, now noted as interrupted."""
+    """Mark the runs that a crash of the daemon interrupted; return them."""
     runs = _read_runs(connection, "outcome = 'running' ORDER BY id", ())
     for run in runs:
         run.outcome, run.error = "interrupted", CUT_OFF
@@ -112,7 +112,7 @@ def _read_runs(connection: apsw.Connection, where: str, values: tuple[Any, ...])
 
 _PREVIEW_CHARS = 100  # of a text
 
-# What decides where a memory belongs; a mere access changes nothing of it.
+# The fields that decide where a memory belongs; an access changes none of these.
 _TARGETS = (
     "SELECT m.id, m.row, m.updated_at, m.type, m.tier, m.importance, m.expires_at, m.pinned, m.superseded_by,"
     " m.text_hash FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))",
@@ -125,12 +125,12 @@ _BEGINNINGS = (
 
 
 def read_targets(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, Any]:
-    """Return the state of the targets that are memories or turns: it is another once one of them has changed."""
+    """Return the state of the targets that are memories or turns; it differs if one of these has changed."""
     return {values[0]: values[1:] for values in _select(connection, _TARGETS, targets)}
 
 
 def read_previews(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, str]:
-    """Return the beginnings of the texts of those targets that are memories or turns."""
+    """Return the beginnings of the texts of targets that are memories or turns."""
     return {values[0]: " ".join(values[1].split()) for values in _select(connection, _BEGINNINGS, targets)}
 
 

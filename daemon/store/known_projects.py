@@ -1,7 +1,7 @@
-"""The table of projects within the database, so that a copy has it: names, remotes and folders.
+"""A copy of the table of projects (names, remotes, folders) in the database, so that backups contain it.
 
-The table itself is a file beside the database, which hooks read without a daemon (`client.projects`). What the database
-holds of it is as it was when the last copy was made, or a project got another name.
+The table itself is a file beside the database, which hooks read without a daemon (`client.projects`). The copy is
+updated when a backup is made and when a project is renamed.
 """
 
 from contextlib import suppress
@@ -20,20 +20,20 @@ _SETTING = "projects"  # a JSON list
 
 
 def note(store: Store) -> None:
-    """Take the file's table into the database; where that cannot be, it stays as it was."""
+    """Copy the table from the file into the database; on failure keep the former copy."""
     with suppress(OSError, MemorydError):
         known = projects.read_table(str(store.path.parent))["projects"]
         store.write(lambda transaction: _put(transaction.connection, known), over_limit=True).result()
 
 
 def note_within(transaction: Transaction, store: Store) -> None:
-    """Take the file's table into the database in a transaction."""
+    """Copy the table from the file into the database, in a transaction."""
     with suppress(OSError, MemorydError):
         _put(transaction.connection, projects.read_table(str(store.path.parent))["projects"])
 
 
 def read(connection: apsw.Connection) -> list[Project]:
-    """Return the projects that a database knows; somebody else may have made it."""
+    """Return the projects in a database, which may come from somebody else and is therefore checked."""
     try:
         known = msgspec.json.decode(database_settings.read(connection, _SETTING) or "[]", type=list[Project])
     except (msgspec.MsgspecError, RecursionError):

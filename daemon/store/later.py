@@ -1,7 +1,7 @@
-"""What was said or saved later that changes a saved memory: pairs, and what somebody decided of them.
+"""Pairs of a saved memory and a later statement that changes it, with the verdict on each.
 
-A pair names ids alone, and where in the later text the change is told. It counts while both are there: a deleted
-statement takes nothing back that an undo could not bring again, and an edit of either ends the pair (a trigger).
+A pair has the two ids, and where in the later text the change is stated. It counts only while both exist, but stays
+after a deletion, so that an undo restores it. An edit of either text removes the pair (a trigger).
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from memoryd.client.protocol import LaterStatement
 from memoryd.daemon.store.filters import ALIVE, alive_values
 
 BOTH = "both"  # the verdict that both hold
-SHOWN_CHARS = 200  # of what tells of the change
-LIKELY = 0.75  # what is so sure comes before what is newer; what is less may be a change
-MAYBE = 0.5  # what is less sure is no pair
+SHOWN_CHARS = 200  # of the text that states the change
+LIKELY = 0.75  # a pair that is at least this sure precedes newer ones that are less sure
+MAYBE = 0.5  # a less sure statement makes no pair
 _PART = "substr(m.content, l.start + 1, l.size)"
 
 
 class Pair(NamedTuple):
-    """A saved memory and a later statement, by their ids, where its text tells of the change, and how sure that is."""
+    """The ids of a saved memory and a later statement, where in its text the change is stated, and how sure it is."""
 
     memory: str
     later: str
@@ -31,21 +31,21 @@ class Pair(NamedTuple):
 
 
 def add(connection: apsw.Connection, pairs: Iterable[Pair]) -> None:
-    """Note pairs; one that is known keeps its verdict."""
+    """Store pairs; a stored one keeps its verdict."""
     sql = "INSERT OR IGNORE INTO later (memory, later, start, size, sure) VALUES (?, ?, ?, ?, ?)"
     connection.executemany(sql, pairs)
 
 
 def settle(connection: apsw.Connection, memory: str, verdict: str) -> list[str]:
-    """Set the verdict on all that came after a memory; return the ids of what that changed."""
+    """Set the verdict on all later statements of a memory; return the ids of those whose verdict changed."""
     sql = "UPDATE later SET verdict = ?2 WHERE memory = ?1 AND verdict <> ?2 RETURNING later"
     return [str(id) for (id,) in connection.execute(sql, (memory, verdict)).fetchall()]
 
 
 def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: float) -> dict[str, LaterStatement]:
-    """Return by id the newest statement that changes a memory, of those whose verdict is open.
+    """Return by memory id the newest statement that changes it and has no verdict.
 
-    What does not lie in the `reached` namespaces (an SQL condition on `m`), or is not alive at `now`, changes nothing.
+    Statements outside the `reached` namespaces (an SQL condition on `m`), or not alive at `now`, do not count.
     """
     if not ids:
         return {}
@@ -69,7 +69,7 @@ def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: flo
 
 
 def list_statements(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, set[str]]:
-    """Return by id the ids of what likely changes some memories, unless somebody decided that both hold."""
+    """Return by memory id the ids of statements that likely change it, except where both were decided to hold."""
     found: dict[str, set[str]] = {}
     within = "memory IN (SELECT value FROM json_each(?))"
     sql = f"SELECT memory, later FROM later WHERE {within} AND verdict <> ? AND sure >= ?"
@@ -88,7 +88,7 @@ def list_changed(connection: apsw.Connection, reached: str, now: float) -> list[
 
 
 def find_memories(connection: apsw.Connection, prefix: str, reached: str) -> list[str]:
-    """Return the ids of the memories within reach of which it, or a later statement, has an id with a prefix."""
+    """Return the ids of memories within reach whose own id, or that of a later statement, begins with a prefix."""
     sql = (
         "SELECT DISTINCT l.memory FROM later l CROSS JOIN memories m ON m.id = l.memory"
         f" WHERE (l.memory GLOB ?1 OR l.later GLOB ?1) AND {reached}"

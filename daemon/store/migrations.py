@@ -1,11 +1,11 @@
-"""Bringing a database to the present schema, and whether it has that and nothing else.
+"""Migration of a database to the present schema, and the check that it has this schema and nothing else.
 
-A new database gets the schema as a whole. One of `FORMER_VERSION` is brought along: `STEP` changes what it has, the
-tables in `NEW` are made as the schema has them, `FILL` fills them. Both are one transaction with the number: a start
-that is killed has changed nothing. Other databases are refused.
+A new database gets the whole schema. One of `FORMER_VERSION` is migrated: `STEP` changes its tables, those in `NEW` are
+created as in the schema, and `FILL` fills them. Either is one transaction with the change of the version number, so
+that a killed start has changed nothing. Other databases are refused.
 
-A copy may come from somebody else: a trigger or view that is not of the schema would act with each write or read, so it
-is dropped, and with it each table and index that is not memoryd's. A table that differs from the schema is refused.
+A restored copy may be somebody else's: its triggers and views would act with each write or read. Therefore all objects
+that are not in memoryd's schema are dropped, and a table that differs from the schema is refused.
 """
 
 import logging
@@ -19,12 +19,10 @@ from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import DERIVED, FORMER_VERSION, VERSION, build_schema
 
-# From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now. Dreams
-# could be of a namespace, and had a table for the notes that they had seen; vectors that nothing used had one, too.
-# Files of sessions were not listened to. Whose words a memory is was not kept: it follows from how it came in.
-# The graph of L2 was kept in step with each memory; now the job `cluster` makes it anew. What was to be made of turns
-# was in three tables, one of them with copies of their texts; a task that waited for the end of its session was due in
-# ten years.
+# What `FORMER_VERSION` had: copies of shared memories, which become memories of this machine alone; dreams of
+# namespaces, a table of the notes that dreams had seen, and one of unused vectors; a graph that changed with each
+# memory, which the job `cluster` now rebuilds; and three tables of tasks for turns, in which a task that waited for the
+# end of its session was due in ten years. It had no transcripts and no `origin`, which follows from the source.
 _ORIGIN = (
     "CASE WHEN {0} = 'documents' THEN 'file'"
     " WHEN {1} > 0 OR {2} IN ('extraction', 'session_summary', 'task_completion') THEN 'heard'"
@@ -89,8 +87,8 @@ _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"
     " WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 )
-_LOOSE_ENDS = 'SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'
-_DROP_ORDER = ("trigger", "view", "index", "table")  # what others need is dropped last
+_BROKEN_REFERENCES = 'SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'
+_DROP_ORDER = ("trigger", "view", "index", "table")  # an object that others need is dropped last
 
 ObjectName = tuple[str, str]  # type and name
 
@@ -98,7 +96,7 @@ log = logging.getLogger(__name__)
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the database to the present schema; refuse one that this memoryd cannot bring along."""
+    """Bring the database to the present schema; refuse one that this memoryd cannot migrate."""
     version = read_pragma(connection, "user_version")
     if version == VERSION:
         return
@@ -106,21 +104,21 @@ def migrate(connection: apsw.Connection) -> None:
         raise StorageFailed("The database file is not one of memoryd; choose another data directory.")
     check_version(version, "The database")
     if version:
-        log.info("the database is brought from schema %s to %s", version, VERSION)
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # what somebody else put there does not act
+        log.info("migrating the database from schema %s to %s", version, VERSION)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # somebody else's triggers must not run
     try:
         with connection:
             for statements in (STEP, *_make_statements(), FILL) if version else (build_schema(),):
                 connection.execute(statements)
             connection.pragma("user_version", VERSION)
             if version and (tables := [name for type, name in _compare(connection)[1] if type == "table"]):
-                raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
+                raise StorageFailed(f"The table {tables[0]} differs from memoryd's schema.")
     finally:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
 
 
 def check_version(version: int, what: str) -> None:
-    """Raise `StorageFailed` for a schema that cannot be brought along, with what to do."""
+    """Raise `StorageFailed` for a version that cannot be migrated, with what to do."""
     if version > VERSION:
         raise StorageFailed(
             f"{what} was written by a newer memoryd (schema {version}, this one knows {VERSION}); "
@@ -134,7 +132,7 @@ def check_version(version: int, what: str) -> None:
         )
 
 
-# Whether a database has the schema, and nothing else ------------------------------------------------------------------
+# The check of the schema ----------------------------------------------------------------------------------------------
 
 
 @cache
@@ -158,14 +156,14 @@ def _read_objects(connection: apsw.Connection) -> dict[ObjectName, str]:
 
 
 def _without_layout(sql: str | None) -> str:
-    """Return a statement without its comments and spaces, which a column that was added later changes."""
+    """Return a statement without comments and spacing, which differ if a column was added by ALTER TABLE."""
     return re.sub(r"\s*([(),;])\s*|\s+", lambda match: match[1] or " ", re.sub(r"--[^\n]*", "", sql or "")).strip()
 
 
 def _compare(connection: apsw.Connection) -> tuple[list[ObjectName], list[ObjectName]]:
-    """Return what is in the database and should not be, and what is missing.
+    """Return the objects that do not belong in the database, and those that are missing.
 
-    What differs from what it should be is in both.
+    An object that differs from the schema is in both lists.
     """
     expected = {name: _without_layout(sql) for name, sql in _read_expected().items()}
     objects = {name: _without_layout(sql) for name, sql in _read_objects(connection).items()}
@@ -175,31 +173,31 @@ def _compare(connection: apsw.Connection) -> tuple[list[ObjectName], list[Object
 
 
 def find_schema_problems(connection: apsw.Connection) -> list[str]:
-    """Return a line for each object that differs from memoryd's schema and each table with dangling references."""
+    """Return a line for each object that differs from memoryd's schema and each table with broken references."""
     extra, missing = _compare(connection)
     edited = set(extra) & set(missing)
     lines = [
         f"schema: the {type} {name} is "
-        + ("not as this memoryd makes it" if (type, name) in edited else "of no part of memoryd")
+        + ("different from memoryd's" if (type, name) in edited else "not part of memoryd")
         for type, name in extra
     ]
     lines += [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
-    loose_ends = connection.execute(_LOOSE_ENDS)
+    broken = connection.execute(_BROKEN_REFERENCES)
     return lines + [
-        f"{table}: {number} rows refer to what does not exist"
-        for table, number in loose_ends
-        if table not in DERIVED  # these are checked by their own
+        f"{table}: {number} rows refer to rows that do not exist"
+        for table, number in broken
+        if table not in DERIVED  # their own check covers this
     ]
 
 
 def restore_schema(connection: apsw.Connection) -> list[str]:
-    """Drop what does not belong there, make what is missing; return what was dropped. Refuse another table."""
+    """Drop objects that are not memoryd's, create missing ones, and return those dropped; refuse a differing table."""
     extra, missing = _compare(connection)
     if tables := [name for type, name in missing if type == "table"]:
-        raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
+        raise StorageFailed(f"The table {tables[0]} differs from memoryd's schema.")
     for type, name in extra:
         quoted = name.replace('"', '""')
         connection.execute(f'DROP {type} IF EXISTS "{quoted}"')
-    for one in missing:
-        connection.execute(_read_expected()[one])
+    for key in missing:
+        connection.execute(_read_expected()[key])
     return [f"{type} {name}" for type, name in extra]

@@ -1,4 +1,4 @@
-"""Namespaces: names to numbers, and which of them a caller reaches."""
+"""Namespaces: the numbers of their names, and which of them a caller reaches."""
 
 from typing import Any
 
@@ -30,9 +30,9 @@ def check(name: str) -> str:
 
 
 def check_new(name: str) -> str:
-    """Return a namespace that may not be there yet; raise `Invalid` also for a part that only a path has."""
+    """Return a namespace that may be new; raise `Invalid` also for a part that occurs only in paths."""
     if odd := {".", ".."}.intersection(check(name).split("/")):
-        raise Invalid(f"The namespace {name!r} has the part {max(odd)!r}, as only a path may; write acme/api/alpha.")
+        raise Invalid(f"The namespace {name!r} has the part {max(odd)!r}, like a path; write it like acme/api/alpha.")
     return name
 
 
@@ -43,14 +43,14 @@ def list_enclosing(name: str) -> list[str]:
 
 
 class NamespaceTable:
-    """All names of a database in RAM. Only the writer adds; a name can be reached once its row is committed."""
+    """All names of a database, in RAM. Only the writer adds names; a name can be reached after its commit."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._numbers: dict[str, int] = dict(connection.execute("SELECT name, id FROM namespaces"))
         self._names = {number: name for name, number in self._numbers.items()}
 
     def name(self, number: int) -> str:
-        """Return the name of a number."""
+        """Return the name with a number."""
         return self._names[number]
 
     def find_number(self, name: str) -> int | None:
@@ -58,7 +58,7 @@ class NamespaceTable:
         return self._numbers.get(name)
 
     def list_outermost(self, connection: apsw.Connection) -> set[str]:
-        """Return the first parts of the names that hold something."""
+        """Return the first parts of the names of namespaces that are not empty."""
         names: Any = connection.execute(_HOLDING).fetchall()
         return {str(name).partition("/")[0] for (name,) in names if name}
 
@@ -73,13 +73,13 @@ class NamespaceTable:
             sql = "INSERT INTO namespaces (name) VALUES (?) RETURNING id"
             number = connection.execute(sql, (check_new(name),)).get
         assert isinstance(number, int)
-        # A reader may meet the number as soon as it is committed, which is before `after_commit`.
+        # A reader may see the number as soon as it is committed, which is before `after_commit`.
         self._names[number] = name
         transaction.after_commit(lambda: self._numbers.update({name: number}))
         return number
 
     def reach(self, name: str, reach: Reach | None) -> frozenset[int] | None:
-        """Return the numbers that a caller at `name` reaches, None for all of them."""
+        """Return the numbers of the namespaces that a caller at `name` reaches, None for all."""
         reach = reach or ("visible" if name else "all")
         if reach == "all" or (reach == "subtree" and not name):
             return None
@@ -94,13 +94,13 @@ class NamespaceTable:
 
 
 def build_inside(column: str, name: str) -> str:
-    """Return the SQL condition that a column of names is a namespace or one inside it, whether there is a row of it."""
+    """Return the SQL condition that a column is the name of a namespace, or of one inside it; neither need exist."""
     inner = apsw.format_sql_value(f"{name}/")
     return f"({column} = {apsw.format_sql_value(name)} OR substr({column}, 1, {len(name) + 1}) = {inner})"
 
 
 def condition(reached: frozenset[int] | None) -> str:
-    """Return the SQL condition on `m` for reached namespaces; the numbers are ours, so they stand in the text."""
+    """Return the SQL condition on `m` for reached namespaces, with the numbers in the text, which is safe."""
     if reached is None:
         return "TRUE"
     return f"m.namespace IN ({', '.join(map(str, sorted(reached)))})"

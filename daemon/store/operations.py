@@ -1,4 +1,4 @@
-"""Reading the operation log: which operations there were, and what one of them did to which memory."""
+"""Read the operation log: the operations, and the changes that an operation made to memories."""
 
 import os.path
 from typing import Any, NamedTuple
@@ -13,18 +13,18 @@ from memoryd.daemon.store.rows import Row
 
 
 class OperationQuery(NamedTuple):
-    """Which operations are wanted: at most `limit` after the first `offset`, newest first; all conditions hold."""
+    """Which operations to return: at most `limit` after the first `offset`, newest first, that meet all conditions."""
 
     limit: int
     offset: int = 0
     after: float | None = None
     before: float | None = None
     kinds: tuple[str, ...] = ()
-    prefix: str | None = None  # of its id
+    prefix: str | None = None  # of the operation's id
 
 
 class OperationStep(NamedTuple):
-    """What an operation did to one memory or turn: the rows before and after it, None if there was none."""
+    """The change of one memory or turn: the row before and after, None if there was none."""
 
     memory: str
     namespace: str
@@ -32,13 +32,13 @@ class OperationStep(NamedTuple):
     after: Row | None
 
 
-_MOST_LOOKED_AT = 1000  # memories of an operation, of which each list of operations shows the place
+_MOST_LOOKED_AT = 1000  # memories of an operation that are read to find the namespace that contains all of them
 
 
 def find(connection: apsw.Connection, condition: str, query: OperationQuery) -> list[Operation]:
     """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
 
-    Only those memories are counted, and it is shown at the innermost place that holds all of them.
+    Only those memories are counted, and the operation is shown with the innermost namespace that contains all of them.
     """
     entries_of = f"FROM history h WHERE h.operation = o.number AND {condition_for(condition, 'h.namespace')}"
     place, count = f"(SELECT json_group_array(DISTINCT h.namespace) {entries_of})", f"(SELECT count(*) {entries_of})"
@@ -57,13 +57,13 @@ def find(connection: apsw.Connection, condition: str, query: OperationQuery) -> 
 
 
 def _find_common(names: list[str]) -> str:
-    """Return the innermost namespace that encloses all of some."""
+    """Return the innermost namespace that encloses all of these."""
     parts = [name.split("/") for name in names]
     return "/".join(os.path.commonprefix(parts))  # noqa: RUF071 - of parts, not of letters
 
 
 def find_one(connection: apsw.Connection, prefix: str, condition: str) -> Operation:
-    """Return the one operation whose id begins with `prefix` of those that `find` returns; raise as `rows.resolve`."""
+    """Return the operation whose id begins with `prefix`, among those of `find`; raise like `rows.resolve`."""
     rows.check_prefix(prefix)
     operations = find(connection, condition, OperationQuery(rows.CANDIDATES, prefix=prefix))
     rows.choose_unique(prefix, sorted(one.id for one in operations), "operation")
@@ -107,7 +107,7 @@ def list_steps(
 
 
 def _read_moved(connection: apsw.Connection, memory: str, number: int) -> tuple[Row | None, Row | None]:
-    """Return a memory before and after a row of its history where one of them is known by what came later."""
+    """Return a memory before and after a row of its history, if these states follow from later rows."""
     texts = connection.execute("SELECT before FROM history WHERE memory = ? AND id >= ? ORDER BY id", (memory, number))
     present = rows.read_ids(connection, [memory]).get(memory)
     before, after, *_ = [*complete([_decode(text) for (text,) in texts], present), present]

@@ -1,10 +1,11 @@
-"""Which memory is superseded, by which one, and until when.
+"""Determine which memories are superseded, and by which memory.
 
 `superseded_by` names the successor of a memory, which may have a successor itself, and so on. A memory is superseded
-while one of these successors exists and has not expired, whoever sees it. When the last of them is deleted or expires,
-the memory is back; when one is restored or lives longer, it is superseded again. Nothing is written for that, it
-follows from the rows. Triggers keep a deleted successor in `deleted_successors`: the memories before it are then
-superseded by the one after it. They also break circles, in which every memory would hide another.
+while one of these successors exists and has not expired, even if the caller cannot see the successor. When the last
+successor is deleted or expires, the memory becomes valid again; when one is restored or its expiry is moved, the memory
+is superseded again. This is computed from the rows, so nothing is written for it. Triggers keep a deleted successor in
+`deleted_successors`, so that its predecessors are superseded by its own successor. They also break cycles, in which all
+memories would hide each other.
 
 `SUPERSEDED` answers in SQL, at one time; `find_nearest` returns what `arrays/columns` needs to answer in RAM.
 """
@@ -16,7 +17,7 @@ import msgspec
 
 from memoryd.daemon.store.rows import Row
 
-UNEXPIRED = "({m}.expires_at IS NULL OR {m}.expires_at > ? OR {m}.pinned)"  # with the time
+UNEXPIRED = "({m}.expires_at IS NULL OR {m}.expires_at > ? OR {m}.pinned)"  # the parameter is the time
 # The nearest successor of the memory `m` that exists and meets a condition.
 _LATER = (
     "WITH RECURSIVE later (id) AS (SELECT m.superseded_by UNION SELECT coalesce("
@@ -25,16 +26,16 @@ _LATER = (
     " SELECT {column} FROM later CROSS JOIN memories s ON s.id = later.id WHERE {condition} LIMIT 1"
 )
 _BY = f"({_LATER.format(column='s.id', condition=UNEXPIRED.format(m='s'))})"
-SUPERSEDED = f"(m.superseded_by IS NOT NULL AND {_BY} IS NOT NULL)"  # with the time
+SUPERSEDED = f"(m.superseded_by IS NOT NULL AND {_BY} IS NOT NULL)"  # the parameter is the time
 
 _SUCCESSORS = (
     f"SELECT m.row, {_BY} FROM memories m WHERE m.superseded_by IS NOT NULL"
     " AND m.row IN (SELECT value FROM json_each(?))"
 )
 _NEAREST = f"SELECT m.row, ({_LATER.format(column='s.row', condition='TRUE')}) FROM memories m"
-# The index holds the few that there are: the start reads no other row, also where a page of the table is damaged.
+# The index contains only the few superseded memories, so the start reads no other row, which may be damaged.
 _NEAREST_OF_ALL = f"{_NEAREST} INDEXED BY memories_superseded WHERE m.superseded_by IS NOT NULL ORDER BY m.row DESC"
-# Of some rows, deleted ones too, and of what has one of them as its nearest successor.
+# The same for some rows, even deleted ones, and for the memories that have one of these as nearest successor.
 _NEAREST_AROUND = (
     "WITH RECURSIVE changed (row) AS (SELECT value FROM json_each(?)), named (id) AS ("
     "SELECT m.id FROM changed CROSS JOIN memories m USING (row)"
@@ -46,7 +47,7 @@ _NEAREST_AROUND = (
 
 
 def read_in_force(connection: apsw.Connection, records: Iterable[Row], now: float) -> dict[int, str]:
-    """Return by row number the id of what supersedes each of some memories; those not superseded are left out."""
+    """Return the id of the memory that supersedes each of these memories, by row; leave out those not superseded."""
     numbers = [row.row for row in records if row.superseded_by is not None]
     if not numbers:
         return {}
@@ -54,9 +55,9 @@ def read_in_force(connection: apsw.Connection, records: Iterable[Row], now: floa
 
 
 def find_nearest(connection: apsw.Connection, numbers: Sequence[int] | None) -> list[tuple[int, int | None]]:
-    """Return (row, row of its nearest successor that exists) of the rows `numbers` and of what these supersede.
+    """Return (row, row of its nearest existing successor) of the rows `numbers` and of the memories they supersede.
 
-    None for `numbers` means all. Newer rows come first: mostly successors before what they supersede.
+    None for `numbers` means all. Newer rows come first, so most successors come before their predecessors.
     """
     sql, values = (_NEAREST_OF_ALL, ()) if numbers is None else (_NEAREST_AROUND, (_encode_json(numbers),))
     return list(connection.execute(sql, values))

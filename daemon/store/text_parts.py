@@ -1,8 +1,8 @@
-"""Parts of long texts: what is beyond the window of a model has vectors of its own, found by the hash of the part.
+"""Parts of long texts: text beyond the window of a model is embedded in parts, whose vectors are found by their hashes.
 
-A text of more than 1,000 characters is cut once; its first part (number 0) has no vector of its own, for that of the
-text is of its beginning. What stands before a block of code is a part as well, the last. All of it is derived: it is
-deleted with the memory and when its text changes, and cut again.
+A text of more than 1,000 characters is cut into parts. The first part (number 0) has no vector of its own, because the
+vector of the whole text already represents its beginning. The text before a block of code is a part too, the last one.
+Parts are derived: they are deleted when the memory is deleted or its text changes, and are then created again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,13 +12,13 @@ import apsw
 
 from memoryd.daemon.store.vectors import text_hash
 
-_IS_LONG = "length(content) > 1000 AND tier <> 'documents'"  # as the index `memories_long` has it
+_IS_LONG = "length(content) > 1000 AND tier <> 'documents'"  # the same condition as in the index `memories_long`
 
 TextSpan = tuple[int, int]  # start and size in characters
 
 
 class Long(NamedTuple):
-    """A memory with a long text, and its parts beyond the first; None: it was not cut yet."""
+    """A memory with a long text, and its parts after the first; None: it was not cut yet."""
 
     row: int
     text_hash: bytes
@@ -36,7 +36,7 @@ def list_uncut(connection: apsw.Connection) -> list[int]:
 
 
 def iterate_vectors(connection: apsw.Connection, model: int, rows: Sequence[int] | None = None) -> Iterator[Any]:
-    """Yield (row, number of the vector on disk, blob) of each part of some memories or of all; None: it has none."""
+    """Yield (row, number of the vector on disk, blob) of each part, None for a part without a vector."""
     among = "" if rows is None else f" AND p.memory IN ({', '.join(map(str, rows))})"
     return connection.execute(
         "SELECT p.memory, e.id, e.vector FROM parts p"
@@ -47,13 +47,13 @@ def iterate_vectors(connection: apsw.Connection, model: int, rows: Sequence[int]
 
 
 def select_long(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
-    """Return those of some rows whose text is long."""
+    """Return those of these rows that have a long text."""
     numbers = ", ".join(map(str, rows))
     return [row for (row,) in connection.execute(f"SELECT row FROM memories WHERE row IN ({numbers}) AND {_IS_LONG}")]
 
 
 def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
-    """Return those of some memories that exist, with their parts."""
+    """Return those of these memories that exist, with their parts."""
     numbers = ", ".join(map(str, rows))
     cut: dict[int, list[TextSpan]] = {}
     sql = f"SELECT memory, number, start, size FROM parts WHERE memory IN ({numbers}) ORDER BY memory, number"
@@ -66,7 +66,7 @@ def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
 
 
 def put(connection: apsw.Connection, long: Long, pieces: Iterable[TextSpan]) -> None:
-    """Keep how a text is cut, the first piece included, unless it was changed or deleted meanwhile."""
+    """Store the parts of a text, including the first, unless the text was changed or deleted since it was read."""
     connection.executemany(
         "INSERT OR IGNORE INTO parts (memory, number, start, size, text_hash)"
         " SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM memories WHERE row = ?1 AND text_hash = ?6)",

@@ -58,7 +58,7 @@ def read_cached(connection: apsw.Connection, model: int, key: bytes) -> Vector |
 
 
 def find(connection: apsw.Connection, model: int, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-    """Return the vectors of those of some texts that were embedded before."""
+    """Return the vectors of the texts that were embedded before, by the hashes of the texts."""
     by_hash: dict[bytes, Vector] = {}
     for part in split_evenly(keys, _IN_LIMIT):
         marks = ", ".join("?" * len(part))
@@ -69,16 +69,16 @@ def find(connection: apsw.Connection, model: int, keys: Sequence[bytes]) -> dict
 
 
 def count(connection: apsw.Connection) -> int:
-    """Return how many vectors are kept."""
+    """Return how many vectors are stored."""
     return int(connection.execute("SELECT count(*) FROM vec_embeddings").get)
 
 
 def read_exact(
     connection: apsw.Connection, model: int, numbers: Iterable[int], where: str = "TRUE", values: Sequence[Any] = ()
 ) -> tuple[list[int], Vector]:
-    """Return the exact vectors of the own texts of those memories that have one and meet `where`: (rows, matrix)."""
+    """Return (rows, matrix): the exact vectors of their own texts, for the memories that meet `where` and have one."""
     entries: list[Any] = connection.execute(
-        # NOT INDEXED and CROSS JOIN: by row number first, whatever other way the planner may think of.
+        # NOT INDEXED and CROSS JOIN make the planner look up the row numbers first.
         "SELECT m.row, e.vector FROM memories m NOT INDEXED CROSS JOIN vec_embeddings e"
         " ON e.text_hash = m.text_hash AND e.model = ?"
         f" WHERE m.row IN ({', '.join(map(str, numbers))}) AND {where}",
@@ -87,8 +87,8 @@ def read_exact(
     return [row for row, _ in entries], build_matrix([blob for _, blob in entries])
 
 
-def look_up_places(connection: apsw.Connection, model: int, rows: Iterable[int]) -> list[Any]:
-    """Return (row, number of its vector on disk, blob) of what searches use for those memories that have a vector."""
+def look_up(connection: apsw.Connection, model: int, rows: Iterable[int]) -> list[Any]:
+    """Return (row, vector id, blob) for the memories that have a vector: the one that searches use."""
     return connection.execute(
         "SELECT m.row, coalesce(s.id, e.id), coalesce(s.vector, e.vector) FROM memories m NOT INDEXED"
         f" CROSS JOIN vec_embeddings e ON e.text_hash = m.text_hash AND e.model = ?1 {_SEARCHED}"
@@ -97,11 +97,11 @@ def look_up_places(connection: apsw.Connection, model: int, rows: Iterable[int])
     ).fetchall()
 
 
-def read_places(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, bytes]:
-    """Return the blobs of vectors by their numbers on disk: a third of the cost of finding them by memory."""
-    # One text for any numbers: it is prepared once, which saves a third of the time.
+def read_blobs(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, bytes]:
+    """Return the blobs of vectors by their ids, which costs a third of finding them by memory."""
+    # The same SQL for any ids is prepared only once, which saves a third of the time.
     sql = "SELECT e.id, e.vector FROM json_each(?) v CROSS JOIN vec_embeddings e ON e.id = v.value"
-    return dict(connection.execute(sql, (msgspec.json.encode(list(numbers)).decode(),)))
+    return dict(connection.execute(sql, (msgspec.json.encode(list(ids)).decode(),)))
 
 
 def build_matrix(blobs: Sequence[bytes]) -> Vector:
@@ -110,26 +110,26 @@ def build_matrix(blobs: Sequence[bytes]) -> Vector:
 
 
 def read_all(connection: apsw.Connection, model: int) -> Iterator[Any]:
-    """Yield (row, namespace, type, number, vector, own, waits) of every memory: what the RAM index is built from.
+    """Yield (row, namespace, type, id, vector, own, waits) for every memory, to build the index in RAM.
 
-    The vector, a blob or None, is what searches use, `number` its own on disk; `own` is that of the own text where it
-    is another, else None; `waits` says that it has no vector within its context yet. A part of a file has no type
-    there: by type an add looks for duplicates, and it must not be merged into a file.
+    `vector`, a blob or None, is the one that searches use, `id` its id; `own` is the vector of the memory's own text if
+    that is a different one, else None; `waits` says that it has no vector within its context yet. A part of a file has
+    an empty type: an add looks for duplicates by type, and must not be merged into a file.
     """
-    return connection.execute(_PLACES, (model,))
+    return connection.execute(_INDEXED, (model,))
 
 
-def iterate_places(connection: apsw.Connection, model: int, numbers: Iterable[int]) -> Iterator[Any]:
-    """Yield what `read_all` does for those of some rows that exist."""
-    return connection.execute(f"{_PLACES} WHERE m.row IN ({', '.join(map(str, numbers))})", (model,))
+def read_some(connection: apsw.Connection, model: int, rows: Iterable[int]) -> Iterator[Any]:
+    """Yield the same as `read_all` for the existing memories among some rows."""
+    return connection.execute(f"{_INDEXED} WHERE m.row IN ({', '.join(map(str, rows))})", (model,))
 
 
-# Of a vector within a context, once it is there.
+# The vector within a context, once it is computed.
 _SEARCHED = (
     "LEFT JOIN contexts c ON c.memory = m.row"
     " LEFT JOIN vec_embeddings s ON s.model = ?1 AND s.text_hash = c.search_hash AND e.id IS NOT NULL"
 )
-_PLACES = (
+_INDEXED = (
     f"SELECT m.row, m.namespace, CASE WHEN m.tier = {DOCUMENTS!r} THEN '' ELSE m.type END,"
     " coalesce(s.id, e.id), coalesce(s.vector, e.vector), iif(s.id IS NULL, NULL, e.vector),"
     " c.memory IS NOT NULL AND s.id IS NULL AND e.id IS NOT NULL FROM memories m"
@@ -138,7 +138,7 @@ _PLACES = (
 
 
 def find_problems(connection: apsw.Connection) -> list[str]:
-    """Return vectors that cannot be right: of another length than their model's, as counted by sqlite-vec, or empty."""
+    """Return a line for each kind of invalid vector and their number: of a wrong length, zero, or not finite."""
     wrong = connection.execute(f"SELECT count(*) FROM {_MODELS} WHERE {_OF_WRONG_LENGTH}").get
     void = connection.execute(f"SELECT count(*) FROM {_MODELS} WHERE {_VOID}").get
     texts = {"have a wrong length": wrong, "are zero or hold a value that is not a number": void}
@@ -152,15 +152,15 @@ _VOID = f"CASE WHEN {_OF_WRONG_LENGTH} THEN FALSE ELSE coalesce(vec_distance_cos
 
 
 def drop_wrong(connection: apsw.Connection) -> None:
-    """Delete vectors that cannot be right; their memories are embedded again."""
+    """Delete invalid vectors; their memories are embedded again."""
     for wrong in (_OF_WRONG_LENGTH, _VOID):
         connection.execute(f"DELETE FROM vec_embeddings WHERE id IN (SELECT e.id FROM {_MODELS} WHERE {wrong})")
 
 
 def adopt(connection: apsw.Connection, model: int, name: str) -> None:
-    """Make a model the one that a restart loads; delete every other, and with it its vectors.
+    """Make a model the one that a restart loads; delete all other models with their vectors.
 
-    Memories without a vector wait by themselves, turns of L0 are queued again.
+    Memories without a vector are the queue of embeddings; turns of L0 are queued again.
     """
     database_settings.put(connection, "model", name)
     connection.execute("DELETE FROM settings WHERE name = 'next_model'")

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.chat import Chat
-from memoryd.daemon.llm.llm import DATA, LONGEST, cut
+from memoryd.daemon.llm.llm import DATA, MAX_TEXT_CHARS, cut
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.topics.tables import graph
 
@@ -107,8 +107,8 @@ def _shorten(label: str) -> str:
 
 
 def _cut_notes(texts: Sequence[str]) -> list[str]:
-    """Return excerpts of the texts to send, in total no longer than `LONGEST`."""
-    sent, rest = [], LONGEST
+    """Return excerpts of the texts to send, in total no longer than `MAX_TEXT_CHARS`."""
+    sent, rest = [], MAX_TEXT_CHARS
     for text in texts:
         if rest > 0:
             sent.append(cut(" ".join(text.split()))[:rest])

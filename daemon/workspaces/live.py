@@ -1,9 +1,9 @@
-"""What RAM holds of workspaces: the readers of their files, their locks, how each is watched.
+"""The state of workspaces in RAM: the readers of their files, their locks, and how they are watched.
 
-Each workspace has a reader, locks and a state of its own, so that one whose disk hangs holds up no other.
+Each workspace has its own reader, locks and state, so that a workspace on a hanging disk does not block the others.
 
-Locks: `passing` is held while one thread looks at all files of a workspace. Whoever reads single files needs none: what
-is read later wins (see `committing`).
+Locks: `passing` is held while one thread checks all files of a workspace. A thread that reads single files needs no
+lock: the later reading takes effect (see `committing`).
 """
 
 import threading
@@ -20,26 +20,26 @@ FIRST_SLICE = 16
 
 
 class Live:
-    """One workspace at work."""
+    """The state of one workspace."""
 
     def __init__(self, reader: FileReader) -> None:
         self.reader = reader
         self.passing = threading.Lock()
         self.removed = False
-        self.slice = FIRST_SLICE  # rows that are written together; follows the time that it takes
-        self.progress: tuple[int, int] | None = None  # files done and to do, while a pass continues
-        self.problems: dict[str, str] = {}  # what the latest pass could not look at, by relative path
-        self.left_out: dict[str, str] = {}  # what the latest pass was not meant to read, and why
-        self.folders: frozenset[str] = frozenset()  # what the latest pass looked into
+        self.slice = FIRST_SLICE  # rows that are written together, adjusted to the time that this takes
+        self.progress: tuple[int, int] | None = None  # files done and to do, during a pass
+        self.problems: dict[str, str] = {}  # why the latest pass could not read files, by relative path
+        self.left_out: dict[str, str] = {}  # why the latest pass excluded files, by relative path
+        self.folders: frozenset[str] = frozenset()  # folders that the latest pass entered
         self.scanned_at: float | None = None
         self.watching: Watching = "off"
         self.reason = ""
         self.since: float | None = None
-        self.watches = 0  # of inotify
+        self.watches = 0  # number of inotify watches
 
 
 class Lives:
-    """What RAM holds of the workspaces of a core. `changed` hears of one that was added or removed."""
+    """The states of all workspaces. `changed` is called when a workspace was added or removed."""
 
     def __init__(self, core: Core) -> None:
         config, privacy = core.config.workspaces, core.config.privacy
@@ -56,10 +56,10 @@ class Lives:
         core.background.on_close.append(self.close)
 
     def get(self, workspace: StoredWorkspace) -> Live:
-        """Return what RAM holds of a workspace; raise `NotFound` when it was removed."""
+        """Return the state of a workspace; raise `NotFound` if the workspace was removed."""
         number = workspace.id
         with self._lock:
-            if number in self._removed:  # a thread of it may still ask, and would start another process
+            if number in self._removed:  # a thread that still reads it would start another process
                 raise NotFound(f"The workspace {workspace.namespace} was removed.")
             found = self._lives.get(number)
             if found is None:
@@ -67,7 +67,7 @@ class Lives:
             return found
 
     def forget(self, number: int) -> None:
-        """Let go of a workspace that was removed."""
+        """Drop the state of a removed workspace."""
         with self._lock:
             self._removed.add(number)
             found = self._lives.pop(number, None)
@@ -76,7 +76,7 @@ class Lives:
             found.reader.close()
 
     def close(self) -> None:
-        """End the readers: whoever reads ends at once, however slow the disk is."""
+        """Close the readers, which ends all reading at once, however slow the disk is."""
         with self._lock:
             lives = list(self._lives.values())
         for live in lives:
@@ -84,10 +84,10 @@ class Lives:
 
 
 def get_lives(core: Core) -> Lives:
-    """Return what RAM holds of all workspaces."""
+    """Return the states of all workspaces."""
     return core.state(Lives, core)
 
 
 def get_live(core: Core, workspace: StoredWorkspace) -> Live:
-    """Return what RAM holds of a workspace."""
+    """Return the state of a workspace."""
     return get_lives(core).get(workspace)

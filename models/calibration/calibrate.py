@@ -95,7 +95,7 @@ def _embed(subjects: Sequence[Subject], embed_questions: EmbedTexts, embed_texts
     questions = [text for one in subjects for text in [*(text for text, _ in one.questions), *one.misses]]
     vectors, asked = embed_texts(texts), embed_questions(questions)
     if not (np.isfinite(vectors).all() and np.isfinite(asked).all()):
-        raise ModelBroken("it gives vectors that are no numbers")
+        raise ModelBroken("its vectors are not finite")
     made, at, asked_at = [], 0, 0
     for one in subjects:
         middle, end = at + len(one.texts), at + len(one.texts) + len(one.same)

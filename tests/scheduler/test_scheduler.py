@@ -85,7 +85,7 @@ def test_a_job_that_is_refused_is_asked_for_at_its_interval_and_sooner_when_told
 def test_a_job_that_got_no_answer_is_asked_for_again_soon(
     start: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(runner, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(runner, "_RETRY_S", 0.01)
     daemon = Daemon(job("sweep"))
     daemon.errors["sweep"] = [error]
     start(daemon)

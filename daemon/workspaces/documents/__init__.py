@@ -1,4 +1,4 @@
-"""Markdown files: which there are, and what is in them as chunks.
+"""Markdown files: which files there are, and their content in chunks.
 
-Knows files and Markdown, nothing of the store. Parsing is heavy work in Python, so `reader.Reader` does it in a child.
+This package does not use the store. Parsing is slow in Python, so `reader.FileReader` runs it in a child process.
 """

@@ -1,7 +1,7 @@
-"""The child that reads and parses: `python -m memoryd.daemon.workspaces.documents`, a socket to the daemon as stdin.
+"""The child process that reads and parses files; its standard input is a socket to the daemon.
 
-It ends when the daemon does or asks nothing for a while, is slow on purpose where others want the processor, and
-bounded in memory. The daemon ends it when a file takes too long.
+It is run as `python -m memoryd.daemon.workspaces.documents`. It ends when the daemon ends or sends no request for a
+while; it has low priority and a limit of memory. The daemon kills it when a file takes too long.
 """
 
 import gc
@@ -22,7 +22,7 @@ MEMORY_BYTES = 2 * 1024**3  # of address space
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until there is none for a while."""
     os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

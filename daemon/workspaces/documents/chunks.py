@@ -1,8 +1,8 @@
-"""Markdown text to chunks: whole blocks where they fit, cut where a reader would cut where they do not.
+"""Split Markdown text into chunks: whole blocks if they fit, else pieces that end where a reader would pause.
 
-Each section (a heading and what follows) is chunked by itself. Where to cut is decided from the text around the cut
-alone (`cuts.py`), so an edit changes the chunk it is in and seldom more than the next. A chunk is whole lines as they
-stand in the file, or a piece of one line that is over the limit.
+Each section (a heading and the text below it) is split separately. The place of a cut depends only on the text around
+it (`cuts.py`), so an edit changes its own chunk and rarely more than the next one. A chunk consists of whole lines of
+the file, or is a piece of one line that is over the limit.
 """
 
 import re
@@ -20,7 +20,7 @@ _WORD = re.compile(r"\s(?=\S)")
 
 
 def chunk(text: str, limit_chars: int = LIMIT_CHARS, overlap_chars: int = OVERLAP_CHARS, skip: int = 0) -> list[Chunk]:
-    """Return the chunks of a text, by line; the first `skip` lines (front matter) are left out."""
+    """Return the chunks of a text in order, without the first `skip` lines (front matter)."""
     lines = split(text.replace("\0", REPLACEMENT))
     if not any(line.strip() for line in lines[skip:]):
         return []
@@ -28,17 +28,17 @@ def chunk(text: str, limit_chars: int = LIMIT_CHARS, overlap_chars: int = OVERLA
 
 
 class _Chunker:
-    """One text on its way to chunks. Places are characters of its lines joined by LF."""
+    """Splits one text. Places are counted in characters of its lines, joined by LF."""
 
     def __init__(self, lines: Sequence[str], limit: int, overlap: int, skip: int) -> None:
         self.lines, self.limit, self.overlap = lines, limit, overlap
-        self.aim = limit - overlap  # leaves room for the end of the chunk before
+        self.aim = limit - overlap  # leaves room for the repeated end of the previous chunk
         self.text = "\n".join(lines)
-        self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))  # of each line, and of the end
+        self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))  # of each line; the last: the end
         self.sections, code_lines = outline(lines, skip)
         code = [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in code_lines]
         self.links, self.tags = links_in(self.text, code), find_tags(self.text, code)
-        self.cut: tuple[OutlineSection | None, Sequence[Cuts]] = None, ()  # the cuts of the section that is at hand
+        self.cut: tuple[OutlineSection | None, Sequence[Cuts]] = None, ()  # a section and its cuts, cached
 
     def cut_chunks(self) -> Iterator[Chunk]:
         """Yield the chunks of all sections."""
@@ -47,13 +47,13 @@ class _Chunker:
                 yield self._build_chunk(start, end, section.heading)
 
     def _cut_ranges(self, section: OutlineSection) -> Iterator[tuple[int, int]]:
-        """Yield where the chunks of a section begin and end: lines that are over the limit stand by themselves."""
+        """Yield the ranges of a section's chunks; a line over the limit has chunks of its own."""
         begin = section.start
         for long in range(section.start, section.end):
             if len(self.lines[long]) > self.limit:
                 first, last = self._trim(begin, long)
                 if first < last <= section.body and self.starts[long] - self.starts[first] <= self.limit // 2:
-                    # nothing but headings, which the line's first piece takes along
+                    # only headings, which become part of the line's first piece
                     yield from self._cut_pieces(first, long)
                 else:
                     yield from self._lines(section, first, last)
@@ -83,7 +83,7 @@ class _Chunker:
         return self.cut[1]
 
     def _take_tail(self, before: int, first: int, last: int) -> int:
-        """Return where a chunk begins that takes along whole lines from the end of the one that began at `before`."""
+        """Return the begin of a chunk that repeats the last whole lines of the chunk that began at `before`."""
         if first == before:
             return first
         earliest = max(before + 1, first - self.overlap - 1, last - self.limit)
@@ -93,7 +93,7 @@ class _Chunker:
         return self.starts[line]
 
     def _cut_pieces(self, first: int, long: int) -> Iterator[tuple[int, int]]:
-        """Yield the pieces of a long line, the first one with the lines from `first` on."""
+        """Yield the pieces of a long line; the first piece also contains the lines from `first` on."""
         begin, end = self.starts[first], self.starts[long + 1] - 1
         before, cuts = begin, find_text_cuts(self.text, self.starts[long], end)
         for start, stop in cut_pieces(begin, end, self.limit, self.aim, *cuts):
@@ -102,13 +102,13 @@ class _Chunker:
                 before = start
 
     def _take_words(self, before: int, first: int, last: int) -> int:
-        """Return where a piece begins that takes along the end of the one before: sentences, or else words."""
+        """Return the begin of a piece that repeats the end of the previous one: sentences, or else words."""
         earliest = max(before + 1, first - self.overlap, last - self.limit)
         found = SENTENCE.search(self.text, earliest, first) or _WORD.search(self.text, earliest, first)
         return found.end() if found else first
 
     def _trim(self, begin: int, end: int) -> tuple[int, int]:
-        """Return a range of lines without the blank ones at its ends."""
+        """Return a range of lines without blank lines at its ends."""
         while begin < end and not self.lines[begin].strip():
             begin += 1
         while begin < end and not self.lines[end - 1].strip():

@@ -1,9 +1,9 @@
-"""Where to cut what is longer than a chunk may be.
+"""Choose where to cut a text that is longer than a chunk may be.
 
-A text is cut in two, again and again, until its pieces fit, each time at the best cut that is not close to an end:
-between blocks rather than inside one, and among cuts that are equally good the one whose next words have the smallest
-checksum. As that depends on the words and not on where they stand, an edit moves the cuts beside it and leaves the
-others (the idea of content-defined chunking, here with the structure of the text first).
+A text is cut in two again and again until its pieces fit, each time at the best cut that is not near an end. A cut
+between blocks is better than one inside a block; of equally good cuts, that with the smallest checksum of the next
+words is chosen. Since the checksum depends on the words and not on their position, an edit moves only the cuts near it.
+This is content-defined chunking that considers the structure of the text first.
 """
 
 import re
@@ -14,7 +14,7 @@ from zlib import crc32
 
 from memoryd.daemon.workspaces.documents.outline import OutlineSection
 
-KEY_CHARS = 48  # of what follows a cut count for its checksum, so that edits further on do not move it
+KEY_CHARS = 48  # after a cut are used for its checksum, so that later edits do not move the cut
 
 SENTENCE = re.compile(r"[.!?…。！？]['\")\]»”]{0,3}(?:\s+|(?<=[。！？]))(?=\S)")
 _GAP = re.compile(r"\s(?=\S)|[,;:，、；：](?=\S)")
@@ -22,16 +22,16 @@ _ENDS_SENTENCE = re.compile(r"[.!?…。！？]['\")\]»”*_]{0,3}\s*$")
 
 
 class Cuts(NamedTuple):
-    """Places where a text may be cut, ascending, and the order of each: the smaller the better."""
+    """Ascending places where a text may be cut, with the rank of each: a smaller rank is better."""
 
     at: list[int]
     order: list[int]
 
 
 def cut_pieces(start: int, end: int, limit: int, aim: int, *grades: Cuts) -> Iterator[tuple[int, int]]:
-    """Yield the pieces of `start` to `end`, at most `aim` long where the first grade of cuts allows, else `limit`.
+    """Yield the pieces of `start` to `end`: at most `aim` long if cuts of the first grade allow that, else `limit`.
 
-    The cuts of a later grade are used only where those before leave a piece over the limit.
+    The cuts of a later grade are used only if those of earlier grades leave a piece over the limit.
     """
     waiting = [(start, end)]
     while waiting:
@@ -55,15 +55,15 @@ def _find_best(start: int, end: int, aim: int, cuts: Cuts) -> int | None:
         a, b = bisect_left(cuts.at, first, low, high), bisect_right(cuts.at, last, low, high)
         if a < b:
             best, half = min(cuts.order[a:b]), bisect_left(cuts.at, middle, a, b)
-            # Among equal ones that in the middle: lines that are all the same would else be cut one by one.
+            # The middle one of equal cuts; else a text of equal lines would be cut into single lines.
             return cuts.at[cuts.order.index(best, *((half, b) if best in cuts.order[half:b] else (a, half)))]
     after = min(bisect_left(cuts.at, middle, low, high), high - 1)
     return min(cuts.at[max(after - 1, low)], cuts.at[after], key=lambda at: abs(at - middle))
 
 
 def _list_windows(start: int, end: int, aim: int) -> list[tuple[int, int]]:
-    """Return where to look for a cut first, and next."""
-    if end - start > 2 * aim:  # not near its ends, which is all that an edit elsewhere leaves as it was
+    """Return the ranges in which a cut is searched first and next."""
+    if end - start > 2 * aim:  # not near the ends, which edits elsewhere may move
         return [(start + aim // 2, end - aim // 2)]
     quarter = (end - start) // 4
     return [(start + quarter, end - quarter), (end - aim, start + aim)]  # two pieces suffice
@@ -86,7 +86,7 @@ def _checksum(words: str) -> int:
 def find_line_cuts(
     lines: Sequence[str], starts: Sequence[int], section: OutlineSection, limit: int
 ) -> tuple[Cuts, Cuts, Cuts]:
-    """Return the cuts of a section: those that leave whole what fits, all others, those at its headings."""
+    """Return the cuts of a section: those that split no block that fits, all others, those at its headings."""
     begin, end = section.start, section.end
     body = next((line for line in range(section.body, end) if lines[line].strip()), end)
     ranks, whole = _rank_starts(section, starts, limit)
@@ -102,13 +102,13 @@ def find_line_cuts(
 
 
 def _rank_starts(section: OutlineSection, starts: Sequence[int], limit: int) -> tuple[dict[int, int], bytearray]:
-    """Return the rank of each line that a block begins with or ends before, and which lines are in one that fits."""
+    """Return the ranks of lines at which a block begins or ends, and which lines are in a block that fits."""
     ranks, whole = dict[int, int](), bytearray(section.end - section.start)
     waiting = [(block, 0) for block in reversed(section.blocks)]
     while waiting:
         block, depth = waiting.pop()
         ranks.setdefault(block.start, 2 * depth)
-        if block.kind != "tr":  # what follows the first row of a table is part of its head
+        if block.kind != "tr":  # the line after the first row of a table belongs to its head
             ranks.setdefault(block.end, 2 * depth)
         if starts[block.end] - 1 - starts[block.start] <= limit:
             inside = slice(block.start + 1 - section.start, block.end - section.start)
@@ -119,7 +119,7 @@ def _rank_starts(section: OutlineSection, starts: Sequence[int], limit: int) -> 
 
 def _line_rank(lines: Sequence[str], line: int, rank: int | None) -> int:
     before = lines[line - 1].rstrip()
-    if rank is None:  # inside a block that has none inside: code, a paragraph
+    if rank is None:  # inside a block without inner blocks, such as code or a paragraph
         rank = 100 if not before else 102 if _ENDS_SENTENCE.search(before[-8:]) else 104
     above = before or (lines[line - 2].rstrip() if line > 1 else "")
-    return rank + above.endswith(":")  # what a colon announces stays with it where it can
+    return rank + above.endswith(":")  # prefer not to cut after a line that introduces the next one

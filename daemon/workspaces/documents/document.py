@@ -1,6 +1,6 @@
-"""What a Markdown file holds as the index sees it, and what a walk through a folder finds. Lines count from 1.
+"""The parsed Markdown file for the index, and the result of a walk through a folder. Lines are counted from 1.
 
-What reads and cuts files is imported where that is done, which is a process of its own: not here.
+The daemon imports this module; the modules that read and cut files are imported only by their own process.
 """
 
 import os
@@ -23,30 +23,30 @@ class Limits(NamedTuple):
     chunk_chars: int = LIMIT_CHARS
     overlap_chars: int = OVERLAP_CHARS
     max_bytes: int = MAX_BYTES
-    redact: bool = True  # credentials do not get into the index; `allow` are patterns of those that may
+    redact: bool = True  # credentials are removed from the index, except those that match a pattern of `allow`
     allow: tuple[str, ...] = ()
 
 
 class Chunk(Struct):
     """A part of a file: whole lines, or a piece of one line that is longer than a chunk may be."""
 
-    content: str  # the lines as they stand in the file, joined by LF
+    content: str  # the lines of the file, joined by LF
     start_line: int
     end_line: int  # inclusive
     heading: str = ""  # the headings above it, `A > B > C`
-    links: list[str] = []  # what it refers to: names of files in lower case, without folder and .md
+    links: list[str] = []  # the files that it links to: names in lower case, without folder and .md
     tags: list[str] = []  # `#word` in its text
 
 
 class Front(Struct):
-    """Front matter: what the file says about itself."""
+    """The front matter of a file."""
 
     type: str = "note"
     tags: list[str] = []
     pinned: bool = False
     expires_at: float | None = None
-    metadata: dict[str, Any] = {}  # all other keys, as JSON can hold them
-    end_line: int = 0  # lines that it takes, its marks included
+    metadata: dict[str, Any] = {}  # all other keys, with values that JSON supports
+    end_line: int = 0  # its number of lines, marks included
     created_at: float | None = None
     changed_at: float | None = None
 
@@ -59,7 +59,7 @@ class Document(Struct):
     mtime_ns: int
     front: Front
     chunks: list[Chunk]  # by line
-    problem: str | None = None  # why nothing, or not all of it, is in `chunks`
+    problem: str | None = None  # why it is not, or not completely, in `chunks`
 
 
 class WalkedFile(NamedTuple):
@@ -71,14 +71,14 @@ class WalkedFile(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What a walk found."""
+    """The result of a walk."""
 
     files: list[WalkedFile]  # by path
-    problems: dict[str, str]  # relative path -> why it is left out, a sentence
+    problems: dict[str, str]  # relative path -> a sentence: why it could not be read
     ignored: int = 0  # files and folders that git ignores
-    folders: Sequence[str] = ()  # those it looked into, relative to the root ("" is the root): to be watched
-    left_out: dict[str, str] = {}  # noqa: RUF012  relative path -> why it is not meant to be read; the first ones
-    others: str = ""  # a sentence on files that are no Markdown
+    folders: Sequence[str] = ()  # folders that it entered, relative to the root (""), which are to be watched
+    left_out: dict[str, str] = {}  # noqa: RUF012  relative path -> why it is excluded; the first ones
+    others: str = ""  # a sentence about files that are not Markdown
 
 
 def check_relative(relative: str) -> None:
@@ -88,7 +88,7 @@ def check_relative(relative: str) -> None:
 
 
 def refusal(root: Path, relative: str, problem: str) -> Document | None:
-    """Return what is known of a file that is not read; None when there is none (any more)."""
+    """Return the document of a file that is not read, without content; None if the file does not exist."""
     try:
         state = os.lstat(root / relative)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,7 +1,7 @@
-"""Reading a file of a workspace: confined to its root, bounded in size, never blocking.
+"""Read a file of a workspace: only inside its root, only up to a size, without blocking.
 
-The path is walked part by part from an open folder and no symbolic link is followed, so a link that is put in place
-between a check and the reading leads nowhere. What is not a regular file is not opened.
+The path is opened part by part from an open folder and no symbolic link is followed, so a link that replaces a file
+between a check and the reading has no effect. Only regular files are opened.
 """
 
 import errno
@@ -27,11 +27,11 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class _Refused(Exception):
-    """The file is there and is not read; says why."""
+    """The reason why an existing file is not read."""
 
 
 def read(root: Path, relative: str, limits: Limits = Limits()) -> Document | None:  # noqa: B008  it cannot change
-    """Read a file and cut it into chunks; None when there is no such file, `NotFound` when there is no root."""
+    """Read a file and cut it into chunks; return None without a file, raise `NotFound` without a root."""
     check_relative(relative)
     *folders, name = relative.split("/")
     try:
@@ -42,12 +42,12 @@ def read(root: Path, relative: str, limits: Limits = Limits()) -> Document | Non
     except _Refused as refused:
         return refusal(root, relative, str(refused))
     except OSError as error:
-        link = error.errno == errno.ELOOP  # one that was put in place a moment ago
+        link = error.errno == errno.ELOOP  # created after the check
         return refusal(root, relative, _LINK if link else f"It cannot be read: {error.strerror}.")
 
 
 def build_document(data: bytes, size: int, mtime_ns: int, limits: Limits) -> Document:
-    """Return what the bytes of a file hold."""
+    """Parse the bytes of a file."""
     text, wrong = lines.decode(data)
     if limits.redact:  # before it is cut: a key may be longer than a chunk
         text = redact(text, allowed=allow_list(limits.allow), keep_lines=True)
@@ -58,7 +58,7 @@ def build_document(data: bytes, size: int, mtime_ns: int, limits: Limits) -> Doc
 
 @contextmanager
 def _folder(root: Path, folders: list[str]) -> Iterator[int]:
-    """Open the folder that a file is in, from the root down."""
+    """Open the folder that contains a file, from the root down."""
     try:
         current = os.open(root, _FOLDER)
     except (FileNotFoundError, NotADirectoryError):
@@ -99,7 +99,7 @@ def _read(folder: int, name: str, limits: Limits) -> Document:
             after = os.fstat(file.fileno())
         if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
             break
-    # The state from before: should the file have changed since, the next look at it shows a difference.
+    # The state before the reading: if the file changes during it, the next check sees a difference.
     return build_document(data, before.st_size, before.st_mtime_ns, limits)
 
 

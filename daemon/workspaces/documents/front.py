@@ -1,7 +1,7 @@
 """Front matter: YAML between `---` lines, or TOML between `+++` lines, at the very start of a file.
 
-It comes from anywhere, so it is checked before anything is built of it: no aliases (a few of them stand for gigabytes),
-no deep nesting, a bounded size. What is wrong is a problem to report; the lines are then text like all others.
+Its author is unknown, so it is checked before it is decoded: no aliases (a few can expand to gigabytes), no deep
+nesting, a limited size. An error is reported as a problem of the file, and the lines are then treated as text.
 """
 
 import math
@@ -19,13 +19,13 @@ from memoryd.daemon.workspaces.documents.document import Front
 
 MAX_LINES = 500
 MAX_CHARS = 32 * 1024
-MAX_DEPTH = 12  # of the 16 that metadata may have
+MAX_DEPTH = 12  # metadata may have 16
 MAX_EVENTS = 5_000
-MAX_WORD_BYTES = 128  # of a type or tag
+MAX_WORD_BYTES = 128  # in a type or tag
 MAX_INTEGER = 2**63 - 1
 
 _MARKS = ("---", "+++")  # of YAML and of TOML
-_CREATED = ("created", "created_at", "date_created", "date")  # the best first
+_CREATED = ("created", "created_at", "date_created", "date")  # in the order of preference
 _CHANGED = ("modified", "date_modified")
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -34,7 +34,7 @@ _YES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off
 
 
 def parse_front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
-    """Return what the front matter of a file says, and what is wrong with it; without any, the defaults."""
+    """Return the front matter of a file, by default an empty one, and what is wrong with it."""
     end = _end(lines)
     if not end:
         return Front(), None
@@ -42,7 +42,7 @@ def parse_front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
     try:
         values = _read_mapping(text) if lines[0].rstrip() == "---" else _read_toml(text)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
-        return Front(), f"The front matter is not read, but taken as text: {_reason(error)}."
+        return Front(), f"The front matter is indexed as text, because it cannot be read: {_reason(error)}."
     if values is None:
         return Front(), None
     problems = list[str]()
@@ -60,7 +60,7 @@ def parse_front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
 
 
 def _end(lines: Sequence[str]) -> int:
-    """Return how many lines front matter takes; 0: there is none."""
+    """Return the number of lines of the front matter, 0 if there is none."""
     mark = lines[0].rstrip() if lines else ""
     if mark not in _MARKS:
         return 0
@@ -68,7 +68,7 @@ def _end(lines: Sequence[str]) -> int:
 
 
 def _read_mapping(text: str) -> dict[str, Any] | None:
-    """Return what YAML text holds, as JSON can hold it; None for text that is no list of keys with values."""
+    """Return the values of YAML text, converted for JSON; None if it is not a mapping."""
     if len(text) > MAX_CHARS:
         raise ValueError(f"it is longer than {MAX_CHARS} characters")
     _check(text)
@@ -79,7 +79,7 @@ def _read_mapping(text: str) -> dict[str, Any] | None:
 
 
 def _read_toml(text: str) -> dict[str, Any]:
-    """Return what TOML text holds, as JSON can hold it."""
+    """Return the values of TOML text, converted for JSON."""
     if len(text) > MAX_CHARS:
         raise ValueError(f"it is longer than {MAX_CHARS} characters")
     values = tomllib.loads(f"\n{text}")  # so that errors name the lines of the file
@@ -104,7 +104,7 @@ def _check(text: str) -> None:
         if depth > MAX_DEPTH:
             raise ValueError(f"it is nested deeper than {MAX_DEPTH}")
         if number > MAX_EVENTS:
-            raise ValueError("it holds too much")
+            raise ValueError("it has too many values")
 
 
 def _reason(error: Exception) -> str:
@@ -116,7 +116,7 @@ def _reason(error: Exception) -> str:
 
 
 def _convert(value: Any) -> Any:
-    """Return a value as JSON can hold it: dates as ISO 8601 text, what JSON has no word for as text."""
+    """Return a value converted for JSON: dates as ISO 8601, values that JSON does not support as text."""
     if isinstance(value, dict):
         return {_key(key): _convert(item) for key, item in value.items()}
     if isinstance(value, set):
@@ -133,7 +133,7 @@ def _convert(value: Any) -> Any:
 
 
 def _key(value: Any) -> str:
-    if isinstance(value, date):  # a datetime is one
+    if isinstance(value, date):  # or a datetime, which is a subclass
         return value.isoformat()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
@@ -141,11 +141,11 @@ def _key(value: Any) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
-# What memoryd knows ---------------------------------------------------------------------------------------------------
+# Keys with a meaning for memoryd --------------------------------------------------------------------------------------
 
 
 def _read_word(value: Any) -> str | None:
-    """Return a value as a word, None where it is none."""
+    """Return a value if it is a word, else None."""
     if isinstance(value, dict | list):
         return None
     word = _key(value).strip()
@@ -171,7 +171,7 @@ def _read_tags(value: Any, problems: list[str]) -> list[str]:
 
 
 def _find_time(values: dict[str, Any], names: Sequence[str]) -> float | None:
-    """Return the time that one of some keys says; other tools write what they like there, so nothing is wrong."""
+    """Return the time under the first key that has one. Other values are no problem: other tools use these keys too."""
     said = {key.casefold().replace(" ", "_"): value for key, value in reversed(values.items())}
     for name in names:
         try:
@@ -194,11 +194,11 @@ def _read_pinned(value: Any, problems: list[str]) -> bool:
 def _read_expires(value: Any, problems: list[str]) -> float | None:
     if value is None or value is False or (isinstance(value, str) and value.strip().lower() in _NEVER):
         return None
-    text = value.isoformat() if isinstance(value, date) else value  # a datetime is one
+    text = value.isoformat() if isinstance(value, date) else value
     try:
         if isinstance(text, str):
             return seconds(text.strip())
     except Invalid:
         pass
-    problems.append("Front matter: `expires` is not a date, so it never does; write it like 2026-03-31.")
+    problems.append("Front matter: `expires` is not a date, so the file does not expire; write it like 2026-03-31.")
     return None

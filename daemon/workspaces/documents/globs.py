@@ -1,7 +1,7 @@
-"""The patterns of a workspace: which files they name, and which folders can hold such files.
+"""The patterns of a workspace: which files they match, and which folders can contain such files.
 
-Paths are relative to the root. `*`, `?` and `[…]` stay within a name, `**` represents any number of folders. Names that
-begin with a dot are matched only by a pattern that spells the dot, as in a shell.
+Paths are relative to the root. `*`, `?` and `[…]` match within a name, `**` matches any number of folders. As in a
+shell, names that begin with a dot are matched only by a pattern that contains the dot.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ ANY = "**"
 
 
 class Globs:
-    """The patterns of a workspace; raise `Invalid` for one that names nothing below the root."""
+    """The patterns of a workspace; raise `Invalid` for a pattern that cannot match below the root."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         if not patterns:
@@ -26,18 +26,18 @@ class Globs:
         self._patterns = [_parse(pattern) for pattern in patterns]
 
     def match(self, path: str) -> bool:
-        """Return whether a file is meant."""
+        """Return whether a pattern matches a file."""
         names = path.split("/")
         return any(is_match(compiled, path) and _spells_dots(parts, names) for parts, compiled in self._patterns)
 
     def lead_into(self, folder: str) -> bool:
-        """Return whether files in a folder, or below it, can be meant."""
+        """Return whether a pattern can match files in a folder or below it."""
         names = folder.split("/")
         return any(_is_beginning(names, parts) and _spells_dots(parts, names) for parts, _ in self._patterns)
 
 
 def _parse(pattern: str) -> "tuple[list[str], RegexPattern]":
-    """Return the parts of a pattern, and what matches paths."""
+    """Return the parts of a pattern, and an object that matches paths."""
     if not pattern.strip() or "\0" in pattern:
         raise Invalid(f"The pattern {pattern!r} is empty or has a NUL byte.")
     if pattern.startswith(("/", "~")):
@@ -49,12 +49,12 @@ def _parse(pattern: str) -> "tuple[list[str], RegexPattern]":
         raise Invalid(f"The pattern {pattern!r} leaves the workspace; add the other folder as a workspace of its own.")
     compiled = parse_pattern(f"/{'/'.join(parts)}")
     if compiled is None:
-        raise Invalid(f"The pattern {pattern!r} is not one that git would understand in a .gitignore.")
+        raise Invalid(f"The pattern {pattern!r} is not valid in a .gitignore file.")
     return parts, compiled
 
 
 def _is_beginning(names: Sequence[str], parts: Sequence[str]) -> bool:
-    """Return whether folders lead to what a pattern names."""
+    """Return whether the pattern can match files below these folders."""
     for name, part in zip(names, parts, strict=False):
         if part == ANY:
             return True
@@ -64,7 +64,7 @@ def _is_beginning(names: Sequence[str], parts: Sequence[str]) -> bool:
 
 
 def _spells_dots(parts: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether a pattern spells the dot of each name that begins with one."""
+    """Return whether a pattern contains the dot of each name that begins with a dot."""
     hidden = [name for name in names if name.startswith(".")]
     spelt = [part for part in parts if part.startswith(".")]
     return all(any(fnmatchcase(name, part) for part in spelt) for name in hidden)

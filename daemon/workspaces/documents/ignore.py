@@ -1,5 +1,7 @@
-"""What git ignores: the nearest .gitignore decides, in it the last pattern that matches; before these come the
-repository's `info/exclude` and the user's own excludes (`core.excludesFile`). Git never runs.
+"""Which files git ignores, without running git.
+
+The nearest .gitignore with a matching pattern decides, by the last such pattern. The repository's `info/exclude` and
+the user's excludes (`core.excludesFile`) decide only if no .gitignore does.
 """
 
 import os
@@ -16,21 +18,21 @@ if TYPE_CHECKING:
 NAME = ".gitignore"
 MAX_BYTES = 1024 * 1024
 
-_FOLDER_MARK = "ps_d"  # the group by which pathspec shows that a pattern matched a folder above
+_FOLDER_MARK = "ps_d"  # pathspec's name of the group that matches if a pattern matched a folder above
 
 
 class IgnoreRules(NamedTuple):
     """The patterns of one file, the last one first."""
 
-    below: str  # the folder that it is in, relative to the root, with a `/` at its end
-    above: str  # or, when that encloses the root: the root's path in it
+    below: str  # the file's folder, relative to the root, with a `/` at its end
+    above: str  # if that folder encloses the root: the root's path inside it
     patterns: "list[RegexPattern]"
 
 
 def is_ignored(path: str, chain: Sequence[IgnoreRules]) -> bool:
-    """Return whether a path relative to the root, a folder's with `/`, is left out by rules, the outermost first.
+    """Return whether rules, the outermost first, exclude a path relative to the root; a folder's path ends with `/`.
 
-    The folders above it are taken to be not left out: a walk did not come here otherwise.
+    The folders above it are assumed not to be excluded, because a walk does not enter excluded folders.
     """
     for rules in reversed(chain):
         local = rules.above + path.removeprefix(rules.below)
@@ -41,12 +43,12 @@ def is_ignored(path: str, chain: Sequence[IgnoreRules]) -> bool:
 
 
 def is_match(pattern: "RegexPattern", path: str) -> bool:
-    """Return whether a pattern matches a path itself, not a folder above it."""
+    """Return whether a pattern matches the path itself, not only a folder above it."""
     return _match(pattern, path) == len(path)
 
 
 def _match(pattern: "RegexPattern", path: str) -> int:
-    """Return how far a pattern matches: a folder above the path, or all of it."""
+    """Return how many characters of the path a pattern matches: a folder above it, or the whole path."""
     outcome = pattern.match_file(path)
     if outcome is None:
         return 0
@@ -56,19 +58,19 @@ def _match(pattern: "RegexPattern", path: str) -> int:
 
 
 def read_enclosing(root: Path) -> list[IgnoreRules]:
-    """Return the rules of the folders around a root, up to the git checkout that it is in."""
+    """Return the rules of the folders around a root, up to the git checkout that contains it."""
     checkout = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     if checkout == root:
         return []
     folders = [folder for folder in reversed(root.parents) if folder.is_relative_to(checkout)]
     chain = [rules for folder in folders for rules in read_folder(folder, above=f"{root.relative_to(folder)}/")]
-    # Who makes a workspace of a folder that git ignores wants it all the same.
+    # A person who makes an ignored folder a workspace wants its files, so these rules are dropped.
     within = any(_match(pattern, rules.above) and pattern.include for rules in chain for pattern in rules.patterns)
     return [] if within else chain
 
 
 def read_folder(folder: Path, below: str = "", above: str = "") -> list[IgnoreRules]:
-    """Return the rules that a folder brings: those of its .gitignore and, before them, of the checkout that it is."""
+    """Return the rules in a folder: those of its .gitignore and, if it is a checkout, first those of the checkout."""
     texts = [_read(folder / NAME, os.O_NOFOLLOW)]
     if (folder / ".git").exists():
         texts = [_read(_find_excludes_file()), _read_excludes(folder), *texts]
@@ -84,11 +86,11 @@ def _read_excludes(checkout: Path) -> str:
 
 
 def _find_excludes_file() -> Path:
-    """Return the file of what a user ignores in all checkouts, as git's configuration of the user names it."""
+    """Return the file of patterns that the user ignores in all checkouts, as configured for git."""
     home = Path(os.path.expanduser("~"))
     own = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
     named = ""
-    for config in (own / "config", home / ".gitconfig"):  # the last one decides
+    for config in (own / "config", home / ".gitconfig"):  # the last one takes precedence
         section = ""
         for line in map(str.strip, _read(config).splitlines()):
             if line.startswith("["):
@@ -101,7 +103,7 @@ def _find_excludes_file() -> Path:
 
 
 def _read(path: Path, flags: int = 0) -> str:
-    """Return what a file says, empty for one that is missing or cannot be read."""
+    """Return the text of a file, empty if it is missing or cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
         with open(descriptor, "rb") as file:
@@ -111,14 +113,14 @@ def _read(path: Path, flags: int = 0) -> str:
 
 
 def _parse(text: str, below: str, above: str) -> IgnoreRules:
-    """Return the rules of a text; a wrong pattern is left out."""
+    """Return the rules of a text without invalid patterns."""
     patterns = [pattern for line in reversed(text.split("\n")) if (pattern := parse_pattern(line.rstrip("\r")))]
     return IgnoreRules(below, above, patterns)
 
 
 def parse_pattern(line: str) -> "RegexPattern | None":
-    """Return a line of a .gitignore as a pattern; None where it is none."""
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # 8 ms that most starts need not take
+    """Return the pattern in a line of a .gitignore, or None if the line has no valid one."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # takes 8 ms
 
     try:
         pattern = GitIgnoreSpecPattern(line)

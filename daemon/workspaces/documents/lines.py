@@ -1,4 +1,4 @@
-"""Bytes of a file to text, and text to lines, counted as editors do: LF and CR LF end a line, nothing else."""
+"""Convert the bytes of a file to text, and text to lines as editors count them: only LF and CR LF end a line."""
 
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 
@@ -6,7 +6,7 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def decode(data: bytes) -> tuple[str, str | None]:
-    """Return the text of a file and what is wrong with it; bytes that are not UTF-8 and NUL are replaced."""
+    """Return the text of a file, with invalid bytes and NUL replaced, and a sentence about the first of these."""
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return "", "The file is UTF-16; only UTF-8 is read."
     data = data.removeprefix(BOM_UTF8)
@@ -25,7 +25,7 @@ def decode(data: bytes) -> tuple[str, str | None]:
 
 
 def split(text: str) -> list[str]:
-    """Return the lines of a text, without their ends; a last line that is empty is none."""
+    """Return the lines of a text without their ends; an empty last line is dropped."""
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()

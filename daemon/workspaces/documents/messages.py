@@ -1,4 +1,4 @@
-"""What the daemon and its reading child say to each other: a request and its reply as messages of msgpack."""
+"""The messages between the daemon and its reading child: requests and replies, as msgpack."""
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +22,7 @@ class Walk(Struct, tag="walk"):
 
 
 class ReaderReply(Struct, omit_defaults=True):
-    """A document, none (the file no longer exists), what a scan found, or the code of an error and its sentence."""
+    """A document (None: the file no longer exists), the result of a scan, or an error's code and message."""
 
     document: Document | None = None
     scan: Scan | None = None

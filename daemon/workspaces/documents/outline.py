@@ -1,7 +1,7 @@
-"""What is where in a Markdown text: its sections and blocks by lines, from markdown-it's block parser.
+"""The structure of a Markdown text: the lines of its sections and blocks, from markdown-it's block parser.
 
-The outline only says where a text is cut best. Nothing is lost where it is wrong: chunks are made of lines, so whatever
-the parser leaves out (definitions of references) or cannot follow is still there. Lines count from 0 here.
+The outline is only used to choose good cuts. If it is wrong, nothing is lost: chunks are made of the lines of the file,
+so they also contain text that the parser drops or fails at. Lines are counted from 0 here.
 """
 
 import re
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MAX_PARSED_CHARS = 2000  # of a line: the parser looks at each character in Python, and blocks show at a line's begin
-MAX_PARSED_LINES = 50_000  # 0.1 ms each at worst, and some kB while they are parsed
+MAX_PARSED_CHARS = 2000  # of each line: the parser is slow, and the begin of a line shows which block it is in
+MAX_PARSED_LINES = 50_000  # each takes up to 0.1 ms, and some kB while it is parsed
 MAX_TITLE_CHARS = 80
 MAX_PATH_CHARS = 240
 
@@ -32,7 +32,7 @@ _MARKS = re.compile(r"`+|\*{1,3}|~~|(?<!\w)_{1,3}|_{1,3}(?!\w)|(?<!\s)\s*+\{#[^{
 
 @dataclass(slots=True)
 class Block:
-    """A block of lines `start` to `end` (exclusive) with the blocks in it."""
+    """A block from line `start` to `end` (exclusive) with its inner blocks."""
 
     kind: str
     start: int
@@ -41,7 +41,7 @@ class Block:
 
 
 class OutlineSection(NamedTuple):
-    """A heading with what follows it up to the next; the text before the first heading has none."""
+    """A heading with the text up to the next heading; the text before the first heading is a section without one."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class OutlineSection(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """A text's sections, by line, and which lines are code."""
+    """The sections of a text in order, and the ranges of lines that are code."""
 
     sections: list[OutlineSection]
     code: list[tuple[int, int]]
@@ -65,22 +65,22 @@ class _Heading(NamedTuple):
 
 
 def outline(lines: Sequence[str], skip: int = 0) -> Outline:
-    """Return the outline of lines from `skip` on; where the parser would take too long or fails, headings alone."""
+    """Return the outline of lines from `skip` on; only headings if the parser fails or would take too long."""
     blocks, headings, code = _parse(lines, skip)
     return Outline(_build_sections(blocks, headings, skip, len(lines)), code)
 
 
 def list_blocks(lines: Sequence[str], skip: int = 0) -> list[Block]:
-    """Return the blocks of lines from `skip` on; of what the parser does not read the kinds are heading and text."""
+    """Return the blocks of lines from `skip` on; in lines that are not parsed, only headings are told from text."""
     return _parse(lines, skip)[0]
 
 
 def _parse(lines: Sequence[str], skip: int) -> tuple[list[Block], list[_Heading], list[tuple[int, int]]]:
-    """Return the blocks, the headings among them, and which lines are code."""
+    """Return the blocks, the headings among them, and the ranges of lines that are code."""
     if len(lines) <= MAX_PARSED_LINES:
         blank = [""] * skip  # the parser counts lines from the top
         text = "\n".join(blank + [line[:MAX_PARSED_CHARS].replace("\r", " ") for line in lines[skip:]])
-        with suppress(RecursionError, MemoryError, IndexError, ValueError):  # the last two are what its bugs raise
+        with suppress(RecursionError, MemoryError, IndexError, ValueError):  # the last two come from its bugs
             return _build_tree(_build_parser().parse(text))
     headings = _find_plain_headings(lines, skip)
     blocks = [Block("text", skip, headings[0].line if headings else len(lines))]
@@ -103,10 +103,10 @@ def _find_plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
 
 
 def _build_parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # 15 ms, which the start of the daemon need not take
+    from markdown_it import MarkdownIt  # imported here, because it takes 15 ms of the daemon's start
 
     parser = MarkdownIt("commonmark").enable("table")
-    parser.core.ruler.enableOnly(["normalize", "block"])  # what is inside a paragraph is not needed
+    parser.core.ruler.enableOnly(["normalize", "block"])  # inline markup is not needed
     return parser
 
 
@@ -132,7 +132,7 @@ def _build_tree(tokens: "Sequence[Token]") -> tuple[list[Block], list[_Heading],
 
 
 def _title(text: str) -> str:
-    """Return a heading as it reads, without its markup."""
+    """Return the text of a heading without markup."""
     text = _IMAGE_OR_LINK.sub(r"\1", _WIKI.sub(r"\1", text[:MAX_PARSED_CHARS]))
     text = " ".join(_MARKS.sub("", text).split())
     return text if len(text) <= MAX_TITLE_CHARS else text[: MAX_TITLE_CHARS - 1].rstrip() + "…"
@@ -146,7 +146,7 @@ def _build_sections(blocks: list[Block], headings: list[_Heading], start: int, e
             inner.append(block)
             continue
         heading = next(following)
-        # A heading with nothing below it but a deeper one opens that one's section.
+        # A heading directly above a deeper heading belongs to the section of that heading.
         if inner or not path or path[-1].level >= heading.level:
             sections.append(OutlineSection(begin, heading.line, _path(path), inner, body))
             begin, inner = heading.line, []
@@ -158,5 +158,5 @@ def _build_sections(blocks: list[Block], headings: list[_Heading], start: int, e
 def _path(headings: Sequence[_Heading]) -> str:
     titles = [heading.title for heading in headings if heading.title]
     while len(titles) > 1 and len(" > ".join(titles)) > MAX_PATH_CHARS:
-        titles.pop(0)  # the nearest says most
+        titles.pop(0)  # the nearest heading tells most about the text
     return " > ".join(titles)

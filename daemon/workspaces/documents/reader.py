@@ -1,7 +1,7 @@
-"""Reading files through a child process, so that no thread of the daemon parses.
+"""Read files in a child process, so that no thread of the daemon parses.
 
-The child does one thing after the other; any thread may ask. A file at which it ends, or takes too long, is given up,
-and a new child reads the next one.
+The child serves one request after the other; any thread may send one. If the child crashes at a file or takes too
+long, that file is not read, and a new child reads the next one.
 """
 
 import os
@@ -27,14 +27,14 @@ class FileReader:
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008  it cannot change
         self._limits = limits
-        self._lock = Lock()  # held while the child is asked
+        self._lock = Lock()  # held during a request
         self._child: _Child | None = None
         self._closed = False
 
     def read(self, root: Path, relatives: Sequence[str]) -> Iterator[tuple[str, Document | None]]:
-        """Yield each file with what it holds, in order; None: there is no such file (any more).
+        """Yield each path, in order, with its document, or with None if the file does not exist.
 
-        Raise `NotFound` when there is no root. A file that is not read is a document whose `problem` says why.
+        Raise `NotFound` if the root does not exist. The document of a file that is not read has a `problem`.
         """
         for relative in relatives:
             check_relative(relative)
@@ -45,20 +45,20 @@ class FileReader:
                 yield relative, refusal(root, relative, f"Reading it {error}.")
 
     def scan(self, root: Path, globs: Sequence[str]) -> Scan:
-        """Do what `scan.scan` does, in the child."""
+        """Run `walking.scan` in the child."""
         try:
             found = self._ask(Walk(os.fspath(root), list(globs)), SCAN_LIMIT_S).scan
         except _NoReplyError as error:
-            raise Unavailable(f"The folder {root} cannot be looked through: that {error}.") from None
+            raise Unavailable(f"The folder {root} cannot be scanned: that {error}.") from None
         assert found is not None
         return found
 
     def close(self) -> None:
-        """End the child; a `read` under way raises `Unavailable`."""
+        """Kill the child; a running `read` raises `Unavailable`."""
         self._closed = True
         if child := self._child:
             child.kill()
-            with self._lock:  # a `read` under way finds the child dead
+            with self._lock:  # a running `read` releases it when the child is dead
                 child.close()
 
     def _ask(self, request: Read | Walk, limit_s: float) -> ReaderReply:
@@ -89,11 +89,11 @@ class FileReader:
 
 
 class _NoReplyError(Exception):
-    """The child ended, or took too long and was ended; says which."""
+    """The child ended by itself, or was killed because it took too long; the message says which."""
 
 
 class _IdleError(Exception):
-    """The child had ended since it was asked nothing, at the moment at which it was asked."""
+    """The child had just ended because it got no request for a while."""
 
 
 class _Child:
@@ -103,7 +103,7 @@ class _Child:
         self._end, theirs = Pipe()
         with theirs:
             try:
-                # Its own session: Ctrl-C in a terminal is for the daemon.
+                # A session of its own, so that Ctrl-C in a terminal reaches only the daemon.
                 self._process = subprocess.Popen(
                     COMMAND,
                     stdin=theirs.fileno(),
@@ -114,17 +114,17 @@ class _Child:
             except OSError as error:
                 self._end.close()
                 raise Unavailable(f"The process that reads files cannot be started: {error.strerror}.") from None
-        Thread(target=self._process.wait, name="reader-child", daemon=True).start()  # an idle one leaves no zombie
+        Thread(target=self._process.wait, name="reader-child", daemon=True).start()  # leaves no zombie
 
     def has_ended(self) -> bool:
-        """Return whether it has ended; the socket is closed then."""
+        """Return whether the child has ended; if so, close the socket."""
         if self._process.poll() is None:
             return False
         self.close()
         return True
 
     def ask(self, request: bytes, limit_s: float) -> bytes:
-        """Return the reply to a request; the socket is closed where there is none."""
+        """Return the reply to a request; without a reply, close the socket and raise."""
         try:
             self._end.send_bytes(request)
             if self._end.poll(limit_s):
@@ -139,10 +139,10 @@ class _Child:
         raise _NoReplyError(f"took more than {limit_s:g} s")
 
     def kill(self) -> None:
-        """End it at once; whoever waits for its reply finds it dead."""
+        """Kill the child; a thread that waits for its reply gets an error."""
         self._process.kill()
         self._process.wait()
 
     def close(self) -> None:
-        """Close the socket; nothing is asked any more."""
+        """Close the socket, so that the child ends."""
         self._end.close()

@@ -1,6 +1,6 @@
-"""What a file refers to, outside code: `[[name]]`, `[[name|shown]]`, `[[name#heading]]`, `[text](other.md)`; `#tags`.
+"""References in a file, outside code: `[[name]]`, `[[name|shown]]`, `[[name#heading]]`, `[text](other.md)`, `#tags`.
 
-A name is that of a file without folder and `.md`, in lower case: notes move between folders, links to them stay.
+A name is that of a file in lower case, without folder and `.md`, so that links remain valid when notes are moved.
 """
 
 import re
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 _LINK = re.compile(
     r"\[\[(?P<wiki>[^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]"
-    # The limits keep a line of many brackets from taking quadratic time.
+    # Without the limits, a line of many brackets would take quadratic time.
     r"|\]\(\s{0,9}(?:<(?P<angled>[^<>\n]{1,500})>|(?P<bare>[^()<>\s]{1,500}))(?:\s[^()\n]{0,200})?\)"
 )
 _TAG = re.compile(r"(?<![\w/#&(\[])#(?P<tag>[^\W\d_][\w/-]{0,99})")
@@ -20,7 +20,7 @@ _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 
 
 class Reference(NamedTuple):
-    """A reference to a file, or a tag, and where it is in the text."""
+    """A reference to a file, or a tag, and its place in the text."""
 
     at: int
     name: str
@@ -33,12 +33,12 @@ def name_of(path: str) -> str:
 
 
 def links_in(text: str, code: Sequence[tuple[int, int]]) -> list[Reference]:
-    """Return the links of a text by place; `code` are the ranges of its code blocks, by place."""
+    """Return the links of a text in order; `code` are the ranges of its code blocks, in order."""
     return _find(_LINK, text, code) if "[[" in text or "](" in text else []
 
 
 def find_tags(text: str, code: Sequence[tuple[int, int]]) -> list[Reference]:
-    """Return the tags of a text by place, without their `#`."""
+    """Return the tags of a text in order, without their `#`."""
     return _find(_TAG, text, code) if "#" in text else []
 
 
@@ -62,7 +62,7 @@ def _find_outside(pattern: re.Pattern[str], text: str, begin: int, end: int) -> 
 
 
 def _find_code_spans(text: str, begin: int, end: int) -> Iterable[tuple[int, int]]:
-    """Yield `code` spans: a run of backticks up to the next one of the same length, in the same paragraph."""
+    """Yield `code` spans: from a run of backticks to the next run of the same length in the same paragraph."""
     if text.find("`", begin, end) < 0:
         return
     at = begin
@@ -74,7 +74,7 @@ def _find_code_spans(text: str, begin: int, end: int) -> Iterable[tuple[int, int
 
 
 def _find_paragraph_spans(runs: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    following: dict[int, list[int]] = {}  # length -> the runs that have it, last first
+    following: dict[int, list[int]] = {}  # length -> the runs of that length, last first
     for number in reversed(range(len(runs))):
         following.setdefault(len(runs[number][0]), []).append(number)
     number = 0

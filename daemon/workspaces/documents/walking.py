@@ -1,7 +1,7 @@
-"""Which files of a folder its patterns name: one walk, without following symbolic links.
+"""Find the files of a folder that match the patterns of a workspace, without following symbolic links.
 
-It looks only into folders that can hold what the patterns name and that that git does not ignore. What cannot be read
-is a problem of that file or folder, never of the walk.
+The walk enters only folders that git does not ignore and that can contain matching files. A file or folder that cannot
+be read is reported as a problem and does not stop the walk.
 """
 
 import os
@@ -19,19 +19,19 @@ from memoryd.daemon.workspaces.documents.ignore import IgnoreRules
 
 GLOBS = ("MEMORY.md", "memory/**/*.md")
 WHOLE = ("**/*.md",)
-DREAMS = "memory/dreams"  # diaries say what holds no longer, so they are not for searches
+DREAMS = "memory/dreams"  # diaries contain statements that are no longer valid, so they are not indexed
 _MOST_LEFT_OUT = 200
 
 
 class _Folder(NamedTuple):
-    """A folder to look into."""
+    """A folder to enter."""
 
     path: str  # relative to the root, with a `/` at its end; the root is ""
     chain: list[IgnoreRules]
 
 
 def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
-    """Walk through a folder; raise `NotFound` when there is none, `Invalid` for a wrong pattern or no access."""
+    """Walk through a folder; raise `NotFound` if it does not exist, `Invalid` for a wrong pattern or without access."""
     walk = _Walk(root, Globs(globs))
     waiting = [_Folder("", ignore.read_enclosing(root))]
     while waiting:
@@ -42,7 +42,7 @@ def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
 
 
 class _Walk:
-    """What was found so far."""
+    """The files and problems found so far."""
 
     def __init__(self, root: Path, globs: Globs) -> None:
         self.root, self.globs = os.fspath(root), globs
@@ -51,16 +51,16 @@ class _Walk:
         self.ignored = 0
         self.folders: list[str] = []
         self.left_out: dict[str, str] = {}
-        self._others: Counter[str] = Counter()  # files that are no Markdown, by how their names end
+        self._others: Counter[str] = Counter()  # numbers of files that are not Markdown, by the ending of their names
 
     def count_others(self) -> str:
-        """Return how many files are no Markdown, empty if there are none."""
+        """Return a sentence about the files that are not Markdown, empty if there are none."""
         shown = ", ".join(f"{count} {ending or 'without an ending'}" for ending, count in self._others.most_common(5))
         total = self._others.total()
-        return f"{total} {'file is' if total == 1 else 'files are'} no Markdown: {shown}." if shown else ""
+        return f"{total} {'file is' if total == 1 else 'files are'} not Markdown: {shown}." if shown else ""
 
     def look_into(self, folder: _Folder) -> Iterator[_Folder]:
-        """Take note of the files of one folder; yield the folders in it."""
+        """Record the files of one folder; yield the folders in it."""
         entries = self._list_entries(folder.path)
         if any(entry.name in (ignore.NAME, ".git") for entry in entries):
             rules = ignore.read_folder(Path(self.root, folder.path), below=folder.path)
@@ -130,11 +130,11 @@ class _Walk:
 def _explain_unmeant(name: str, path: str) -> str:
     if path == DREAMS:
         return "Diaries of dreams are not indexed."
-    return "It is hidden." if name.startswith(".") else "No pattern of the workspace names it."
+    return "It is hidden." if name.startswith(".") else "No pattern of the workspace matches it."
 
 
 def _show(path: str) -> str:
-    """Return a path as text: bytes that are not UTF-8 as escapes."""
+    """Return a path as text, with bytes that are not UTF-8 escaped."""
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

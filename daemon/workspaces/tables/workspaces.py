@@ -1,4 +1,4 @@
-"""Rows of `workspaces` and `files`, and what is asked of the chunks of files: where they lie, what mentions what."""
+"""The tables `workspaces`, `files` and `mentions`, and queries for the chunks of files."""
 
 import json
 from collections.abc import Iterable
@@ -11,15 +11,15 @@ from memoryd.daemon.store import queries
 from memoryd.daemon.store.tiers import DOCUMENTS
 
 TABLES = """
--- Folders of Markdown files that are indexed and watched. The files are the truth; what is derived from them lies in
--- `memories` (tier documents), found by its path.
+-- Folders of Markdown files that are indexed and watched. The files are authoritative; their chunks are derived, in
+-- `memories` (tier documents), with the path of the file.
 CREATE TABLE workspaces (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   namespace TEXT NOT NULL UNIQUE,
   root TEXT NOT NULL UNIQUE,     -- absolute, symlinks resolved
   globs TEXT NOT NULL,           -- a JSON list of patterns, relative to the root
-  device INTEGER NOT NULL,       -- the file system it lay on when it last held files: another one that holds none is
-                                 -- not its disk
+  device INTEGER NOT NULL,       -- the file system when it last had files: if it has none on another file system, its
+                                 -- disk is not mounted
   created_at REAL NOT NULL
 ) STRICT;
 CREATE TABLE files (
@@ -27,13 +27,13 @@ CREATE TABLE files (
   workspace INTEGER NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
   path TEXT NOT NULL,            -- relative to the root
   size INTEGER NOT NULL,
-  mtime_ns INTEGER NOT NULL,     -- size and time as they were: a file that has both still is not read again
+  mtime_ns INTEGER NOT NULL,     -- a file whose size and time have not changed is not read again
   hash BLOB NOT NULL,            -- SHA-256 of its bytes
   indexed_at REAL NOT NULL,
-  problem TEXT,                  -- why nothing, or not all of it, is indexed
+  problem TEXT,                  -- why it is not, or not completely, indexed
   UNIQUE (workspace, path)
 ) STRICT;
--- Which name a chunk of a file refers to as [[name]]; resolved when it is shown, as files come and go.
+-- Names to which a chunk refers as [[name]]; resolved when the chunk is shown, because files may be added or deleted.
 CREATE TABLE mentions (
   memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
   name TEXT NOT NULL,            -- lower case, without .md
@@ -54,7 +54,7 @@ class StoredWorkspace(NamedTuple):
 
 
 class Stat(NamedTuple):
-    """What is kept of a file that was read: if size and time are still the same, it is not read again."""
+    """The stored state of a file; if its size and time have not changed, it is not read again."""
 
     size: int
     mtime_ns: int
@@ -64,7 +64,7 @@ class Stat(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What is indexed of a workspace, and when one of its files was last read."""
+    """Numbers of indexed files and chunks of a workspace, and when one of its files was last read."""
 
     files: int
     chunks: int
@@ -96,13 +96,13 @@ def read_created_at(connection: apsw.Connection, number: int) -> float:
 
 
 def read_device(connection: apsw.Connection, number: int) -> int | None:
-    """Return the file system that a workspace lay on when it last held files."""
+    """Return the file system of a workspace when it last had files."""
     row: Any = connection.execute("SELECT device FROM workspaces WHERE id = ?", (number,)).get
     return None if row is None else int(row)
 
 
 def set_device(connection: apsw.Connection, number: int, value: int) -> None:
-    """Keep the file system that a workspace is on."""
+    """Store the file system of a workspace."""
     connection.execute("UPDATE workspaces SET device = ? WHERE id = ?", (value, number))
 
 
@@ -115,7 +115,7 @@ def insert(
 
 
 def set_globs(connection: apsw.Connection, number: int, globs: Iterable[str]) -> None:
-    """Give a workspace other patterns."""
+    """Change the patterns of a workspace."""
     connection.execute("UPDATE workspaces SET globs = ? WHERE id = ?", (json.dumps(list(globs)), number))
 
 
@@ -128,20 +128,20 @@ def delete(connection: apsw.Connection, number: int) -> None:
 
 
 def stats(connection: apsw.Connection, number: int) -> dict[str, Stat]:
-    """Return what is kept of each file of a workspace, by its path."""
+    """Return the stored state of each file of a workspace, by path."""
     sql = "SELECT path, size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ?"
     return {path: Stat(*rest) for path, *rest in connection.execute(sql, (number,))}
 
 
 def read_stat(connection: apsw.Connection, number: int, path: str) -> Stat | None:
-    """Return what is kept of one file."""
+    """Return the stored state of one file."""
     sql = "SELECT size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ? AND path = ?"
     row: Any = connection.execute(sql, (number, path)).fetchone()
     return Stat(*row) if row else None
 
 
 def put_file(connection: apsw.Connection, number: int, path: str, kept: Stat) -> None:
-    """Keep what was seen of a file."""
+    """Store the state of a file."""
     connection.execute(
         "INSERT INTO files (workspace, path, size, mtime_ns, hash, indexed_at, problem) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (workspace, path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
@@ -151,25 +151,25 @@ def put_file(connection: apsw.Connection, number: int, path: str, kept: Stat) ->
 
 
 def drop_file(connection: apsw.Connection, number: int, path: str) -> bool:
-    """Forget a file; say whether it was known."""
+    """Delete the state of a file; return whether there was one."""
     connection.execute("DELETE FROM files WHERE workspace = ? AND path = ?", (number, path))
     return connection.changes() > 0
 
 
 def forget_files(connection: apsw.Connection, ids: Iterable[str], rows: Iterable[int]) -> None:
-    """Forget the files whose chunks are about to be erased, as happens in copies: what is still there is read again."""
+    """Delete the state of files whose chunks are about to be erased, so that existing files are read again."""
     paths = f"SELECT path FROM memories WHERE row IN ({', '.join(map(str, rows))}) AND tier = {DOCUMENTS!r}"
     if connection.execute(paths).fetchone():
         connection.execute(f"DELETE FROM files WHERE {_PATH} IN ({paths})")
 
 
 def read_again(connection: apsw.Connection) -> None:
-    """Have every file read again at the next look at it: chunks of it may be lost."""
+    """Make the next pass read every file again, because chunks may be lost."""
     connection.execute("UPDATE files SET hash = x''")
 
 
 def read_problems(connection: apsw.Connection, number: int) -> dict[str, str]:
-    """Return the problems of files by their paths."""
+    """Return the problems of files, by path."""
     sql = "SELECT path, problem FROM files WHERE workspace = ? AND problem IS NOT NULL ORDER BY path"
     return dict(connection.execute(sql, (number,)))
 
@@ -184,14 +184,14 @@ def find_rows(connection: apsw.Connection, path: str) -> list[int]:
 
 
 def set_times(connection: apsw.Connection, path: str, at: float) -> None:
-    """Set when the chunks of a file were changed and, where that is what dates them, when they were made."""
+    """Set the time of change of a file's chunks, and their time of creation if it is the same."""
     made = "created_at = CASE WHEN created_at = updated_at THEN ?2 ELSE created_at END"
     sql = f"UPDATE memories SET {made}, updated_at = ?2 WHERE path = ?1 AND tier = {DOCUMENTS!r}"
     connection.execute(sql, (path, at))
 
 
 def count_chunks(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, int]:
-    """Return how many chunks files have, by path; those without any are left out."""
+    """Return the number of chunks of files, by path; files without chunks are left out."""
     sql = (
         f"SELECT path, count(*) FROM memories WHERE path IN (SELECT value FROM json_each(?)) AND tier = {DOCUMENTS!r}"
         " GROUP BY path"
@@ -206,7 +206,7 @@ def path_bounds(root: Path) -> tuple[str, str]:
 
 
 def count_indexed(connection: apsw.Connection, workspace: StoredWorkspace) -> Sums:
-    """Count what is indexed of a workspace."""
+    """Return how much of a workspace is indexed."""
     sql = f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}"
     chunks: Any = connection.execute(sql, path_bounds(workspace.root)).get
     of_files = "SELECT count(*), max(indexed_at) FROM files WHERE workspace = ?"
@@ -221,7 +221,7 @@ def count_chunks_without_vector(connection: apsw.Connection, workspace: StoredWo
 
 
 def find_orphans(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:
-    """Return the rows of chunks whose file belongs to no workspace, of all or `among` some rows."""
+    """Return the rows of chunks whose file belongs to no workspace; if `among` is given, only of these rows."""
     chosen = "TRUE" if among is None else f"m.row IN ({', '.join(map(str, among))})"
     found: Any = connection.execute(
         f"SELECT m.row FROM memories m WHERE m.path IS NOT NULL AND m.tier = {DOCUMENTS!r} AND {chosen} AND NOT EXISTS"
@@ -255,7 +255,7 @@ def unmention(connection: apsw.Connection, row: int) -> None:
 
 
 def find_holding(connection: apsw.Connection, path: str) -> StoredWorkspace | None:
-    """Return the workspace that an absolute path is in."""
+    """Return the workspace that contains an absolute path."""
     return next((found for found in list_all(connection) if path.startswith(path_bounds(found.root)[0])), None)
 
 
@@ -275,9 +275,9 @@ def can_see(connection: apsw.Connection, path: str, reached: str) -> bool:
 def find_mentioning(
     connection: apsw.Connection, workspace: StoredWorkspace, name: str, reached: str, limit: int
 ) -> list[str]:
-    """Return the files of a workspace that refer to a name, as far as the `reached` namespaces show it."""
+    """Return the files of a workspace that refer to a name in chunks in the `reached` namespaces."""
     sql = (
-        # CROSS JOIN: the few mentions first.
+        # CROSS JOIN makes SQLite read the few mentions first.
         "SELECT DISTINCT m.path FROM mentions n CROSS JOIN memories m ON m.row = n.memory"
         f" WHERE n.name = ? AND m.path >= ? AND m.path < ? AND {reached} ORDER BY 1 LIMIT ?"
     )

@@ -195,12 +195,12 @@ def test_a_zero_vector_harms_nobody() -> None:
 def test_the_place_of_a_vector_is_known_until_the_vector_changes() -> None:
     vectors = gaussian(np.random.default_rng(12), 4)
     index = filled(vectors[:3])
-    assert index.find_places([0, 1, 99]) == [0, 0, 0]
-    index.learn([0, 1, 2, 99], [70, 71, 72, 73], np.stack([vectors[0], vectors[1], vectors[3], vectors[3]]))
-    assert index.find_places([0, 1, 2, 99]) == [70, 71, 0, 0]  # row 2 has another vector by now
+    assert index.find_vector_ids([0, 1, 99]) == [0, 0, 0]
+    index.note_vector_ids([0, 1, 2, 99], [70, 71, 72, 73], np.stack([vectors[0], vectors[1], vectors[3], vectors[3]]))
+    assert index.find_vector_ids([0, 1, 2, 99]) == [70, 71, 0, 0]  # row 2 has another vector by now
     index.add(1, 0, "x", vectors[3])
     index.remove([0])
-    assert index.find_places([0, 1, 2]) == [0, 0, 0]
+    assert index.find_vector_ids([0, 1, 2]) == [0, 0, 0]
 
 
 def test_a_full_index_takes_at_most_450_bytes_for_a_vector() -> None:
@@ -274,8 +274,8 @@ def test_a_search_in_a_large_index_looks_at_few_tails(
 def test_an_index_that_has_learned_its_basis_takes_changes_as_before(many: tuple[VectorIndex, Vector]) -> None:
     index, vectors = many
     stamp, numbers = index.stamp, list(range(0, 20_000, 4000))
-    index.learn(numbers, numbers, vectors[numbers])
-    assert index.find_places(numbers) == numbers
+    index.note_vector_ids(numbers, numbers, vectors[numbers])
+    assert index.find_vector_ids(numbers) == numbers
     index.add(30_000, 0, "odd", vectors[17])
     assert like(index, vectors[17], 9, 0, "odd", stamp) == [30_000]
     assert set(index.find_alike(vectors[17:18], AlikeQuery(17 % 3, "odd", 0.99, 8))[0]) >= {17}

@@ -209,7 +209,7 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
     generation.fill(snapshot)
     assert sorted(read_codes(generation.index)) == [1, 4]
     assert generation.index.find_nearest(other, 1).rows.tolist() == [1]
-    assert generation.index.find_places([1, 4, 6]) == [0, 74, 0]
+    assert generation.index.find_vector_ids([1, 4, 6]) == [0, 74, 0]
     assert sorted(generation.pending) == [3, 5, 6]
     assert generation.count_waiting() == 3
 

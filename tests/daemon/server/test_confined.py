@@ -7,7 +7,7 @@ import pytest
 
 from memoryd.client import Client, Forbidden, NotFound, Unauthenticated, protocol
 from memoryd.client.protocol import METHODS, Add, AddToken, Confine, List, NewMemory, Search, Update, method_name
-from memoryd.daemon.server.access import _CONFINED
+from memoryd.daemon.server.access import _FOR_OTHER_MACHINES
 from memoryd.daemon.store.queries import DRAWN
 from waiting import wait_until
 from workbench import Daemon
@@ -88,9 +88,9 @@ def test_no_other_call_is_taken(ada: Client) -> None:
         *(protocol.Delete(), protocol.Delete(type=["fact"]), protocol.Delete(reach="subtree", dry_run=True)),
     )
     for call in calls:
-        with pytest.raises(Forbidden, match="not taken from another machine"):
+        with pytest.raises(Forbidden, match="not allowed from another machine"):
             ada.call(call)
-    assert {method_name(method) for method in METHODS if method in _CONFINED} == {
+    assert {method_name(method) for method in METHODS if method in _FOR_OTHER_MACHINES} == {
         *("search", "get", "list", "namespaces", "history", "add", "put", "update", "delete", "undo")
     }
 

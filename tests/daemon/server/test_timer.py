@@ -19,7 +19,7 @@ from workbench import CountingEmbedder, running, wait_until
 def test_the_scheduler_runs_jobs_and_says_when_each_is_next(
     folder: Path, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timers, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(timers, "_CLOCK_CHECK_S", 0.01)
     looked = threading.Semaphore(0)
     monkeypatch.setattr(Scheduler, "follow_clock", lambda self: looked.release())
     config = msgspec.convert({"jobs": {"every_s": {"move": 50.0}}}, Config)

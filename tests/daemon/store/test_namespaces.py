@@ -77,9 +77,9 @@ def test_a_bad_name_is_refused_before_anything_else(name: str, core: Core) -> No
 
 @pytest.mark.parametrize("name", ["..", "team/ben/../ada", "team/./ada"])
 def test_a_new_name_has_no_part_of_a_path_and_a_stored_one_is_read(name: str, core: Core) -> None:
-    with pytest.raises(Invalid, match="as only a path may"):
+    with pytest.raises(Invalid, match="like a path"):
         ask(core, Add(memory=NewMemory(content="The cache is Valkey"), namespace=name))
-    with pytest.raises(Invalid, match="as only a path may"):
+    with pytest.raises(Invalid, match="like a path"):
         core.tokens.add(AddToken(name="ben", namespace=name))
     assert ask(core, List(namespace=name, reach="exact")).total == 0
     insert(core.store, "The cache is Valkey", "old")

@@ -77,7 +77,7 @@ def test_a_trigger_that_was_changed_is_made_again(copy: Path) -> None:
 
 def test_another_table_under_a_known_name_is_refused(copy: Path) -> None:
     change(copy, "ALTER TABLE settings ADD COLUMN more TEXT")
-    with pytest.raises(StorageFailed, match="The table settings is not the one"):
+    with pytest.raises(StorageFailed, match="The table settings differs from"):
         restore(copy)
 
 
@@ -104,7 +104,7 @@ def test_what_is_of_others_in_the_database_itself_is_named_and_dropped_by_repair
     change(data / FILE_NAME, "CREATE TABLE stolen (content TEXT)", TRIGGER)
     with closing(Store(data)) as store:
         named = ["trigger leak", "table stolen"]
-        assert store.find_problems() == [f"schema: the {name} is of no part of memoryd" for name in named]
+        assert store.find_problems() == [f"schema: the {name} is not part of memoryd" for name in named]
         store.rebuild().result()
         assert store.find_problems() == []
 

@@ -74,7 +74,7 @@ def test_a_vault_is_indexed_whole_and_what_is_left_out_has_a_reason(core: Core, 
         ".obsidian/": "It is hidden.",
         ".trash/": "It is hidden.",
         "Private/": "Git ignores it.",
-        "*": "1 file is no Markdown: 1 .png.",
+        "*": "1 file is not Markdown: 1 .png.",
     }
     [vault] = ask(core, Workspaces(workspace=str(root), files=5, offset=295))
     assert (vault.files, [one.chunks for one in vault.listed]) == (300, [1] * 5)

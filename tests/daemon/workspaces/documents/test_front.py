@@ -88,7 +88,7 @@ def test_a_wrong_value_is_reported_and_left_out(text: str, named: str) -> None:
 def test_what_is_no_front_matter_is_reported_and_stays_text(text: str, reason: str) -> None:
     found, problem = front(text)
     assert found == Front()
-    assert "taken as text" in str(problem)
+    assert "indexed as text" in str(problem)
     assert reason in str(problem)
 
 
