@@ -75,7 +75,9 @@ def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
     if rule == "owner" or not isinstance(call, Scoped):
         raise Forbidden(f"{method_name(type(call))} is for the machine's user; this token's role is {caller.role}.")
     if caller.role == "reader" and not DECLARED[type(call)].reads and not isinstance(call, _WRITES_OF_READERS):
-        raise Forbidden(f"{method_name(type(call))} changes something, and this token's role is reader.")
+        raise Forbidden(
+            f"This token only reads, because its role is reader; {method_name(type(call))} changes something."
+        )
     tokens.note_use(caller)
     placed: C = _place(call, caller)
     return placed

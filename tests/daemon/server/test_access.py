@@ -130,7 +130,7 @@ def test_a_context_by_the_name_of_an_enclosing_namespace_leaves_the_sessions_the
 def test_a_reach_beyond_the_token_is_refused_and_not_narrowed(connect: Connect) -> None:
     with pytest.raises(Forbidden) as refused:
         connect("acme/api/alpha").list(reach="all")
-    reaches = "acme/api/alpha with what encloses it ('visible') or what is inside it ('subtree')"
+    reaches = "acme/api/alpha and the namespaces around it ('visible') or inside it ('subtree')"
     assert refused.value.message == f"This token reaches {reaches}, not 'all'."
 
 
