@@ -88,7 +88,7 @@ def test_a_port_that_is_in_use_is_refused_when_it_was_asked_for_and_replaced_whe
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         with pytest.raises(
-            MemorydError, match=f"Port {port} of 127.0.0.1 cannot be used: Address already in use. What"
+            MemorydError, match=f"Port {port} of 127.0.0.1 cannot be used: Address already in use. The program"
         ):
             bind_port(port)
     first = bind_port(PORT, 0)
