@@ -90,9 +90,9 @@ class CandidateTrace(Struct, kw_only=True):
     origins: list[str] = []
     """what found it: `words`, `meaning`, `hot`, `graph`, `L0`"""
     cues: list[str] = []
-    """cues that raised its score: `speaker`, `subject`, `role`, `date`, `when`, `identifier`; and that lowered it:
-    `asks` (it is a question that nobody answered), `unknown` (it says that somebody does not know), `tool` (a tool
-    printed it, or it is a pasted log)"""
+    """cues that raised its score: `date`, `when`, `identifier`; and that lowered it: `asks` (it is a question that
+    nobody answered), `unknown` (it says that somebody does not know), `tool` (a tool printed it, or it is a pasted
+    log)"""
     lost: str = ""
     """`stage: reason` where it was dropped; empty for a hit"""
     outcome: str = ""

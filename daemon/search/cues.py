@@ -1,4 +1,4 @@
-"""Stage: small bonuses for memories that fit the role, time or identifier that a question mentions.
+"""Stage: small bonuses for memories that fit the time or identifier that a question mentions.
 
 `CUES` is the table: the bonus is added if the condition holds, and the trace names it. A question without any cue costs
 nothing; otherwise the beginnings of the best `_POOL` candidates are read. A search by meaning alone (`vector_weight` is
@@ -56,11 +56,6 @@ def _is_dated(hints: Hints, statement: SpeakerCues) -> bool:
     return any(one.overlaps(other) for one in hints.spans for other in spans)
 
 
-def _is_by_role(hints: Hints, statement: SpeakerCues) -> bool:
-    """Return whether the memory is by the role that the question refers to ("I" is a user without a name)."""
-    return bool(hints.role) and statement.role == hints.role and statement.speaker in ("", statement.role)
-
-
 def _has_identifiers(hints: Hints, statement: SpeakerCues) -> bool:
     """Return whether the memory holds every identifier and number of the question."""
     text = statement.text.casefold()
@@ -69,7 +64,6 @@ def _has_identifiers(hints: Hints, statement: SpeakerCues) -> bool:
 
 CUES = (
     Cue("identifier", "any", _has_identifiers, 0.25),
-    Cue("role", "en de zh ja", _is_by_role, 0.12),
     Cue("date", "en de zh ja", _is_dated, 0.15),
     Cue("when", "en de zh ja", lambda asked, said: asked.when and tells_time(said.text), 0.03),
 )

@@ -1,4 +1,4 @@
-"""Read from a question who spoke, when, and which names it mentions. Pure functions."""
+"""Read from a question which times and names it mentions, and whether it asks about the past. Pure functions."""
 
 import re
 from datetime import datetime
@@ -10,12 +10,6 @@ from memoryd.daemon.language.names import Names, find_names
 
 LONGEST_DAYS = 32  # a longer span of time does not distinguish memories
 _WHEN = compile_late(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwann\b|什么时候|いつ|何時", re.I)
-_OWN = compile_late(r"\b(?:i|my|me|mine|ich|mein|meine)\b|我|私", re.I)
-_OTHERS = compile_late(
-    r"\byou (?:said|told|recommended|suggested|mentioned|gave|wrote|provided|listed|explained)\b"
-    r"|\b(?:did|have|had) you (?:say|tell|recommend|suggest|mention|said|told)|\byour (?:advice|answer|suggestion)",
-    re.I,
-)
 _PAST = compile_late(
     r"\b(?:original(?:ly)?|former(?:ly)?|previous(?:ly)?|used to|before)\b"
     r"|\b(?:früher\w*|ursprünglich\w*|vorher|zuvor|damals)\b"
@@ -23,21 +17,19 @@ _PAST = compile_late(
     re.I,
 )
 _WAS = compile_late(r"\b(?:was|were|had|war|waren|hatten?|wurden?)\b|た(?:か|の|[。？?]|$)", re.I)
-_OVERVIEW = compile_late(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bsummar|\boverview\b", re.I)
 
 
 class Hints(NamedTuple):
-    """The role, dates and names that a question mentions."""
+    """The dates and names that a question mentions."""
 
-    role: str = ""
     spans: tuple[Span, ...] = ()
     when: bool = False
     state: str = "present"  # which of two contradicting memories is asked for: "present", "past" or "" for either
     named: Names = Names((), ())
 
     def has_cues(self) -> bool:
-        """Return whether the question mentions a role, a time or an identifier."""
-        return bool(self.role or self.spans or self.when or self.named.identifiers)
+        """Return whether the question mentions a time or an identifier."""
+        return bool(self.spans or self.when or self.named.identifiers)
 
 
 NO_HINTS = Hints()
@@ -45,10 +37,8 @@ NO_HINTS = Hints()
 
 def read_hints(question: str, now: datetime) -> Hints:
     """Return the hints of a question."""
-    role = "assistant" if _OTHERS.search(question) else "user" if _OWN.search(question) else ""
     dates = find_spans(question, now)
     spans = tuple(span for span in dates if span.days <= LONGEST_DAYS)
-    role = "" if _OVERVIEW.search(question) else role
     is_open = _WAS.search(question) is not None or any(not span.overlaps(day_of(now)) for span in dates)
     state = "past" if _PAST.search(question) else "" if is_open else "present"
-    return Hints(role, spans, _WHEN.search(question) is not None, state, find_names(question))
+    return Hints(spans, _WHEN.search(question) is not None, state, find_names(question))

@@ -1,20 +1,19 @@
 """The probability that a memory is about a prompt: whether it stands out among all memories that could be shown.
 
 Unlike a query, a prompt asks for work, often in other words than the memories that matter to it, and its cosine with
-them is mostly below the model's floor of relevance. But unrelated memories of one language are all about equally far
-from it. So the main feature is how many standard deviations the cosine is above that of other memories in the same
-language. The others are the weight of the words that memory and prompt share, how many words the prompt has (little
-follows from few), and how many other memories there are, of which one may stand out by chance.
+them is mostly below the model's floor of relevance. But unrelated memories are all about equally far from it. So the
+main feature is how many standard deviations the cosine is above that of other memories. The others are the weight of
+the words that memory and prompt share, how many words the prompt has (little follows from few), and how many other
+memories there are, of which one may stand out by chance.
 
 A logistic regression; `tests/quality/fit_sureness.py` fits it and prints its results on projects left out of the fit.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
-from memoryd.daemon.language.tongues import find_language, is_telling
+from memoryd.daemon.language.tongues import is_telling
 from memoryd.daemon.search.confidence import weigh_held
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.store import queries
@@ -22,7 +21,6 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.rows import Row
 
-_KEPT = 1000  # texts whose language is cached
 _COMPARED = 300  # the latest saved memories
 # In the order of the fields of `Measured`.
 _CONSTANT, _FACTORS = -1.763, (0.891, 0.661, -1.357, 1.136)
@@ -34,7 +32,7 @@ _LEAST_DEVIATION = 0.05
 class Measured(NamedTuple):
     """The features of a memory with regard to a prompt."""
 
-    above: float  # standard deviations of its cosine above others of its language
+    above: float  # standard deviations of its cosine above others
     words: float  # log of the weight of the content words that it shares with the prompt
     others: float  # log of the number of memories
     asked: float  # log of the number of content words in the prompt
@@ -46,43 +44,22 @@ class Measured(NamedTuple):
         return 1.0 / (1.0 + math.exp(-value))
 
 
-class _Sums(NamedTuple):
-    """Of some cosines how many they are, their sum and that of their squares."""
-
-    many: int = 0
-    values: float = 0.0
-    squares: float = 0.0
-
-    def add(self, value: float, times: int = 1) -> "_Sums":
-        """Return the sums with a cosine added; `times` -1 takes it out."""
-        return _Sums(self.many + times, self.values + times * value, self.squares + times * value * value)
-
-    def average(self, before: tuple[float, float]) -> tuple[float, float]:
-        """Return the mean and the mean of squares, with `before` as those of `_BEFORE` prior values."""
-        many = _BEFORE + self.many
-        return (_BEFORE * before[0] + self.values) / many, (_BEFORE * before[1] + self.squares) / many
-
-
 class Baseline:
-    """The saved memories to compare with: by row the rescaled cosine with the prompt, and the language."""
+    """The saved memories to compare with: by row the rescaled cosine with the prompt."""
 
-    def __init__(self, cosines: Mapping[int, tuple[float, str]]) -> None:
+    def __init__(self, cosines: Mapping[int, float]) -> None:
         self.known = cosines
-        self._all, self._alike = _Sums(), dict[str, _Sums]()
-        for value, language in cosines.values():
-            self._all = self._all.add(value)
-            self._alike[language] = self._alike.get(language, _Sums()).add(value)
+        self._values, self._squares = sum(cosines.values()), sum(value * value for value in cosines.values())
 
-    def measure(self, row: int, cosine: float, language: str) -> tuple[float, int]:
+    def measure(self, row: int, cosine: float) -> tuple[float, int]:
         """Return by how many standard deviations a cosine is above the others, and the number of memories."""
-        others, alike = self._all, self._alike.get(language, _Sums())
-        if row in self.known:
-            own, its = self.known[row]
-            others, alike = others.add(own, -1), alike.add(own, -1) if its == language else alike
-        before = others.average((_BEFORE_MEAN, _BEFORE_DEVIATION**2 + _BEFORE_MEAN**2))
-        mean, squares = alike.average(before)
-        variance = max(0.0, squares - mean * mean)
-        return (cosine - mean) / math.sqrt(variance + _LEAST_DEVIATION**2), _BEFORE + others.many + 1
+        own = self.known.get(row)
+        count = _BEFORE + len(self.known) - (own is not None)
+        values = self._values - (own or 0.0) + _BEFORE * _BEFORE_MEAN
+        squares = self._squares - (own or 0.0) ** 2 + _BEFORE * (_BEFORE_DEVIATION**2 + _BEFORE_MEAN**2)
+        mean = values / count
+        variance = max(0.0, squares / count - mean * mean)
+        return (cosine - mean) / math.sqrt(variance + _LEAST_DEVIATION**2), count + 1
 
 
 def read_standing(connection: Connection, retrieval: Retrieval, selection: Filter) -> Baseline:
@@ -90,10 +67,10 @@ def read_standing(connection: Connection, retrieval: Retrieval, selection: Filte
     generation, vector = retrieval.generation, retrieval.vector
     if generation is None or vector is None:
         return Baseline({})
-    texts = dict(queries.find_latest(connection, selection, retrieval.passed, _COMPARED))
-    numbers, matrix = generation.read_exact(connection, list(texts))
+    latest = [row for row, _ in queries.find_latest(connection, selection, retrieval.passed, _COMPARED)]
+    numbers, matrix = generation.read_exact(connection, latest)
     cosines = map(generation.embedder.floors.rescale, (matrix @ vector).tolist())
-    return Baseline({row: (cosine, _find_language(texts[row])) for row, cosine in zip(numbers, cosines, strict=True)})
+    return Baseline(dict(zip(numbers, cosines, strict=True)))
 
 
 def measure(
@@ -108,15 +85,10 @@ def measure(
         if similarity is not None and retrieval.generation is not None:
             cosine = retrieval.generation.embedder.floors.rescale(similarity)
         elif row.row in standing.known:
-            cosine = standing.known[row.row][0]
+            cosine = standing.known[row.row]
         else:
             measured.append(None)
             continue
-        above, count = standing.measure(row.row, cosine, _find_language(row.content))
+        above, count = standing.measure(row.row, cosine)
         measured.append(Measured(above, math.log1p(weight), math.log(count), telling))
     return measured
-
-
-@lru_cache(_KEPT)
-def _find_language(text: str) -> str:
-    return find_language(text) or "English"

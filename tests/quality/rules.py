@@ -77,15 +77,9 @@ _NO, _NEVER = "lambda *_: False", "__import__('re').compile('(?!)')"
 
 RULES = (
     Rule(NONE, "", ""),
-    Rule("cue: role", "ranks the user's turns for `I`, the assistant's for `you said`", _cue("role")),
     Rule("cue: identifier", "ranks what holds the identifiers and numbers of a question", _cue("identifier")),
     Rule("cue: date", "ranks what is of the day or month that a question names", _cue("date")),
     Rule("cue: when", "ranks what names a time where a question asks when", _cue("when")),
-    Rule(
-        "overview",
-        "has no role ranked for `order`, `first`, `summary`",
-        _replace("search.hints", "_OVERVIEW", by=_NEVER),
-    ),
     Rule(
         "versions",
         "puts the newer of two that disagree first, or the older where that is asked for",
@@ -127,11 +121,6 @@ RULES = (
         "small words",
         "has small words not count as held",
         _replace("language.tongues", "is_telling", by="lambda word: True"),
-    ),
-    Rule(
-        "languages",
-        "compares a memory beside a prompt with those of its language",
-        _replace("language.tongues", "find_language", by="lambda text: ''"),
     ),
     Rule(
         "stop words", "leaves small words out of a query", _replace("store.stopwords", "STOP_WORDS", by="frozenset()")

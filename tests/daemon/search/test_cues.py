@@ -29,12 +29,6 @@ def row(content: str, created_at: float = LONG_AGO, metadata: str = "{}") -> Row
         ("firmware of gate 2?", "gate 4 has firmware 2.4.2", {}, []),
         ("does 4.2 of api.py work?", "4.2 works", {}, []),
         ("2番ゲートのファームウェアは？", "2番ゲートのスキャナーは2.4.3です。", {}, ["identifier"]),
-        ("what is my size?", "user: I wear 42", {}, ["role"]),
-        ("what is my size?", "Paul: I wear 42", {"metadata": '{"role": "user", "speaker": "Paul"}'}, []),
-        ("what is my size?", "I wear 42", {"metadata": '{"role": "user"}'}, ["role"]),
-        ("which shoes have you recommended?", "These.", {"metadata": '{"role": "assistant"}'}, ["role"]),
-        ("how many shirts did I pack?", "user: I packed seven shirts", {}, ["role"]),
-        ("in which order did I buy them?", "user: first the red ones", {}, []),
         ("what broke yesterday?", "the pump", {"created_at": YESTERDAY}, ["date"]),
         ("what broke yesterday?", "the pump", {}, []),
         ("what broke on 31 December 2024?", "the pump broke yesterday", {}, ["date"]),
@@ -71,16 +65,14 @@ def test_a_question_may_ask_for_what_is_true_now_or_was_before(question: str, st
 
 
 def test_a_cue_adds_its_bonus_and_is_in_the_trace(core: Core) -> None:
-    told = add(core, "user: the heron fishes at dawn").id
-    other = add(core, "assistant: the heron fishes at dawn, too").id
-    plain = {hit.id: hit.score for hit in search(core, "what did they say about the heron")}
-    hits = search(core, "what did I say about the heron", vector_weight=0.0)
+    told = add(core, "WIN-1201: the heron fishes at dawn").id
+    other = add(core, "WIN-1210: the heron fishes at dawn, too").id
+    hits = search(core, "what of the heron is in WIN-1201", vector_weight=0.0)
     found = {one.id: one.cues for one in trace(core, hits.trace).candidates}
-    assert found == {told: ["role"], other: []}
-    assert plain.keys() == {told, other}
+    assert found == {told: ["identifier"], other: []}
     assert hits[0].id == told
     [stage] = [stage for stage in trace(core, hits.trace).stages if stage.name == "cues"]
-    assert stage.notes == {"role": 1}
+    assert stage.notes == {"identifier": 1}
 
 
 def test_a_search_by_meaning_alone_knows_no_cues(core: Core) -> None:
