@@ -45,6 +45,7 @@ def settle(connection: apsw.Connection, memory: str, verdict: str) -> list[str]:
 def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: float) -> dict[str, LaterStatement]:
     """Return by memory id the newest statement that changes it and has no verdict.
 
+    An answer gives way to its prompt if that likely changes the memory, too: the person's words are shown and saved.
     Statements outside the `reached` namespaces (an SQL condition on `m`), or not alive at `now`, do not count.
     """
     if not ids:
@@ -53,14 +54,19 @@ def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: flo
         "WITH l AS (SELECT * FROM later WHERE verdict = '' AND memory IN (SELECT value FROM json_each(?1)))"
         f" SELECT l.memory, l.sure, m.id, m.created_at,"
         " CASE WHEN m.turns THEN coalesce(m.metadata ->> '$.role', '')"
-        f" WHEN m.origin = 'person' OR m.confirmed_at IS NOT NULL THEN '' ELSE m.origin END, {_PART}"
+        " WHEN m.origin = 'person' OR m.confirmed_at IS NOT NULL THEN '' ELSE m.origin END,"
+        f" m.metadata ->> '$.answers', {_PART}"
         f" FROM l CROSS JOIN memories m ON m.id = l.later AND {reached} AND {ALIVE}"
-        f" UNION ALL SELECT l.memory, l.sure, m.key, m.created_at, m.role, {_PART}"
+        f" UNION ALL SELECT l.memory, l.sure, m.key, m.created_at, m.role, m.answers, {_PART}"
         f" FROM l CROSS JOIN turns m ON m.key = l.later AND {reached}",
         (msgspec.json.encode(list(ids)).decode(), *alive_values(now)),
     )
+    statements = found.fetchall()
+    likely = {(memory, id) for memory, sure, id, *_ in statements if sure >= LIKELY}
     best: dict[str, tuple[tuple[bool, float], LaterStatement]] = {}
-    for memory, sure, id, at, role, text in found:
+    for memory, sure, id, at, role, answers, text in statements:
+        if role == "assistant" and (memory, answers) in likely:
+            continue
         order = sure >= LIKELY, at
         if memory not in best or order > best[memory][0]:
             statement = LaterStatement(id=id, at=at, role=role, text=_shorten(text), likely=sure >= LIKELY)

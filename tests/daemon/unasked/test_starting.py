@@ -223,6 +223,21 @@ def test_a_saved_memory_and_the_later_one_that_changes_it_are_one_line(
     assert "later" not in told or start(core, session="s1").text == ""
 
 
+@pytest.mark.parametrize(
+    ("sure", "told"), [(0.9, "said by the user: We deploy on"), (0.6, "said by an agent: Deploys are")]
+)
+def test_of_a_prompt_that_changes_a_memory_and_its_answer_the_prompt_is_told(
+    core: Core, sure: float, told: str
+) -> None:
+    old = add(core, "We deploy on Tuesdays.", PLACE, type="decision").id
+    texts = {"user": "We deploy on Thursdays.", "assistant": "Deploys are on Thursdays."}
+    turns = [NewTurn(role=role, content=text, created_at=at) for at, (role, text) in enumerate(texts.items(), 10)]
+    said = observe(core, *turns, namespace=PLACE, session="s1").turns
+    pairs = [later.Pair(old, turn.id or "", 0, 13, each) for turn, each in zip(said, (sure, 0.8), strict=True)]
+    core.store.write(lambda transaction: later.add(transaction.connection, pairs)).result(LIMIT_S)
+    assert told in start(core, session="s2").text
+
+
 def test_what_changes_several_memories_is_told_once(core: Core) -> None:
     olds = [add(core, text, PLACE, type="rule").id for text in ("Swans pay by card.", "Herons pay at noon.")]
     new = add(core, "All birds pay by Mollie at night.", PLACE, type="fact").id
