@@ -101,6 +101,7 @@ class Root:
         self.wake: Callable[[], None] = lambda: None
         self.unreadable = 0
         self.identity: Greeting | None = None
+        self.refusal = ""  # what the place said of the token, by the last answer of a line that stays open
         self._confirmed = confirming.read(core, name)
 
     def _build_line(self) -> Retrying:
@@ -233,9 +234,11 @@ class Root:
                 error = error_of(reply)
                 if isinstance(error, Unauthenticated):
                     self.shelf.drop(error)
+                    self.refusal = error.message
                 if isinstance(error, NotFound):  # as of here
                     raise error
                 raise type(error)(f"The place of {self.name} says: {error.message}", error.data)
+        self.refusal = ""
         if isinstance(call, protocol.Search):
             return self._read_hits(call, replies)
         if isinstance(call, protocol.List):

@@ -268,7 +268,7 @@ def describe(core: Core, shared: Shared) -> protocol.SharedStatus:
             name=root.name,
             server=root.settings.server,
             state=root.line.state,
-            problem=root.line.reason.message if root.line.reason else "",
+            problem=root.line.reason.message if root.line.reason else root.refusal,
             token=root.identity.name if root.identity else "",
             role=root.identity.role if root.identity else "",
             repositories=root.settings.repositories,

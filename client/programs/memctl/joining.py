@@ -29,19 +29,23 @@ from memoryd.client.programs.memctl.source_file import shorten_home
 from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.roots import find_root, is_name, is_pattern
-from memoryd.client.protocol import AddMany, AddToken, GetShared, List, Memory, NewMemory
+from memoryd.client.protocol import AddMany, AddToken, GetShared, List, Memory, NewMemory, RootStatus
 from memoryd.client.protocol.shared import Auto, Greeting
 from memoryd.client.transport import paths, spawn, ssh
 from memoryd.client.transport.batches import split_evenly
 from memoryd.client.transport.postgres.connection import SCHEME, is_address
 from memoryd.client.transport.sync import Client
 
-_GREETING_S, _PAUSE_S = 30.0, 1.0
+_GREETING_S, _PAUSE_S, _POLL_S = 30.0, 1.0, 0.1
 _PAGE, _BATCH = 1000, 100
 _KEEP = ("mine", "all", "none")
 _HELD = (
     "All that is saved in {name}/… on this machine, preferences and what was saved before too, is read by everybody who"
     " has a token for {name}. Conversations and files are not."
+)
+_OTHER_ENVIRONMENT = (
+    "It has the environment that it was started with, such as another $PATH or no ssh-agent: `memctl down`, then"
+    " `memctl up` here. As a service it needs a key without a passphrase."
 )
 
 
@@ -112,7 +116,7 @@ def _create(args: Namespace) -> int | None:
         if held:
             raise Conflict(
                 f"{name} holds {count_text(held, 'memory')} here, which everybody in the root would see;"
-                " --existing says that this is meant."
+                f" --existing says that this is meant. `memctl list --namespace {name} --reach subtree` shows them."
             )
         with suppress(Conflict):
             client.call(AddToken(name=name, namespace=name))
@@ -204,6 +208,27 @@ def _join(args: Namespace) -> None:
         given_name, _, _ = give_name(args, one.folder, one.place, join=True)
         report["placed"].append({**one._asdict(), "moved": given_name["moved"], "operations": given_name["operations"]})
     show(args, report, lambda: f"{_plan_text(plan)}\n{_joined_text(name, settings)}")
+    if settings.get("server") and (problem := _find_problem(args, name)):
+        print_note(make_printable(f"memctl: memctl reaches it, the daemon does not: {problem} {_OTHER_ENVIRONMENT}"))
+
+
+def _find_problem(args: Namespace, name: str) -> str:
+    """Have a daemon that runs open its line; return why that failed."""
+    if not spawn.locate(paths.socket_path(args.socket)):
+        return ""
+    with client_for(args, autostart=False) as client:
+        client.call(List(namespace=name, reach="subtree", tier=["L3"], limit=1))
+        give_up_at = time.monotonic() + _GREETING_S
+        while (root := _get_root(client, name)).state == "connecting" and time.monotonic() < give_up_at:
+            time.sleep(_POLL_S)
+    return root.problem
+
+
+def _get_root(client: Client, name: str) -> RootStatus:
+    for root in client.call(GetShared()).roots:
+        if root.name == name:
+            return root
+    raise NotFound(f"The daemon knows no root {name}: memctl doctor")
 
 
 def ask_greeting(name: str, settings: dict[str, Any]) -> Greeting:
@@ -326,12 +351,13 @@ def _read_all(client: Client, name: str, author: str) -> Iterator[Memory]:
         call = List(namespace=name, reach="subtree", tier=["L3"], limit=_PAGE, before=before)
         page = client.call(msgspec.structs.replace(call, where={"metadata.author": author}) if author else call)
         if f"shared:{name}" in page.degraded:
-            if time.monotonic() < give_up_at:  # the line is being opened
+            root = _get_root(client, name)
+            is_refused = root.state == "ready" and root.problem
+            if time.monotonic() < give_up_at and not is_refused:  # the line is being opened
                 time.sleep(_PAUSE_S)
                 continue
-            raise Unavailable(
-                f"The place of {name} does not answer, so nothing was changed; --keep none leaves without."
-            )
+            why = root.problem or f"The place of {name} does not answer."
+            raise Unavailable(f"{why} Nothing was changed; --keep none leaves without a copy.")
         new = [memory for memory in page.memories if memory.id not in seen]
         yield from new
         if not new:

@@ -116,6 +116,36 @@ def test_a_project_is_not_renamed_into_a_root_or_out_of_one(home: Machine, lapto
     assert laptop.meet(like) == "acme-2"
 
 
+def test_who_is_revoked_is_told_so_and_leaves_without_a_copy(home: Machine, laptop: Machine) -> None:
+    join(home, laptop)
+    laptop.add("Shared", "acme/api")
+    home.say("token", "revoke", "acme")
+    refused = laptop.refuse("shared", "leave", "acme")
+    assert "not known here" in refused
+    assert "--keep none" in refused
+    laptop.say("shared", "leave", "acme", "--keep", "none")
+    assert laptop.list_texts() == []
+
+
+def test_a_join_says_that_the_daemon_has_another_environment(home: Machine, laptop: Machine, sshd: Sshd) -> None:
+    program = sshd.programs / "ssh"
+    script = program.read_text().replace("exec", '[ "$AGENT" ] || { echo "Permission denied" >&2; exit 255; }\nexec')
+    program.write_text(script)
+    home.say("shared", "create", "acme", "--repo", "github.com/acme/*")
+    laptop.process.environment["AGENT"] = "mine"  # memctl has it, the daemon was started without
+    words = ("shared", "join", "acme", "--server", "ssh://place", "--memctl", home.memctl, "--yes")
+    said = laptop.run(*words)
+    assert (said.returncode, "the daemon does not: " in said.stderr, "Permission denied" in said.stderr) == (
+        0,
+        True,
+        True,
+    )
+    laptop.say("down")
+    laptop.say("up")
+    assert "the daemon" not in laptop.run(*words).stderr
+    assert laptop.add("Shared", "acme/api").shared == "acme"
+
+
 def test_a_copy_of_before_shares_nothing(home: Machine, laptop: Machine) -> None:
     join(home, laptop)
     laptop.add("Shared", "acme/api")

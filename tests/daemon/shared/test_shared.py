@@ -120,6 +120,8 @@ def test_what_is_revoked_reads_nothing_more(shared: Shared) -> None:
     assert (hits.hits, hits.degraded) == ([], ["shared:acme"])
     with pytest.raises(Unauthenticated, match="not known here"):
         shared.here.get(added.id)
+    [root] = shared.here.call(GetShared()).roots
+    assert (root.state, "not known here" in root.problem) == ("ready", True)
 
 
 def test_secrets_do_not_go_there(shared: Shared) -> None:
