@@ -30,10 +30,12 @@ def test_an_add_in_a_project_goes_there_and_says_who_sees_it(checkout: Path, mem
     assert memctl("add", "We cache in Valkey", "--json").json["namespace"] == "api"
     kept = memctl("add", "My passport is in the desk", "--namespace", "/").out
     assert kept.endswith("\nKept at /: yours, found everywhere when asked for.\n")
+    kept = memctl("add", "I like tabs", "--namespace", "/", "--type", "preference").out
+    assert kept.endswith("\nKept at /: yours, told in all projects.\n")
     kept = memctl("add", "We deploy on Tuesdays", "--namespace", "acme").out
     assert kept.endswith("\nKept in acme: seen there and from every namespace inside it.\n")
     assert contents(memctl, "--namespace", "api", "--reach", "exact") == {"We cache in Valkey"}
-    assert contents(memctl, "--namespace", "/") == {"My passport is in the desk"}
+    assert contents(memctl, "--namespace", "/") == {"My passport is in the desk", "I like tabs"}
 
 
 def test_outside_of_a_project_and_with_a_token_the_place_is_as_before(

@@ -29,6 +29,8 @@ const DONE = {
   feedback: "rated",
   import: "imported",
 };
+const NOT_SO = "Nothing of this kind happened.";
+const NOT_THEN = "Nothing of this kind happened on these days; choose others above.";
 const EMPTY = html`<p>Nothing was remembered yet.</p>
   <p>Give your coding agent a memory with <code>memctl hooks install claude-code</code>, or add one by hand:
   ${" "}<code>memctl add "We deploy on Tuesdays"</code>. It appears here.</p>`;
@@ -179,7 +181,7 @@ export default function Activity({ where: { query } }) {
     <div class="scroll">
       ${log.fresh.length > 0 && button(`${number(log.fresh.length)} new`, () => log.load(), { class: "new main" })}
       ${log.error && problem(log.error)}
-      ${entries?.length === 0 && empty(ns || kind || days.from || days.to ? "Nothing of this kind happened." : EMPTY)}
+      ${entries?.length === 0 && empty(days.from || days.to ? NOT_THEN : ns || kind ? NOT_SO : EMPTY)}
       ${splitByDay(entries || []).map(showPart)}
       ${log.more && html`<p>${button("Show earlier", () => log.load(entries))}</p>`}</div>
     ${marks.bar("Selected operations", button("Undo selected (u)", undoMarked, PRIMARY))}`;
