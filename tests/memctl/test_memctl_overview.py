@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 from figures import counted
@@ -72,6 +73,14 @@ def test_it_says_which_agents_have_hooks_and_where_nothing_is_kept(memctl: Memct
     lines = memctl().out.splitlines()
     assert lines[0] == "api (~/api): no memories yet."
     assert lines[2:5] == ["  to settle     nothing", "  recorded      sessions of codex", "  last session  none yet"]
+
+
+def test_changes_says_that_nothing_is_compared_until_the_model_is_there(memctl: Memctl, fake: FakeDaemon) -> None:
+    answer_nothing(fake)
+    assert memctl("changes").err == ""
+    fetching = protocol.ModelState(name="mini", state="fetching")
+    fake.replies[protocol.GetStatus] = msgspec.structs.replace(HEALTHY, model=fetching)
+    assert memctl("changes").err.startswith("memctl: nothing is compared until the embedding model is there")
 
 
 def test_it_names_a_dozen_commands_within_30_lines_of_80_columns(

@@ -5,11 +5,11 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client import methods
 from memoryd.client.programs.memctl.arguments import add_reach, parse_limit
 from memoryd.client.programs.memctl.commands import Command
-from memoryd.client.programs.memctl.link import own_origin, show_result
-from memoryd.client.programs.memctl.output import make_printable, paint
+from memoryd.client.programs.memctl.link import own_origin, send, show_result
+from memoryd.client.programs.memctl.output import make_printable, paint, print_note
 from memoryd.client.programs.memctl.text_table import to_one_line
 from memoryd.client.prompt_text import say_later
-from memoryd.client.protocol import ChangedMemories, Memory
+from memoryd.client.protocol import ChangedMemories, GetStatus, Memory
 from memoryd.client.times import iso
 
 
@@ -27,7 +27,9 @@ def _show_changes(args: Namespace) -> None:
         if id := getattr(args, verdict):
             show_result(args, methods.settle_change(id, verdict, origin=own_origin()), lambda settled: settled.message)
             return
-    show_result(args, methods.list_changes(args.limit), _text, lambda page: page.memories)
+    page = show_result(args, methods.list_changes(args.limit), _text, lambda page: page.memories)
+    if not page.memories and (state := send(args, GetStatus()).model.state) in ("loading", "fetching"):
+        print_note(f"memctl: nothing is compared until the embedding model is there; it is {state}.")
 
 
 def _text(page: ChangedMemories) -> str:
