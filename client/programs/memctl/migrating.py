@@ -85,6 +85,6 @@ COMMANDS = {
     "shared migrate": Command(
         _declare,
         _migrate,
-        "  memctl shared migrate acme --model bge-small-en-v1.5 --server postgresql://owner@db.acme.dev/team",
+        "  memctl shared migrate acme --model bge-small-en-v1.5 \\\n      --server postgresql://owner@db.acme.dev/team",
     )
 }
