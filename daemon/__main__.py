@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from memoryd.daemon.server.timer import Timer
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
-_COLLECTED_AT = 10_000  # objects: a search makes hundreds, hardly any of them garbage in a cycle
+_COLLECTED_AT = 10_000  # new objects; a search makes hundreds, which are hardly ever garbage cycles
 FIRST_JOBS_AFTER_S = 15.0
 _MODEL_LIMIT_S = 5.0
 _PREDECESSOR_LIMIT_S = 10.0
-_HELD_LIMIT_S = 60.0  # the same where the socket is there already: clients wait in its queue
+_HELD_LIMIT_S = 60.0  # the same if the socket was passed to this process: clients wait in its queue
 
 logger = logging.getLogger("memoryd.daemon")
 
@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the daemon until it has to stop; return the exit code."""
     options = _build_parser().parse_args(arguments)
     log_lines.set_up(options.log_level)
-    faulthandler.enable()  # the watchdog's SIGABRT leaves in the log where each thread was
-    # Read when numpy is loaded, below. Its own threads would do a job's matrix products at the priority of searches.
+    faulthandler.enable()  # the watchdog's SIGABRT then writes the stack of each thread to the log
+    # Set before numpy is loaded, below: OpenBLAS's threads would run a job's products at the priority of searches.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         linux.check()
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not installed:
             raise MemorydError(f"The daemon's parts are not installed; {advise('daemon')}")
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
-        gc.disable()  # of what is imported and loaded nothing is garbage; `_run` turns it on again
+        gc.disable()  # imports and loading leave no garbage; `_run` enables it again
         return _serve(options, settings)
     except MemorydError as error:
         logger.error("%s", error.message)
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_jobs(settings: config.Config) -> None:
-    """Raise `Invalid` for a setting of a job that there is not; its table is imported for nothing else here."""
+    """Raise `Invalid` for a setting of an unknown job; import the table of jobs only if there are such settings."""
     if settings.jobs.every_s:
         from memoryd.daemon.jobs import table
 
@@ -114,7 +114,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 def _place(options: argparse.Namespace) -> None:
-    """Make the paths of the options absolute, as this process or the environment means them at its start."""
+    """Make the paths of the options absolute, before the working directory changes."""
     options.data_dir, options.socket = paths.data_dir(options.data_dir), paths.socket_path(options.socket)
     options.config = paths.config_path(options.config)
     for name in ("clock", "log_file"):
@@ -187,13 +187,13 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
 
 
 def _end_at_once(code: int) -> NoReturn:
-    """End the process beside a thread that nothing can end: the interpreter would wait for it, or break a library."""
+    """End the process while a thread hangs: a normal exit would wait for the thread, or crash a library."""
     logging.shutdown()
     os._exit(code)
 
 
 def _apply_options(core: "Core", options: argparse.Namespace) -> None:
-    """Have the core know its options; with a seed, memories get the same ids in each run that makes the same ones."""
+    """Give the core its options; with a seed, each run that adds the same memories gives them the same ids."""
     core.options = _options(options)
     if options.seed is not None:
         drawn = Random(options.seed)
@@ -208,13 +208,13 @@ def _take_up_waiting(folder: Path) -> None:
 
 
 def _hold_files(core: "Core", listener: listen.Listener, socket_path: Path) -> list[presence.WatchedFile]:
-    """Return which files those are without which the daemon ends: its locks, its own socket, the database."""
+    """Return the files whose loss ends the daemon: its locks, its own socket, the database."""
     places = [*_lock_paths(core.folder, socket_path), *([] if listener.held else [listener.path])]
     return [*presence.hold(places), *core.store.files]
 
 
 def _run_to_end(serving: Coroutine[None, None, int], held: list[presence.WatchedFile]) -> int:
-    """Run the event loop; return the exit code, which names a lost file also where something fails for it first."""
+    """Run the event loop; return the exit code: `LOST` also if the loss of a file makes something else fail first."""
     try:
         return asyncio.run(serving)
     except Exception as error:
@@ -225,7 +225,7 @@ def _run_to_end(serving: Coroutine[None, None, int], held: list[presence.Watched
 
 
 def _is_of_loss(code: int, error: BaseException | None) -> bool:
-    """Return whether what fails at the end comes of the loss of the daemon's files, which is why it ends; log it."""
+    """Return whether an error while closing is due to the loss of the daemon's files; log it."""
     if code != watchdog.LOST or error is None:
         return False
     logger.warning("not all could be closed: %s: %s", type(error).__name__, error)
@@ -243,7 +243,7 @@ def _note_former(core: "Core") -> None:
 
 def _hold_locks(options: argparse.Namespace, folder: Path, socket_path: Path) -> Iterator[int]:
     """Yield the locks that are held for life: one daemon serves a socket, one writes to a data directory."""
-    # A client starts a daemon when none answers: one that is just ending may still hold the locks.
+    # A client starts a daemon when none answers, and a daemon that is just ending may still hold the locks.
     wait_s = _PREDECESSOR_LIMIT_S if options.ready_fd is not None else 0.0
     if listen.is_passed() or options.listener_fd is not None:
         wait_s = _HELD_LIMIT_S
@@ -306,17 +306,17 @@ async def _run(
     log_lines.keep_bounded(asyncio.get_running_loop())
     watching = asyncio.create_task(_end_when_lost(held, stopping))
     beating = asyncio.create_task(watchdog.pulse(watchdog.read_interval_s(), core.store.silence_s))
-    # The socket answers from now on. Whoever started the daemon gets word once the model is loaded too, so that its
-    # first search is not by words alone.
+    # The socket answers from now on. The process that started the daemon is notified once the model is loaded too, so
+    # that its first search does not use words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
-    gc.freeze()  # what stays is not examined again and again, for which all threads wait
+    gc.freeze()  # permanent objects are then left out of collections, for which all threads wait
     gc.set_threshold(_COLLECTED_AT)
     gc.enable()
     notify.notify_starter(ready_fd, "READY")
     timer = Timer(server)
     await _wait_for_end(stopping, timer, settings.jobs)
     await asyncio.to_thread(timer.stop)
-    core.background.stopping.set()  # what is long is interrupted; short calls are still answered
+    core.background.stopping.set()  # long calls are interrupted; short ones are still answered
     await server.stop()
     lost = watching.done()
     watching.cancel()

@@ -3,9 +3,9 @@
 Vectors of a text model vary little in many directions. After a rotation onto the principal components (Hotelling 1933)
 of the indexed vectors, a third of the dimensions, the *head*, hold some 86 % of the variance of the default model; the
 *tail* holds the rest. A scan of the heads gives each cosine except for the part tail . tail, and only vectors that may
-still be among the best need their tails. Within head and tail the components are mixed by a random rotation: so none
-is so large that int8 codes the others badly, and two unrelated tails of n dimensions have a cosine of 0 with a standard
-deviation of 1 / sqrt(n). `Basis.compute_chance` allows for `_SIGMAS` of these deviations.
+still be among the best need their tails. Within head and tail a random rotation mixes the components, so that no large
+component makes int8 too coarse for the others, and the cosine of two unrelated tails of n dimensions is 0 with a
+standard deviation of 1 / sqrt(n). `Basis.compute_chance` allows for `_SIGMAS` of these deviations.
 
 Codes are stored in blocks of rows, so that growing adds a block and copies nothing.
 """

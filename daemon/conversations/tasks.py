@@ -1,4 +1,4 @@
-"""Record the results of tasks: a note on a success, a lesson from a failure. Long ones are summarised later."""
+"""Record the results of tasks: a note on a success, a lesson from a failure. Long results are summarised later."""
 
 from concurrent.futures import Future
 

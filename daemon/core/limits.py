@@ -64,7 +64,7 @@ def check_place(memory: NewMemory) -> None:
 
 
 def check_content(content: str) -> None:
-    """Check that a content is a non-empty text of at most 1 MiB without NUL bytes, and not private as a whole."""
+    """Check that the content is a non-empty text of at most 1 MiB without NUL bytes, and not private as a whole."""
     if not content.strip():
         raise Invalid("The content is empty.")
     if content == WHOLE:
@@ -88,7 +88,7 @@ def check_word(name: str, word: str) -> None:
 
 
 def check_files(files: list[str]) -> None:
-    """Check that files are a few paths of one line each."""
+    """Check that there are not too many files, and that each is a path on one line."""
     if len(files) > MAX_FILES or sum(len(path.encode()) for path in files) > MAX_FILES_BYTES:
         raise Invalid(f"More than {MAX_FILES} files are named, or their paths are longer than {MAX_FILES_BYTES} bytes.")
     for path in files:

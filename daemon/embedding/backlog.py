@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def embed_pending(store: Store, bulk: BulkPool, generation: Generation) -> bool:
-    """Embed one batch of pending memories; return whether there were any. Those that fail are set aside."""
+    """Embed one batch of pending memories; return whether there were any. Memories that fail are set aside."""
     rows = generation.list_pending(max(BATCH, getattr(generation.embedder, "batch", 1)))
     if not rows:
         if not generation.failing:

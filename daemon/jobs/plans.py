@@ -1,4 +1,4 @@
-"""Plans that a dry run made, kept in RAM by id until they are applied or newer ones take their room."""
+"""Plans made by dry runs, kept in RAM by id until they are applied or replaced by newer ones."""
 
 import secrets
 import threading
@@ -8,11 +8,11 @@ from memoryd.client.errors import Conflict, NotFound
 from memoryd.daemon.core.work import Step
 
 MAX_PLANS = 8
-MAX_STEPS = 100_000  # of one plan, and of all that are kept
+MAX_STEPS = 100_000  # of one plan, and of all plans together
 
 
 class Plan(NamedTuple):
-    """The steps of one dry run; `states`: how their targets were; `more`: there was more to do than a plan holds."""
+    """The steps of one dry run, the `states` of their targets then, and whether there were `more` than a plan holds."""
 
     job: str
     steps: list[Step]
@@ -21,7 +21,7 @@ class Plan(NamedTuple):
 
 
 class Plans:
-    """The latest plans. Threads: any."""
+    """The latest plans. Any thread may use it."""
 
     def __init__(self) -> None:
         self._plans: dict[str, Plan] = {}
@@ -47,7 +47,7 @@ class Plans:
         return plan
 
     def forget_applied(self, id: str, steps: int) -> None:
-        """Forget the first steps of a plan, and the plan when that is all of it."""
+        """Forget the first steps of a plan, and the whole plan if no others are left."""
         with self._lock:
             plan = self._plans.pop(id, None)
             if plan and steps < len(plan.steps):

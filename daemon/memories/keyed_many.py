@@ -1,7 +1,7 @@
 """Put and delete many memories by their keys: all or none, in one transaction, as one operation.
 
-Texts are embedded before, part by part, so that others are served meanwhile; a client that leaves until then has
-changed nothing.
+Texts are embedded before the transaction, in parts between which other calls run. If the client disconnects before it
+begins, nothing is changed.
 """
 
 from memoryd.client.errors import Invalid
@@ -16,7 +16,7 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
-_ALONE = 100  # entries, from which on a call is a transaction of its own: large savepoints are slow
+_ALONE = 100  # a call with so many entries gets a transaction of its own, since large savepoints are slow
 
 
 @handles(Put)
@@ -67,7 +67,7 @@ def _find_place(call: Put, entry: KeyedEntry) -> str:
 
 
 def _write(core: Core, transaction: Transaction, call: Put, caller: Caller, embedded: list[Embedded]) -> WerePut:
-    """Put, then delete, within an operation that is begun with the first change."""
+    """Put, then delete, within one operation, which begins with the first change."""
     report, vectors = WerePut(results=[]), iter(embedded)
 
     def begin() -> str:
@@ -84,26 +84,26 @@ def _write(core: Core, transaction: Transaction, call: Put, caller: Caller, embe
             memory = origins.limit(entry.memory, caller)
             id, outcome = keyed.store(core, transaction, place, entry, memory, next(vectors), begin)
             report.results.append(KeyedOutcome(id=id, outcome=outcome))
-    if going := _choose_going(core, transaction, call, report):
-        delete_found(core, transaction, going, begin(), caller)
+    if deletions := _find_deletions(core, transaction, call, report):
+        delete_found(core, transaction, deletions, begin(), caller)
     return report
 
 
-def _choose_going(core: Core, transaction: Transaction, call: Put, report: WerePut) -> list[Row]:
-    """Return the rows to delete, and set in the results for which entry."""
-    connection, going = transaction.connection, dict[str, Row]()
+def _find_deletions(core: Core, transaction: Transaction, call: Put, report: WerePut) -> list[Row]:
+    """Return the rows to delete, and count each in the result of its entry."""
+    connection, deletions = transaction.connection, dict[str, Row]()
     stay = {result.id for result in report.results}
     for entry, result in zip(call.entries, report.results, strict=True):
         number = core.store.namespaces.find_number(_find_place(call, entry))
         if number is None:
             continue
         row = rows.read_key(connection, number, entry.key) if entry.memory is None else None
-        if row is not None and row.id not in going:
-            going[row.id] = row
+        if row is not None and row.id not in deletions:
+            deletions[row.id] = row
             if not keyed.is_expired(row, core.clock()):
                 result.id, result.outcome = row.id, "deleted"
         for other in rows.read_keys(connection, number, entry.clears) if entry.clears else ():
-            if other.id not in stay and other.id not in going:
-                going[other.id] = other
+            if other.id not in stay and other.id not in deletions:
+                deletions[other.id] = other
                 result.cleared += 1
-    return list(going.values())
+    return list(deletions.values())

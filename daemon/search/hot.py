@@ -1,4 +1,4 @@
-"""Stage: the hot buffer. Rows that were returned here lately and fit this query always become candidates."""
+"""Stage: the hot buffer. Rows that recent searches here returned and that fit this query always become candidates."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ def hot(retrieval: Retrieval, sources: Sources) -> None:
         return
     similarities = dict(retrieval.nearest)
     floor = generation.embedder.floors.relevant
-    if min(similarities.values(), default=1.0) >= floor - _ROUNDING:  # there may be more than the nearest
+    if min(similarities.values(), default=1.0) >= floor - _ROUNDING:  # rows beyond the nearest may reach it, too
         similarities |= _read_others(sources, generation, vector, rows)
     near = [row for row in rows.tolist() if similarities.get(row, -1.0) >= floor]
     for row in near:
@@ -33,7 +33,7 @@ def hot(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def _read_others(sources: Sources, generation: Generation, vector: Vector, rows: NDArray[np.int64]) -> dict[int, float]:
-    """Return the exact cosines of those rows that may reach the floor."""
+    """Return the exact cosines of the rows that may reach the floor."""
     floor = generation.embedder.floors.relevant - _ROUNDING
     likely = [row for row, similarity in generation.index.compute_similarities(vector, rows) if similarity >= floor]
     with sources.store.reading() as connection:

@@ -1,4 +1,4 @@
-"""Stage: apply the profile's formula for age, accesses and importance, and feedback, to the fused score.
+"""Stage: adjust the fused score by the profile's formula (age, accesses, importance) and by feedback.
 
 The default profile changes the score only by feedback (a factor of 0.85 to 1.15, `store/feedback.py`), because a factor
 for age ruins recall. With equal scores the newer row comes first.

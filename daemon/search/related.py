@@ -1,7 +1,7 @@
 """Merge linked memories into one hit: a question with its answers, a fact with the turns that it was extracted from.
 
-The links are ids in metadata: `answers` of a turn names its question, `turns` of a fact its sources. Of two linked
-candidates the better one becomes the hit and names the other; for questions see `precedence`. Questions and answers are
+The links are ids in metadata: `answers` of a turn names its question, `turns` of a fact its sources. The better one of
+two linked candidates becomes the hit and names the other; for questions see `precedence`. Questions and answers are
 added to a hit by their links, even if the search did not find them.
 
 `links_of` has the rules for replies. A reply is shown with the question or prompt that it replies to. It counts as the
@@ -42,7 +42,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class RelatedLinks(NamedTuple):
     """The links of a memory: the turn that it replies to (`question`), and the turns that a fact was extracted from.
 
-    `answers`: the reply is also shown as an answer with that turn.
+    `answers`: the reply is also shown with that turn, as its answer.
     """
 
     question: str | None
@@ -99,7 +99,7 @@ class Shown:
 
 
 def complete(retrieval: Retrieval, sources: Sources) -> None:
-    """Attach to hits that are turns their questions and answers, whether or not the search found these."""
+    """Attach questions and answers to the hits that are turns, whether or not the search found them."""
     heads = {row.id: one for one in retrieval.ranked if (row := one.record) is not None and row.turns == 1}
     if not heads:
         return
@@ -132,7 +132,7 @@ def _when(row: Row) -> float:
 
 
 def read_answers(retrieval: Retrieval, sources: Sources, ids: Sequence[str]) -> dict[str, list[Row]]:
-    """Return by id the answers of those of some turns that have any within reach, the oldest first."""
+    """Return the answers to turns by the turn's id, the oldest first; turns without one within reach are left out."""
     reached = retrieval.chosen.reached
     answers = [turns.to_row(turn) for turn in sources.active.find_linked(ids, (), reached)]
     with sources.store.reading() as connection:
@@ -151,7 +151,7 @@ def attach(head: Candidate, row: Row) -> None:
 
 
 def find_shown(candidate: Candidate) -> list[Related]:
-    """Return what is shown with a hit: what it replies to, then the latest of its answers, then facts or turns."""
+    """Return the memories shown with a hit: the one it replies to, its latest answers, then facts or turns."""
     head = candidate.record
     if head is None or not candidate.related:
         return []
@@ -161,7 +161,7 @@ def find_shown(candidate: Candidate) -> list[Related]:
         by_kind[_kind(head, links, row)].append(row)
     by_kind["answer"] = by_kind["answer"][-_MAX_ANSWERS:]
     return [
-        # Facts and turns are only named, and what was asked in other words.
+        # Facts, turns and other wordings of the question are given by id only.
         Related(
             id=one.id,
             kind=kind,
@@ -173,7 +173,7 @@ def find_shown(candidate: Candidate) -> list[Related]:
 
 
 def _kind(head: Row, links: RelatedLinks, row: Row) -> _Kind:
-    """Return what a memory is to the one that it is shown with, whose links are `links`."""
+    """Return the relation of a memory to the hit that shows it; `links` are those of the hit."""
     if row.id in links.said:
         return "turn"
     if row.id == links.question:

@@ -1,6 +1,6 @@
 """The server on the socket: its connections, the lanes that run their calls, start and stop.
 
-It runs on one asyncio loop; `connection.py` has a single connection.
+It runs on one asyncio loop; `connection.py` handles a single connection.
 """
 
 import asyncio

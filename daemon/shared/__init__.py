@@ -1,9 +1,10 @@
-"""What is shared lies in one place, on another machine: here are the ways to it, and the saves that wait for it.
+"""Shared roots: namespaces whose memories are stored in one place, which is usually on another machine.
 
-A root is a section of the configuration, `[shared.acme]`. Its namespaces are those inside it, such as `acme/api`; which
-checkouts have one is told by their remotes (`client/projects/roots`). Nothing that lies in the place is stored here but
-what waits to be sent there; what a start may tell of it is in RAM (`shelf`), and what the person confirmed of it is a
-note of hashes (`confirming`).
+A root is a section of the configuration, such as `[shared.acme]`, and contains namespaces such as `acme/api`; the git
+remotes of a checkout decide whether it has one (`client/projects/roots`). This machine stores only the memories that
+wait to be sent, and hashes of those that the person confirmed (`confirming`). The memories that a session's start may
+show are kept in RAM (`shelf`).
 
-Threads: one per root speaks to its place (`line`), one sends what waits and fetches the shelves (`sending`).
+Threads: one per root serves the connection to its place (`line`); one sends waiting memories and fetches the shelves
+(`sending`).
 """

@@ -9,7 +9,7 @@ from memoryd.daemon.shared.tables import sends
 
 @handles(GetShared)
 def get_shared(core: Core, call: GetShared) -> SharedStatus:
-    """Return the state of the roots; with `send` try again what waits."""
+    """Return the state of the roots; with `send` try again to send waiting memories."""
     shared = core.state(Shared, core)
     if call.send:
         core.store.write(lambda transaction: sends.send_again(transaction.connection), over_limit=True).result()

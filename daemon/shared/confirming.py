@@ -1,6 +1,7 @@
-"""What the person confirmed in a shared root: on this machine alone, by id, until somebody changes it there.
+"""The memories of a shared root that the person confirmed, recorded on this machine only.
 
-It is a setting of the database: ids, hashes of what the memories said, and when. No word of a root is stored here.
+They are a setting of the database: ids, hashes of the texts, and the times; no text of a root is stored. A confirmation
+ends when somebody changes the memory in the root.
 """
 
 import hashlib
@@ -19,12 +20,12 @@ Known = dict[str, tuple[str, float]]
 
 
 def read(core: Core, root: str) -> Known:
-    """Return what is confirmed in a root."""
+    """Return the confirmed memories of a root."""
     return _decode(core.store.read_setting(_setting(root)))
 
 
 def note(core: Core, root: str, memories: Sequence[Memory]) -> None:
-    """Note that the person confirmed memories as they are now."""
+    """Record that the person confirmed memories as they are now."""
     new = {memory.id: (_digest(memory), core.clock()) for memory in memories}
 
     def write(transaction: Transaction) -> None:
@@ -36,7 +37,7 @@ def note(core: Core, root: str, memories: Sequence[Memory]) -> None:
 
 
 def find_time(known: Known, memory: Memory) -> float | None:
-    """Return when a memory was confirmed, None if it was not, or says something else by now."""
+    """Return when a memory was confirmed, None if it was not or has changed since."""
     digest, at = known.get(memory.id, ("", 0.0))
     return at if digest and digest == _digest(memory) else None
 

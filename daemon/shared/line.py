@@ -1,11 +1,11 @@
 """The line to a place: one session of ssh, with any number of calls under way.
 
-It is opened when something is asked, closed after a quarter of an hour without a question, and opened again after 1, 2,
-4 … 60 s when it failed; until then a question fails at once. A place that takes questions and says nothing for ten
-seconds is hung: the socket is shut down and the program killed. A question that is late fails alone; while one is, the
-next fail at once until a word comes.
+It is opened by the first request and closed after a quarter of an hour without one. If it fails, requests fail at once
+until it may be opened again, after 1, 2, 4 … 60 s. If the place sends nothing for ten seconds although replies are due,
+it is considered hung: the socket is shut down and the program killed. A request that times out fails alone; further
+requests then fail at once until the place sends something.
 
-Threads: `ask`, `report` and `close` by any; the rest on a thread of its own, which also completes the futures.
+Threads: any may call `ask` and `close`; the line's own thread does the rest, and completes the futures.
 """
 
 import os
@@ -33,8 +33,8 @@ IDLE_S = 900.0
 _BLOCK_BYTES = 256 * 1024
 
 
-class Question(NamedTuple):
-    """A call that was asked, until when there is time, and where its reply goes."""
+class Request(NamedTuple):
+    """An encoded call, its deadline, and the future of its reply."""
 
     id: int
     frame: bytes
@@ -49,18 +49,18 @@ class Line(Retrying):
         super().__init__()
         self._name, self._command, self._check = name, list(command), check
         self._lock = threading.Lock()
-        self._new: list[Question] = []
+        self._new: list[Request] = []
         self._next_id = 1
-        self._waiting: dict[int, Question] = {}  # from here on: of the thread alone
-        self._unsent: deque[Question] = deque()
+        self._waiting: dict[int, Request] = {}  # this and the following: used by the line's thread only
+        self._unsent: deque[Request] = deque()
         self._outgoing = b""
         self._frames = FrameReader()
         self._socket: socket.socket | None = None
-        self._said: int | None = None  # a pipe: why ssh failed
+        self._stderr: int | None = None  # a pipe from the program's stderr
         self._child: subprocess.Popen[bytes] | None = None
         self._selector = selectors.DefaultSelector()
         self._is_late = False
-        self._heard_at = self._asked_at = self._used_at = 0.0  # `asked`: the oldest question without any word since
+        self._received_at = self._asked_at = self._used_at = 0.0  # `asked`: since when replies are due
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
@@ -71,24 +71,24 @@ class Line(Retrying):
         reply: Future[Reply] = Future()
         with self._lock:
             number, self._next_id = self._next_id, self._next_id + 1
-            question = Question(number, encode_call(call, number), time.monotonic() + within_s, reply)
+            request = Request(number, encode_call(call, number), time.monotonic() + within_s, reply)
             is_open = not self.stopping.is_set()
             if is_open:
-                self._new.append(question)
+                self._new.append(request)
         if is_open:
             self._wake()
         else:
-            _fail(question, Unavailable("The daemon is stopping."))
+            _fail(request, Unavailable("The daemon is stopping."))
         return reply
 
     def close(self) -> None:
-        """End the line; what is asked from now on fails."""
+        """End the line; further requests fail."""
         with self._lock:
             self.stopping.set()
         self._wake()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # it is woken already, or has ended
+        with suppress(OSError):  # the thread is already woken, or has ended
             self._wake_in.send(b"w")
 
     # The thread ------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Line(Retrying):
 
     def _step(self) -> None:
         now = time.monotonic()
-        self._take_questions(now)
+        self._take_requests(now)
         self._give_up(now)
         if self._socket and not self._waiting and now - self._used_at > IDLE_S:
             self._end(None)
@@ -120,54 +120,58 @@ class Line(Retrying):
 
     def _find_pause(self, now: float) -> float | None:
         """Return the seconds until something is due, None for never."""
-        due = [question.give_up_at for question in self._waiting.values()]
+        due = [request.give_up_at for request in self._waiting.values()]
         if self._socket:
-            due.append(max(self._heard_at, self._asked_at) + HUNG_S if self._is_owed() else self._used_at + IDLE_S)
+            due.append(
+                max(self._received_at, self._asked_at) + HUNG_S if self._expects_data() else self._used_at + IDLE_S
+            )
         return max(0.0, min(due) - now) + 0.001 if due else None
 
-    def _is_owed(self) -> bool:
-        """Return whether the place has to say something."""
+    def _expects_data(self) -> bool:
+        """Return whether the place has still to send something."""
         return bool(self._waiting) or self._is_late or self.state == "connecting"
 
-    def _take_questions(self, now: float) -> None:
+    def _take_requests(self, now: float) -> None:
         with self._lock:
             new, self._new = self._new, []
         if not new:
             return
         if self._socket is None and now >= self._again_at:
             self._open(now)
-        for question in new:
+        for request in new:
             if self._socket is None:
-                _fail(question, self.reason or self._broken(""))
+                _fail(request, self.reason or self._broken(""))
             elif self._is_late:
-                _fail(question, TimedOut(f"{place_of(self._name)} is late with earlier answers."))
+                _fail(request, TimedOut(f"{place_of(self._name)} is late with earlier answers."))
             else:
-                if not self._is_owed():
+                if not self._expects_data():
                     self._asked_at = now
                 self._used_at = now
-                self._waiting[question.id] = question
-                self._unsent.append(question)
+                self._waiting[request.id] = request
+                self._unsent.append(request)
         self._watch()
 
     def _open(self, now: float) -> None:
         ours, theirs = socket.socketpair()
-        said, says = os.pipe()
+        stderr_read, stderr_write = os.pipe()
         try:
             way = theirs.fileno()
-            self._child = subprocess.Popen(self._command, stdin=way, stdout=way, stderr=says, start_new_session=True)
+            self._child = subprocess.Popen(
+                self._command, stdin=way, stdout=way, stderr=stderr_write, start_new_session=True
+            )
         except OSError as error:
             ours.close()
-            os.close(said)
+            os.close(stderr_read)
             self._note_failure(Unavailable(f"{self._command[0]} cannot be started: {error.strerror}."))
             return
         finally:
             theirs.close()
-            os.close(says)
+            os.close(stderr_write)
         ours.setblocking(False)
-        os.set_blocking(said, False)
-        self._socket, self._said = ours, said
+        os.set_blocking(stderr_read, False)
+        self._socket, self._stderr = ours, stderr_read
         self._frames, self._outgoing, self._is_late = FrameReader(), b"", False
-        self._heard_at = self._asked_at = self._used_at = now
+        self._received_at = self._asked_at = self._used_at = now
         self._unsent.clear()
         self.state = "connecting"
         self._selector.register(ours, selectors.EVENT_READ)
@@ -178,7 +182,7 @@ class Line(Retrying):
             self._selector.modify(self._socket, wants)
 
     def _may_send(self) -> bool:
-        """Return whether there is something to send, and the place has said whom the line speaks for."""
+        """Return whether there is something to send, and the place has accepted the line."""
         return self.state == "ready" and bool(self._outgoing or self._unsent)
 
     def _exchange(self, events: int) -> None:
@@ -190,9 +194,9 @@ class Line(Retrying):
                     raise self._broken("it ended the line")
                 self._receive(received)
             if self._socket and self._may_send():
-                while self._unsent and not self._outgoing:  # one that is late before it is sent is not sent
-                    question = self._unsent.popleft()
-                    self._outgoing = question.frame if question.id in self._waiting else b""
+                while self._unsent and not self._outgoing:  # a request that timed out before it was sent is skipped
+                    request = self._unsent.popleft()
+                    self._outgoing = request.frame if request.id in self._waiting else b""
                 self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
         except BlockingIOError:
             pass
@@ -205,45 +209,45 @@ class Line(Retrying):
         self._watch()
 
     def _receive(self, data: bytes) -> None:
-        self._heard_at, self._is_late = time.monotonic(), False
+        self._received_at, self._is_late = time.monotonic(), False
         for payload in self._frames.feed(data):
             reply = decode_reply(payload)
             if self.state == "connecting":
                 self._greet(reply)
-            elif question := self._waiting.pop(reply.id, None):
-                _complete(question, reply)
+            elif request := self._waiting.pop(reply.id, None):
+                _complete(request, reply)
 
     def _greet(self, reply: Reply) -> None:
-        """Take the first frame: whom the line speaks for, or why it is refused."""
+        """Read the first frame, which names the token of the line, or says why it is refused."""
         self._check(read_greeting(place_of(self._name), reply, self._name))
         self._note_success()
 
     def _give_up(self, now: float) -> None:
-        for question in [one for one in self._waiting.values() if one.give_up_at <= now]:
-            del self._waiting[question.id]
+        for request in [one for one in self._waiting.values() if one.give_up_at <= now]:
+            del self._waiting[request.id]
             self._is_late = self._is_late or self.state == "ready"
-            _fail(question, TimedOut(f"{place_of(self._name)} did not answer in time."))
-        if self._socket and self._is_owed() and now - max(self._heard_at, self._asked_at) > HUNG_S:
+            _fail(request, TimedOut(f"{place_of(self._name)} did not answer in time."))
+        if self._socket and self._expects_data() and now - max(self._received_at, self._asked_at) > HUNG_S:
             self._end(Unavailable(f"{place_of(self._name)} says nothing; the line was cut."))
 
     def _broken(self, why: str) -> Unavailable:
         words = b""
-        if self._said is not None:
+        if self._stderr is not None:
             with suppress(BlockingIOError):
-                words = os.read(self._said, _BLOCK_BYTES)
+                words = os.read(self._stderr, _BLOCK_BYTES)
         return Unavailable(explain(place_of(self._name), words, why))
 
     def _end(self, error: MemorydError | None) -> None:
-        """Close the line, because of an error or because it is idle; what waits fails."""
+        """Close the line, because of an error or because it is idle; pending requests fail."""
         if self._socket:
             self._selector.unregister(self._socket)
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             self._socket.close()
             self._socket = None
-        if self._said is not None:
-            os.close(self._said)
-            self._said = None
+        if self._stderr is not None:
+            os.close(self._stderr)
+            self._stderr = None
         if self._child:
             self._child.kill()
             self._child.wait()
@@ -254,15 +258,15 @@ class Line(Retrying):
         self.state = "idle"
         if error is not None:
             self._note_failure(error)
-        for question in waiting:
-            _fail(question, error or self._broken(""))
+        for request in waiting:
+            _fail(request, error or self._broken(""))
 
 
-def _complete(question: Question, reply: Reply) -> None:
-    if question.reply.set_running_or_notify_cancel():
-        question.reply.set_result(reply)
+def _complete(request: Request, reply: Reply) -> None:
+    if request.reply.set_running_or_notify_cancel():
+        request.reply.set_result(reply)
 
 
-def _fail(question: Question, error: MemorydError) -> None:
-    if question.reply.set_running_or_notify_cancel():
-        question.reply.set_exception(error)
+def _fail(request: Request, error: MemorydError) -> None:
+    if request.reply.set_running_or_notify_cancel():
+        request.reply.set_exception(error)

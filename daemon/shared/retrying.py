@@ -1,4 +1,4 @@
-"""How the line to a place is, and when one that failed is tried again: after 1, 2, 4 … 60 s."""
+"""The state of the line to a place; a line that failed is opened again after 1, 2, 4 … 60 s."""
 
 import math
 import random
@@ -21,7 +21,7 @@ class Retrying:
         self._again_at, self._pause_s = 0.0, FIRST_PAUSE_S
         self.stopping = threading.Event()
         self.state: LineState = "idle"
-        self.reason: MemorydError | None = None  # why it is away
+        self.reason: MemorydError | None = None  # why it is `away`
         self.on_ready: Callable[[], None] = lambda: None
         self.on_away: Callable[[MemorydError], None] = lambda error: None
 
@@ -34,7 +34,7 @@ class Retrying:
         raise NotImplementedError
 
     def may_try(self) -> bool:
-        """Return whether a question would be sent, or would open the line."""
+        """Return whether a request would be sent, or would open the line."""
         return self.state != "away" or time.monotonic() >= self._again_at
 
     def retry_s(self) -> float:
@@ -42,7 +42,7 @@ class Retrying:
         return max(0.0, self._again_at - time.monotonic()) if self.state == "away" else 0.0
 
     def hurry(self) -> None:
-        """Try again at the next question, whatever the pause."""
+        """Skip the pause: the next request opens the line."""
         self._again_at = -math.inf
 
     def _note_success(self) -> None:
@@ -51,7 +51,7 @@ class Retrying:
 
     def _note_failure(self, error: MemorydError) -> None:
         self.on_away(error)
-        # Why a question failed is for its caller; that the place refuses the line is no refusal of the call.
+        # Not the error itself, which may be `Forbidden`: the place refused the line, not the call.
         self.reason = Unavailable(error.message)
         self.state = "away"
         self._again_at = time.monotonic() + self._pause_s * random.uniform(0.75, 1.25)

@@ -1,4 +1,4 @@
-"""What shared roots bring to the kernel: the places that it asks, a call, a table."""
+"""The room `shared`: the roots that the kernel asks, a call, and a table."""
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.rooms import Room

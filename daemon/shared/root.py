@@ -1,7 +1,7 @@
-"""One shared root: which calls reach it, how they are narrowed to it, what is believed of the answers.
+"""One shared root: which calls reach it, how they are narrowed to it, and how its answers are validated.
 
-What comes from the place was written by others. It is decoded row by row: a row that is no memory of the root, or has
-values that none can have, is left out and counted.
+The place may return texts of others, so answers are decoded row by row: a row that is not a memory of the root, or has
+impossible values, is left out and counted.
 """
 
 import logging
@@ -62,8 +62,8 @@ R = TypeVar("R")
 M = TypeVar("M", bound=Memory)
 
 DECISIONS = frozenset({"rule", "decision", "lesson", "convention"})
-ON_PURPOSE = frozenset({"manual", "mcp"})  # sources of what is saved one by one
-AWAY = (Unavailable, TimedOut, Busy)  # nothing is known of the outcome, or nothing was done
+ON_PURPOSE = frozenset({"manual", "mcp"})  # sources of memories that are saved one by one
+AWAY = (Unavailable, TimedOut, Busy)  # the outcome is unknown, or nothing was done
 _BY_ID = (protocol.Get, protocol.Update, protocol.Delete, protocol.History, protocol.Undo)
 ID = re.compile(r"[0-9a-f]{32}")
 _LATEST = 7_258_118_400.0  # the year 2200
@@ -90,7 +90,7 @@ class _RawPage(msgspec.Struct):
 
 
 class Root:
-    """A root as `Remote`. `keep` stores a save here until it is sent, `move` sends memories of here."""
+    """A shared root, as a `Remote`. `keep` stores an add here until it can be sent; `move` sends local memories."""
 
     def __init__(self, core: Core, name: str, settings: SharedConfig, keep: "Keep", move: "Move") -> None:
         self.name, self.settings = name, settings
@@ -101,7 +101,7 @@ class Root:
         self.wake: Callable[[], None] = lambda: None
         self.unreadable = 0
         self.identity: Greeting | None = None
-        self.refusal = ""  # what the place said of the token, by the last answer of a line that stays open
+        self.refusal = ""  # the message if the place refused the token in its last answer, though the line stays open
         self._confirmed = confirming.read(core, name)
 
     def _build_line(self) -> Retrying:
@@ -110,17 +110,17 @@ class Root:
         return Line(self.name, command, self._check)
 
     def describe_place(self) -> dict[str, str]:
-        """Return what the place says of itself, if it was asked and answers; nobody waits long for it."""
+        """Return the place's description of itself; empty if it is not asked, or does not answer soon."""
         return {}
 
-    # What goes there ------------------------------------------------------------------------------------------------
+    # Which calls reach it --------------------------------------------------------------------------------------------
 
     def holds(self, namespace: str) -> bool:
         """Return whether a namespace is in the root: the root itself, or inside it."""
         return namespace == self.name or namespace.startswith(f"{self.name}/")
 
     def excludes(self, namespace: str) -> bool:
-        """Return whether saves in a namespace stay here."""
+        """Return whether memories saved in a namespace stay on this machine."""
         return any(namespace == one or namespace.startswith(f"{one}/") for one in self.settings.exclude)
 
     def covers(self, call: Scoped[Any]) -> bool:
@@ -141,19 +141,19 @@ class Root:
                 return []
 
     def takes(self, call: Add) -> bool:
-        """Return whether a save goes there by itself: one by one, of the kinds that do, into what is inside the root.
+        """Return whether an add is sent there automatically: a configured kind, saved on purpose, below the root.
 
-        The root itself may be called like the folder of a checkout that has nothing to do with it.
+        Adds in the root itself are not, since an unrelated checkout's folder may have the same name.
         """
         place, memory, auto = call.namespace, call.memory, self.settings.auto
         is_inside = place.startswith(f"{self.name}/")
         is_kind = auto == "all" or (auto == "decisions" and memory.type in DECISIONS)
         return is_inside and not self.excludes(place) and is_kind and memory.id is None and memory.source in ON_PURPOSE
 
-    # Asking ----------------------------------------------------------------------------------------------------------
+    # Sending calls ---------------------------------------------------------------------------------------------------
 
     def ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
-        """Send a call, narrowed to what it reaches in the root and what its caller may, without credentials."""
+        """Send a call without credentials, narrowed to the part of the root that it reaches and its caller may use."""
         try:
             if isinstance(call, Confirm):
                 return self._core.background.run(f"confirm in {self.name}", lambda: self._confirm(call, caller))
@@ -165,14 +165,14 @@ class Root:
             return refused
 
     def ask_and_wait(self, call: Scoped[R], caller: Caller = USER) -> R:
-        """Return the answer to a call, for which there is as much time as for a change."""
+        """Send a call and return its result, within the time limit of a change."""
         try:
             return self.ask(call, caller, CHANGE_S).result(CHANGE_S + 1)
         except Late:
             raise TimedOut(f"The place of {self.name} did not answer in time.") from None
 
     def _confirm(self, call: Confirm, caller: Caller) -> Any:
-        """Note here what the person confirms: others need not believe it."""
+        """Record what the person confirms on this machine only, since it does not count for others."""
         gets = [protocol.Get(id=prefix, reach=call.reach, touch=False) for prefix in call.ids]
         memories = [self.ask_and_wait(get, caller) for get in gets]
         confirming.note(self._core, self.name, memories)
@@ -188,7 +188,7 @@ class Root:
         answers = [self.line.ask(one, within_s) for one in calls]
         left = [len(answers)]
 
-        def take(_: Any) -> None:  # on the line's thread alone, but for what fails at once
+        def take(_: Any) -> None:  # on the line's thread, except for calls that fail at once
             left[0] -= 1
             if left[0]:
                 return
@@ -228,14 +228,14 @@ class Root:
         return [msgspec.structs.replace(call, namespace=one, reach=reach) for one, reach in self.find_targets(call)]
 
     def _join(self, call: Scoped[Any], calls: list[Any], replies: list[Reply]) -> Any:
-        """Return the results of the narrowed calls as one, without what cannot be believed."""
+        """Return the results of the narrowed calls as one, without invalid rows."""
         for reply in replies:
             if reply.kind == protocol.ERROR:
                 error = error_of(reply)
                 if isinstance(error, Unauthenticated):
                     self.shelf.drop(error)
                     self.refusal = error.message
-                if isinstance(error, NotFound):  # as of here
+                if isinstance(error, NotFound):  # worded as for a local memory
                     raise error
                 raise type(error)(f"The place of {self.name} says: {error.message}", error.data)
         self.refusal = ""
@@ -278,10 +278,10 @@ class Root:
         good = [one for one in every if self.holds(one.name) and 0 < one.memories <= protocol.MAX_INTEGER]
         return protocol.NamespaceList(namespaces=good, total=len(good))
 
-    # Telling ---------------------------------------------------------------------------------------------------------
+    # Memories for sessions -------------------------------------------------------------------------------------------
 
     def _read_own(self, offset: int) -> Sequence[Memory]:
-        """Return memories of the place among which this person's are, the newest first; before them the confirmed."""
+        """Return a page of memories that include this person's, newest first; the confirmed ones precede all others."""
         author = self._find_author()
         where = {f"metadata.{AUTHOR}": author} if author else {}
         call = protocol.List(namespace=self.name, reach="subtree", limit=PAGE, offset=offset, where=where)
@@ -291,20 +291,20 @@ class Root:
         return [*self.ask_and_wait(msgspec.structs.replace(call, where={}, ids=ids)).memories, *memories]
 
     def _find_author(self) -> str:
-        """Return whom the place names as the author of what this person saves, empty for its owner."""
+        """Return the name by which the place records this person as an author, empty for the root's owner."""
         return self.identity.name if self.identity and self.identity.name != self.name else ""
 
     def _is_mine(self, memory: Memory) -> bool:
         """Return whether this person wrote or confirmed a memory.
 
-        The root's own token is its owner's, who needs none there.
+        Memories without an author, or with the root's own token as author, are by the root's owner.
         """
         author = self._find_author()
         is_own = memory.metadata.get(AUTHOR, "") in ((author,) if author else ("", self.name))
         return is_own or confirming.find_time(self._confirmed, memory) is not None
 
     def list_told(self, call: Scoped[Any]) -> list[Memory]:
-        """Return what this person wrote or confirmed of what a call reaches, from the shelf, and have that fetched."""
+        """Return the shelf's memories that a call reaches; have the shelf filled if the place is not connected."""
         targets = self.find_targets(call)
         if targets and self.line.state != "ready" and self.line.may_try():
             self.shelf.expect()
@@ -318,15 +318,15 @@ class Root:
             )
         ]
 
-    # Believing -------------------------------------------------------------------------------------------------------
+    # Validating answers ----------------------------------------------------------------------------------------------
 
     def _read_rows(self, rows: Sequence[msgspec.Raw], kind: type[M]) -> tuple[list[M], list[str]]:
-        """Return the rows that are memories, and what is degraded where others are left out."""
+        """Return the rows that are valid memories, and an entry for `degraded` if others are left out."""
         read = [memory for raw in rows if (memory := self._read(raw, kind)) is not None]
         return read, [f"unreadable:{self.name}"] if len(read) < len(rows) else []
 
     def _read(self, raw: msgspec.Raw, kind: type[M]) -> M | None:
-        """Return a row of the place as a memory, None for one that is none."""
+        """Decode a row as a memory; return None if it is invalid."""
         try:
             if len(raw) > _MAX_ROW_BYTES:
                 raise ValueError("it is too large")
@@ -349,7 +349,7 @@ class Root:
             raise Invalid(f"The memory in the shared root {self.name} cannot be read: {error}.") from None
 
     def _check_memory(self, memory: M) -> M:
-        """Return a memory as one of the root; raise `ValueError` for what no memory of it can be."""
+        """Return a memory as it is shown here; raise `ValueError` for values that no memory of the root can have."""
         if not ID.fullmatch(memory.id):
             raise ValueError("its id is none")
         if not self.holds(memory.namespace):
@@ -365,13 +365,13 @@ class Root:
         if not all(1 <= line <= protocol.MAX_INTEGER for line in lines) or 0 in (memory.start_line, memory.end_line):
             raise ValueError("its lines are none")
         try:
-            check_metadata(memory.metadata, protocol.MAX_VALUE_BYTES)  # of one with a key
+            check_metadata(memory.metadata, protocol.MAX_VALUE_BYTES)  # the limit of a memory with a key
         except Invalid as error:
             raise ValueError(error.message) from None
         # What others there confirmed is not confirmed by this person.
         confirmed_at = None if self._find_author() else memory.confirmed_at
         memory.confirmed_at = confirming.find_time(self._confirmed, memory) or confirmed_at
-        # What relates it to other memories is decided where it is shown.
+        # Its relations to other memories are found on the machine that shows it.
         memory.contradicts, memory.contradicts_texts, memory.later = [], [], None
         memory.links, memory.linked_from, memory.usefulness, memory.vector = [], [], None, None
         memory.tier, memory.shared = L3, self.name
@@ -380,7 +380,7 @@ class Root:
         return memory
 
     def _check(self, identity: Greeting) -> None:
-        """Raise `Forbidden` where the line does not speak for the root."""
+        """Raise `Forbidden` if the token of the line is not for this root."""
         if identity.namespace != self.name:
             raise Forbidden(
                 f"The token {identity.name} there is for {identity.namespace[:80]}, not for {self.name}: name another"
@@ -391,7 +391,7 @@ class Root:
     # Saving ----------------------------------------------------------------------------------------------------------
 
     def save(self, call: Add, caller: Caller) -> "Future[Added]":
-        """Save there; while the place is away the save waits here."""
+        """Add a memory there; while the place cannot be reached, the add waits here."""
         key = self._core.new_id()
 
         def save() -> Added:
@@ -406,7 +406,7 @@ class Root:
         return self._core.background.run(f"save in {self.name}", save)
 
     def share(self, call: Share, caller: Caller) -> "Future[Shared]":
-        """Move memories of this machine there."""
+        """Move local memories to the root."""
         return self._core.background.run(f"share with {self.name}", lambda: self._move(self, call, caller))
 
 

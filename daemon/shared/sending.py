@@ -1,8 +1,8 @@
-"""Saves that wait for their place: stored here as any memory, sent when the place answers, then deleted here.
+"""Memories that wait for their place: stored here like others, sent when the place answers, then deleted here.
 
-Each is sent with its own id as the key by which the place knows it: sent twice, it is applied once, whatever became of
-it there. What was changed here after it may have been taken is sent as a change. A save that the place refuses stays,
-with the reason, until somebody sends it again or deletes it.
+The id of a memory is sent as its idempotency key, so a memory that is sent twice is stored once, even if it was changed
+or deleted there. A change made here after the first attempt to send is sent as an update. A memory that the place
+refuses stays, with the reason, until somebody sends it again or deletes it.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class Shared:
-    """The roots of this daemon, and the thread that sends what waits."""
+    """The roots of this daemon, and the thread that sends waiting memories."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -58,7 +58,7 @@ class Shared:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Begin to ask the places, and to send what waits."""
+        """Register the roots with the kernel, and start the threads."""
         remotes: Remotes = self._core.state(Remotes)
         remotes.all += self.roots
         for root in self.roots:
@@ -83,7 +83,7 @@ class Shared:
             thread.join(5.0)
 
     def keep(self, root: Root, call: Add, caller: Caller, key: str) -> "Future[Added]":
-        """Store a save that waits: it is a memory as any other until it is sent."""
+        """Store a memory until it can be sent; until then it is used like any other."""
         now = self._core.clock()
         memory = msgspec.structs.replace(call.memory, id=key)
         if memory.created_at is None:
@@ -98,7 +98,7 @@ class Shared:
         return adding.add_here(self._core, kept, caller, WAITING, note)
 
     def share(self, root: Root, call: Share, caller: Caller) -> protocol.Shared:
-        """Move memories to a place: they become saves that wait, which are sent at once; refused, all is as before."""
+        """Move memories to a place: mark them as waiting, and send them at once; undo that if the place refuses one."""
         if root.excludes(call.to):
             raise Invalid(f"What is saved in {call.to} stays here: `exclude` of [shared.{root.name}] names it.")
         operation, ids = self._write(partial(self._let_wait, root, call, caller))
@@ -120,7 +120,7 @@ class Shared:
         return shared
 
     def _let_wait(self, root: Root, call: Share, caller: Caller, transaction: Transaction) -> tuple[str, list[str]]:
-        """Let memories wait for their place, in the namespace that they are shared to."""
+        """Mark memories as waiting for their place, and move them to the namespace that they are shared to."""
         core, connection = self._core, transaction.connection
         condition = changing.visible_condition(core, call)
         going = {row.id: row for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
@@ -144,7 +144,7 @@ class Shared:
     # The thread ------------------------------------------------------------------------------------------------------
 
     def send(self) -> float | None:
-        """Send what waits and fetch the shelves; return the seconds until the next look, None for none."""
+        """Send waiting memories and fetch the shelves; return the seconds until the next run, None if none is due."""
         due = [root.shelf.fetch() for root in self.roots if root.line.state == "ready" or root.shelf.is_expected()]
         pause = self._send_waiting()
         if pause != 0.0:
@@ -165,7 +165,7 @@ class Shared:
         return min(pauses) if pauses else _LOOK_AGAIN_S if waiting else None
 
     def _clean(self) -> None:
-        """Take the words of what was sent out of full text and the log, where they would stay until upkeep comes."""
+        """Remove the words of sent memories from full text and the log, where they would stay until the next upkeep."""
         if self._core.store.read_setting(sends.UNCLEAN):
             for _ in erasing.clean_words(self._core):
                 if self.stopping.is_set():
@@ -174,7 +174,7 @@ class Shared:
             upkeep.clear_log(self._core.store)
 
     def _send_all(self, root: Root, waiting: list[Send]) -> bool:
-        """Send some saves to a place; return whether it answered each."""
+        """Send some memories to a place; return whether it answered each time."""
         for one in waiting:
             if self.stopping.is_set():
                 return False
@@ -189,7 +189,7 @@ class Shared:
         return True
 
     def _send(self, root: Root, send: Send) -> Added:
-        """Have the place take one save as it is now; then it is no longer here."""
+        """Send one memory in its present state, then delete it here."""
         row, said = send.row, send.said
         if said is None:
             said = _digest(row)
@@ -206,7 +206,7 @@ class Shared:
         return added
 
     def _take_out(self, id: str, said: bytes, transaction: Transaction) -> Row | None:
-        """Delete a memory here if it still says what the place has; return it if it says something else."""
+        """Delete a memory here if it is unchanged since it was sent; else return it."""
         row = rows.read_ids(transaction.connection, [id]).get(id)
         if row is None or row.tier != WAITING:  # deleted here meanwhile
             return None
@@ -225,7 +225,7 @@ class Shared:
 
 
 def _find_obstacle(row: Row) -> str:
-    """Return why a memory cannot go to another machine, empty if it can."""
+    """Return why a memory cannot be sent to another machine, empty if it can."""
     if row.turns:
         return "is of a conversation"
     if row.key is not None:
@@ -238,7 +238,7 @@ def _may_go(root: Root, namespace: str) -> bool:
 
 
 def _digest(row: Row) -> bytes:
-    """Return what tells whether a memory was changed since it was sent."""
+    """Return a digest of the fields that are sent, to detect changes."""
     return hashlib.sha256(msgspec.msgpack.encode([getattr(row, name) for name in _SAID])).digest()
 
 
@@ -249,7 +249,7 @@ def _build_update(namespace: str, id: str, row: Row) -> Update:
 
 
 def describe(core: Core, shared: Shared) -> protocol.SharedStatus:
-    """Return the state of the roots and what waits."""
+    """Return the state of the roots, and the memories that wait to be sent."""
     names = core.store.namespaces
     with core.store.reading() as connection:
         waiting = sends.list_waiting(connection, refused=True, limit=100_000)

@@ -1,8 +1,7 @@
-"""The shelf of a root: in RAM, what a session's start may tell of it, so that no start waits for a line.
+"""The shelf of a root: the memories that a session's start may show, kept in RAM so that no start waits for the place.
 
-It is fetched when the line opens, after a change, and every twenty minutes while it is open; it goes with the daemon,
-or at once when the place refuses the line. What the person wrote or confirmed is on it; a start tells nothing else of a
-root.
+They are those that the person wrote or confirmed. The shelf is fetched when the line opens, after a change, and every
+twenty minutes while the line is open. It is lost when the daemon ends, and cleared when the place refuses the line.
 """
 
 import time
@@ -11,17 +10,17 @@ from collections.abc import Callable, Sequence
 from memoryd.client.errors import Forbidden, MemorydError, NotFound, Unauthenticated
 from memoryd.client.protocol import Memory
 
-EVERY_S, AFTER_S = 1200.0, 5.0  # a line that nobody uses is closed before it is fetched again
+EVERY_S, AFTER_S = 1200.0, 5.0  # the first is longer than an unused line stays open
 MOST, MOST_BYTES = 2000, 4_000_000
 PAGE = 1000
 _REFUSED = (Unauthenticated, Forbidden, NotFound)
-_DENIED = "Permission denied"  # as ssh says it
+_DENIED = "Permission denied"  # in ssh's error message
 
 
 class Shelf:
-    """What is kept of one root; `read` returns what is there from an offset on, `PAGE` memories at most.
+    """The shelf of one root; `read` returns at most `PAGE` of the root's memories from an offset on.
 
-    It is fetched by one thread; any may read it or clear it.
+    One thread fetches it; any thread may read or clear it.
     """
 
     def __init__(self, read: Callable[[int], Sequence[Memory]], is_mine: Callable[[Memory], bool]) -> None:
@@ -30,24 +29,24 @@ class Shelf:
         self.memories: Sequence[Memory] = ()
 
     def expect(self) -> None:
-        """Have it fetched at the next occasion."""
+        """Have it fetched as soon as possible, even if the line must be opened for that."""
         self._due_at = 0.0
 
     def note_change(self) -> None:
-        """Have it fetched a little after something was changed there."""
+        """Have it fetched soon, since something was changed in the root."""
         self._due_at = min(self._due_at, time.monotonic() + AFTER_S)
 
     def is_expected(self) -> bool:
-        """Return whether it is to be fetched now, be it that the line is opened for it."""
+        """Return whether it should be fetched now, even if the line must be opened for that."""
         return self._due_at == 0.0
 
     def drop(self, error: MemorydError) -> None:
-        """Clear it where an error says that this machine has no right any more."""
+        """Clear it if an error says that this machine has lost its access."""
         if isinstance(error, _REFUSED) or _DENIED in error.message:
             self.memories = ()
 
     def fetch(self) -> float:
-        """Fetch it if that is due; return the seconds until it is due again."""
+        """Fetch it if it is due; return the seconds until it is due again."""
         left = self._due_at - time.monotonic()
         if left > 0.0:
             return left
@@ -63,7 +62,7 @@ class Shelf:
                         fetched[memory.id] = memory
                 if len(page) < PAGE:
                     break
-        except (MemorydError, TimeoutError) as error:  # what it has stays, unless the place refused
+        except (MemorydError, TimeoutError) as error:  # its memories stay, unless access was refused
             if isinstance(error, MemorydError):
                 self.drop(error)
         else:

@@ -102,7 +102,7 @@ def build_memories(
 def give_vectors(
     connection: apsw.Connection, model: int, memories: Sequence[Memory], records: Iterable[Row | None]
 ) -> None:
-    """Set the vectors of those memories that have one."""
+    """Set the vectors of the memories that have one."""
     keys = {row.id: row.text_hash or vectors.text_hash(row.content) for row in records if row is not None}
     by_hash = vectors.find(connection, model, list(keys.values()))
     for memory in memories:
@@ -113,7 +113,7 @@ def give_vectors(
 def read_contradictions(
     connection: apsw.Connection, ids: Sequence[str], reached: str, now: float | None
 ) -> dict[str, dict[str, str]]:
-    """Return for each id the ids of memories that contradict it, in either direction, with the begin of their texts.
+    """Return for each id the ids and the beginnings of memories that contradict it, in either direction.
 
     Memories outside the `reached` namespaces (an SQL condition on `m`) are left out, and so are those that are
     superseded or expired at `now` (None: in any state).

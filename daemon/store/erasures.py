@@ -48,7 +48,7 @@ def note_digests(connection: apsw.Connection, digests: Sequence[str]) -> None:
 
 
 def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
-    """Return those of these ids that belong to erased memories or turns, as far as the history goes back."""
+    """Return the given ids that belong to erased memories or turns, as far as the history goes back."""
     sql = (
         "SELECT 1 FROM history h JOIN operations o ON o.number = h.operation"
         f" WHERE h.memory = ? AND o.kind = '{history.ERASE}'"
@@ -62,9 +62,9 @@ def was_erased_from(connection: apsw.Connection, session: str) -> bool:
 
 
 def find_suspect(connection: apsw.Connection, records: Collection[Row]) -> set[str]:
-    """Return the ids of those imported memories whose neighbours may contain a text that was erased here.
+    """Return the ids of imported memories whose neighbours may contain a text that was erased here.
 
-    These are turns of sessions from which something was erased and, if anything was erased, turns without a session.
+    They are turns of sessions from which something was erased and, if anything was erased, turns without a session.
     """
     noted = set(read_noted(connection))
     is_any = bool(noted) or connection.execute(_ANY_ERASED, (history.ERASE,)).get is not None

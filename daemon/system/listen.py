@@ -1,4 +1,4 @@
-"""The listening socket: inherited from systemd or a predecessor or created here, its lock, and closing it.
+"""The listening socket, which systemd or a predecessor passes or which is created here: its lock, and closing it.
 
 To ensure a single instance, the daemon holds two exclusive locks until it ends: one next to the socket and one in the
 data directory. The holder of the socket's lock may remove an existing socket file, since no running daemon can own it.
@@ -127,7 +127,7 @@ def retire(listener: Listener, farewell: bytes) -> None:
         ):  # otherwise the file is that of another daemon or service manager
             listener.path.unlink()
         listener.socket.setblocking(False)
-        with suppress(OSError):  # until the queue is empty, which raises an error, too
+        with suppress(OSError):  # an empty queue raises an error, too, which ends the loop
             while True:
                 waiting, _ = listener.socket.accept()
                 with waiting, suppress(OSError):

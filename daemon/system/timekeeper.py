@@ -1,9 +1,9 @@
 """The daemon's time: that of the clock, and the settled time, which decides about deletions.
 
 Dates of memories, and whether they are expired for searches, use the clock. Anything that is deleted or moved uses the
-settled time: after the clock has jumped by more than a day, or the machine was off for so long, the settled time
-continues from its former value until a day has passed by the time since the boot, which cannot be set. So a clock that
-is wrong for some hours after a boot causes no deletions.
+settled time. If the clock jumps by more than a day, or the machine was off for that long, the settled time continues
+from its former value until a day of uptime, which cannot be set, has passed. So a clock that is wrong for some hours
+after a boot causes no deletions.
 
 Threads: any.
 """
@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 
 
 class ClockRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The last reading of the clock and the jump that does not count yet; stored in the database."""
+    """The last reading of the clock, and the jump that the settled time does not follow yet; stored in the database."""
 
     boot: str
     up_s: float
     now: float
     ahead_s: float = 0.0  # sum of the jumps; negative if the clock is behind
-    left_s: float = 0.0  # of the day after which it counts
+    left_s: float = 0.0  # until the settled time follows the jump
 
 
 def start_state(read: ClockReading) -> ClockRecord:

@@ -192,7 +192,7 @@ def _read(core: Core, generation: Generation, namespace: int, pause: Pause) -> t
 
 
 def _find_clusters(units: Vector, floor: float, pause: Pause) -> list[list[int]]:
-    """Return clusters of vectors by index. Equal ones are grouped first, as each would only find the others near."""
+    """Return clusters of vectors by index. Equal vectors are grouped first, else they would only find each other."""
     equal: dict[bytes, list[int]] = {}
     for place, vector in enumerate(units):
         equal.setdefault(vector.tobytes(), []).append(place)

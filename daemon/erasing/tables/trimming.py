@@ -7,7 +7,7 @@ import apsw
 
 from memoryd.daemon.store import vectors
 
-# Rows beyond a limit, by table; of runs and skipped turns the latest of each job and namespace stay.
+# Rows beyond a limit, by table. For runs and skipped turns the limit applies to each job or namespace.
 _OLD = {
     "runs": (
         "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY job ORDER BY id DESC) AS age FROM runs"
@@ -31,7 +31,7 @@ _UNUSED = (
     " AND NOT EXISTS (SELECT 1 FROM contexts c WHERE c.search_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.text_hash = e.text_hash)"
 )
-# No memory is superseded through them any more, and their deletion cannot be undone.
+# Entries through which no memory is superseded any more, and whose deletion cannot be undone.
 _UNUSED_SUCCESSORS = (
     "SELECT d.row FROM deleted_successors d WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.memory = d.id)"
     " AND (d.superseded_by IS NULL OR NOT EXISTS (SELECT 1 FROM memories m WHERE m.superseded_by = d.id"
@@ -45,14 +45,14 @@ def find_old(connection: apsw.Connection, table: str, *limits: float) -> list[in
 
 
 def find_unused(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:
-    """Return the vectors whose text no row has any more, of all vectors or of those in `among`."""
+    """Return the ids of vectors whose text no row has any more, from all vectors or only from `among`."""
     chosen = "TRUE" if among is None else f"e.id IN ({_text(among)})"
     sql = f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {chosen} AND {_UNUSED}"
     return _drop_turns(connection, connection.execute(sql))
 
 
 def forget_unused(connection: apsw.Connection, ids: Iterable[int]) -> int:
-    """Delete vectors, except those that are in use again; return how many there were."""
+    """Delete vectors, except those that are in use again; return how many were deleted."""
     return forget(connection, "vec_embeddings", find_unused(connection, ids))
 
 
@@ -67,7 +67,7 @@ def select_unused_successors(connection: apsw.Connection) -> list[int]:
 
 
 def forget(connection: apsw.Connection, table: str, numbers: Iterable[int]) -> int:
-    """Delete rows of a table by their numbers; return how many there were."""
+    """Delete rows of a table by their numbers; return how many were deleted."""
     return _change(connection, f"DELETE FROM {table} WHERE rowid IN ({_text(numbers)})")
 
 

@@ -1,12 +1,12 @@
-"""The line to a PostgreSQL server: one connection, on which one question after the other is answered.
+"""The line to a PostgreSQL server: one connection, on which requests run one after the other.
 
-It is opened when something is asked, closed after a quarter of an hour without a question, and opened again after 1,
-2, 4 … 60 s when it failed; until then a question fails at once. A question that is late fails alone; while one is, the
-next fail at once. A server that says nothing for ten seconds is hung: the socket is shut down. Each question is one
-transaction, with limits of its own for a statement and for a lock; nothing else is kept in the session, so that a
-pooler may stand between.
+It is opened by the first request and closed after a quarter of an hour without one. If it fails, requests fail at once
+until it may be opened again, after 1, 2, 4 … 60 s. A request that times out fails alone; while it still runs, further
+ones fail at once. If the server sends nothing for ten seconds, it is considered hung, and the socket is shut down. Each
+request is one transaction, with its own timeouts for statements and locks. The session has no other state, so a
+connection pooler may be used.
 
-Threads: `ask` and `close` by any; the questions run on a thread of the line's own.
+Threads: any may call `ask` and `close`; requests run on the line's own thread.
 """
 
 import os
@@ -32,29 +32,29 @@ HUNG_S = 10.0
 IDLE_S = 900.0
 
 
-class Question(NamedTuple):
-    """What is to be done with a connection, and where its result goes."""
+class Request(NamedTuple):
+    """A function of the connection, and the future of its result."""
 
     work: Callable[[Any], Any]
     answer: "Future[Any]"
 
 
 class PostgresLine(Retrying):
-    """The line to one server. `check` is asked of each new connection; `begin` begins the transaction of a question."""
+    """The line to one server. `check` examines each new connection; `begin` begins the transaction of a request."""
 
     def __init__(self, name: str, server: str, check: Callable[[Any], None], begin: Callable[[Any], None]) -> None:
         super().__init__()
         self._name, self._server, self._check, self._begin = name, server, check, begin
         self._lock = threading.Lock()
-        self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
-        self._current: Question | None = None
-        self._is_late = False  # the current one
+        self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._current: Request | None = None
+        self._is_late = False  # the current request has timed out
         self._connection: psycopg.Connection[Any] | None = None
 
     def ask(self, work: Callable[[Any], R], within_s: float) -> "Future[R]":
-        """Do something in a transaction of its own; the future has the result, or fails."""
+        """Run `work` in a transaction of its own; the future has the result, or fails."""
         answer: Future[R] = Future()
-        question = Question(work, answer)
+        request = Request(work, answer)
         with self._lock:
             refused: MemorydError | None = None
             if self.stopping.is_set():
@@ -62,26 +62,26 @@ class PostgresLine(Retrying):
             elif self._is_late:
                 refused = TimedOut(f"The place of {self._name} is late with an earlier answer.")
             else:
-                self._questions.put(question)
+                self._requests.put(request)
         if refused is not None:
             _fail(answer, refused)
             return answer
-        timer = threading.Timer(within_s, self._give_up, (question,))
+        timer = threading.Timer(within_s, self._give_up, (request,))
         timer.daemon = True
         timer.start()
         answer.add_done_callback(lambda _: timer.cancel())
         return answer
 
-    def _give_up(self, question: Question) -> None:
+    def _give_up(self, request: Request) -> None:
         with self._lock:
-            self._is_late = self._is_late or self._current is question
-        _fail(question.answer, TimedOut(f"The place of {self._name} did not answer in time."))
+            self._is_late = self._is_late or self._current is request
+        _fail(request.answer, TimedOut(f"The place of {self._name} did not answer in time."))
 
     def close(self) -> None:
-        """End the line; what is asked from now on fails."""
+        """End the line; further requests fail."""
         with self._lock:
             self.stopping.set()
-            self._questions.put(None)
+            self._requests.put(None)
         if connection := self._connection:
             _cut(connection)
 
@@ -92,53 +92,53 @@ class PostgresLine(Retrying):
         try:
             while True:
                 try:
-                    question = self._questions.get(timeout=IDLE_S if self._connection else None)
+                    request = self._requests.get(timeout=IDLE_S if self._connection else None)
                 except queue.Empty:
-                    self._end()  # nothing was asked for a while
+                    self._end()  # the line is idle
                     continue
-                if question is None:
+                if request is None:
                     break
-                if not question.answer.done():  # else it is late already
-                    self._current = question
-                    self._answer(question)
+                if not request.answer.done():  # else it has timed out
+                    self._current = request
+                    self._answer(request)
                     self._begin_anew()
         finally:
             self._begin_anew()
             if self._connection is not None:
                 self._end()
-            while self.stopping.is_set() and not self._questions.empty():
-                if question := self._questions.get():
-                    _fail(question.answer, Unavailable("The daemon is stopping."))
+            while self.stopping.is_set() and not self._requests.empty():
+                if request := self._requests.get():
+                    _fail(request.answer, Unavailable("The daemon is stopping."))
 
     def _begin_anew(self) -> None:
         with self._lock:
             self._current, self._is_late = None, False
 
-    def _answer(self, question: Question) -> None:
+    def _answer(self, request: Request) -> None:
         try:
             connection = self._connect()
             with _cut_when_hung(connection):
-                result = transact(connection, question.work, self._begin)
+                result = transact(connection, request.work, self._begin)
         except MemorydError as error:
-            _fail(question.answer, error)
+            _fail(request.answer, error)
         except Exception as error:
             explained = explain(self._name, error)
             if explained is None:
-                _fail(question.answer, error)
+                _fail(request.answer, error)
                 self._end()
                 return
-            _fail(question.answer, explained)
+            _fail(request.answer, explained)
             if isinstance(explained, Forbidden):
-                self._end()  # opened again, it says which rights are left, or none
+                self._end()  # a new connection shows the present privileges
             elif self._connection is not None and self._connection.closed:
                 self._end()
                 self._note_failure(explained)
         else:
             with suppress(InvalidStateError):
-                question.answer.set_result(result)
+                request.answer.set_result(result)
 
     def _connect(self) -> "psycopg.Connection[Any]":
-        """Return the connection, opened if there is none; raise why there is none."""
+        """Return the connection, opened if necessary; raise if it cannot be opened."""
         connection = self._connection
         if connection is not None and not select.select([connection.fileno()], [], [], 0)[0]:
             return connection
@@ -181,7 +181,7 @@ def _cut_when_hung(connection: Any) -> Iterator[None]:
 
 
 def _cut(connection: Any) -> None:
-    """Shut a socket down under who waits for it; the driver has no limit of its own for an answer."""
+    """Shut a socket down, which wakes the thread that waits for it; the driver has no timeout for an answer."""
     with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as line:
         line.shutdown(socket.SHUT_RDWR)
 

@@ -11,8 +11,8 @@ _SIGNS = {**RANGES, "$eq": "==", "$in": "=="}
 
 
 def build_predicate(where: dict[str, Any]) -> str | None:
-    """Return the predicate, None for an empty filter; raise `Invalid` for what the server cannot be asked."""
-    compile_where(where)  # it refuses what is no filter at all
+    """Return the predicate, None for an empty filter; raise `Invalid` for conditions that jsonpath cannot express."""
+    compile_where(where)  # raises for an invalid filter
     return _join_all(where) if where else None
 
 
@@ -42,5 +42,5 @@ def _compare(name: str, operator: str, value: Any) -> str:
     if any(isinstance(one, list | dict) for one in values):
         raise Invalid(f"In a shared root in PostgreSQL {name[:80]} is compared with a text, a number or a flag alone.")
     tests = " || ".join(f"@ {_SIGNS[operator]} {msgspec.json.encode(one).decode()}" for one in values)
-    # As a whole it is true or false: a comparison alone is unknown where the types differ.
+    # The whole is true or false, while a comparison alone is unknown if the types differ.
     return f"exists({path} ? ({tests or '1 == 0'}))"

@@ -1,7 +1,7 @@
-"""Candidates of a PostgreSQL server scored as those of this machine are: by meaning and words, with their confidence.
+"""Score the candidates of a PostgreSQL server like those of this machine: by meaning and words, with a confidence.
 
-The server counts in how many rows a word stands; how often it stands in a text is seen here, by our own tokenizer. What
-depends on the arrays in RAM has no part in it: cues, feedback, what gives way to an answer or a newer statement.
+The server counts the rows that contain a word; how often a text contains it is counted here, with our own tokenizer.
+The steps that need the arrays in RAM are missing: cues, feedback, and precedence of answers and newer statements.
 """
 
 import math
@@ -22,7 +22,7 @@ Word = tuple[str, str]  # a word of the question, and its stem
 
 
 class Found(NamedTuple):
-    """A candidate that is a memory, without its score yet; `stems` are those of its text, in order."""
+    """A valid candidate before it is scored; `stems` are those of its text, in order."""
 
     hit: Hit
     similarity: float | None
@@ -37,7 +37,7 @@ def rank(
     generation: Generation | None,
     vector_weight: float,
 ) -> list[Hit]:
-    """Return the hits, best first. `counted`: the rows within reach, and those of them that hold each word."""
+    """Return the hits, best first. `counted`: the rows within reach, and how many of them contain each word."""
     question = _build_question(found, words, counted)
     scores = score(question, [Counter(one.stems) for one in found], [len(one.stems) for one in found])
     full = max([MIN_FULL * question.weight, *scores])
@@ -73,7 +73,7 @@ def _build_question(found: Sequence[Found], words: Sequence[Word], counted: tupl
 
 
 def _passes(call: Search, hit: Hit, weight: float) -> bool:
-    """Return whether a hit is above the floors of a call; where words alone count it has one of the question."""
+    """Return whether a hit is above the floors of a call and, in a search by words alone, has a word of the query."""
     options = call.options
     return (
         (bool(weight) or bool(hit.bm25))

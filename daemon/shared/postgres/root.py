@@ -1,7 +1,7 @@
-"""One shared root in a PostgreSQL database: what each call is there.
+"""One shared root in a PostgreSQL database: how each call is carried out there.
 
-Whether a text is known is decided by the server, in the transaction of the save: an equal one is merged. Near ones are
-not compared. Rows are decoded one by one: what is no memory of the root is left out and counted, as of any place.
+The server merges equal texts, in the transaction of the add; similar texts are not compared. Rows are decoded one by
+one, and invalid ones are left out and counted, as for any root.
 """
 
 import secrets
@@ -38,14 +38,14 @@ from memoryd.daemon.store.caller import Caller
 R = TypeVar("R")
 M = TypeVar("M", bound=Memory)
 
-_MOST_STEMS, _LONGEST_STEM = 50_000, 200  # of a text, as the server's index takes them
-_PART = 10  # texts that are embedded at once, while other questions wait
+_MOST_STEMS, _LONGEST_STEM = 50_000, 200  # of a text: the limits of the server's index
+_PART = 10  # texts that are embedded at once, while other requests wait
 _KINDS = {"created": "add", "updated": "update", "deleted": "delete"}
 _CHANGED = frozenset(statements.SAID) - {"merges"}
 
 
 class PostgresRoot(Root):
-    """A root as `Remote`."""
+    """A root in a PostgreSQL database."""
 
     facts: schema.Facts | None = None
     _fills = False
@@ -54,7 +54,7 @@ class PostgresRoot(Root):
         return PostgresLine(self.name, self.settings.server, self._greet, self._begin)
 
     def _greet(self, connection: Any) -> None:
-        """Note whom a new connection speaks for; raise where the place cannot be used."""
+        """Set `facts` and `identity` from a new connection; raise if the database cannot be used."""
         self.facts = schema.check(connection, self.name)
         self.identity = self.facts.greet(self.name)
         self._fills = self.facts.may_write
@@ -65,7 +65,7 @@ class PostgresRoot(Root):
         self.facts = self.facts._replace(model=model, dimensions=dimensions)
 
     def describe_place(self) -> dict[str, str]:
-        """Return its versions, how safe an acknowledged save is there, and who holds others up."""
+        """Return versions, the durability of a commit there, and sessions that block others."""
         if self.facts is None or self.line.state != "ready":
             return {}
         said = {"version": f"{schema.VERSION}, {self.facts.server}"}
@@ -93,12 +93,12 @@ class PostgresRoot(Root):
             self.shelf.drop(error)
 
     def ask_for(self, work: Callable[[Any], R], within_s: float) -> "Future[R]":
-        """Have something done with the connection, in a transaction of its own."""
+        """Run `work` with the connection, in a transaction of its own."""
         assert isinstance(self.line, PostgresLine)
         return self.line.ask(work, within_s)
 
     def _plan(self, call: Any, caller: Caller) -> Callable[[Any], Any]:
-        """Return what is to be done with a connection; raise where there is nothing to do in this root."""
+        """Return the function that carries out a call on a connection; raise `NotFound` if this root cannot have it."""
         own = caller.namespace if caller.bound else self.name
         if isinstance(call, Add):
             if not self.holds(call.namespace):
@@ -175,7 +175,7 @@ class PostgresRoot(Root):
         return Hits(hits=hits, degraded=[f"unreadable:{self.name}"] if len(found) < len(matches) else [])
 
     def _has_vectors(self) -> bool:
-        """Return whether vectors of the model in use here can be compared with those there."""
+        """Return whether the model in use here is that of the root's vectors."""
         active = self._core.embedding.active
         if active is None or self.facts is None:
             return False
@@ -231,7 +231,7 @@ class PostgresRoot(Root):
         return protocol.Changes(id=versions[0].memory, changes=changes)
 
     def _read_fields(self, fields: Fields, kind: type[M], **more: Any) -> M | None:
-        """Return a row as a memory, None for one that is none, which is counted."""
+        """Return a row as a memory; count it and return None if it is invalid."""
         try:
             return self._build(fields, kind, more)
         except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
@@ -282,25 +282,25 @@ class PostgresRoot(Root):
         id = statements.insert(connection, self.name, fields)
         for prefix in list_superseded(memory):
             old = statements.find(connection, self.name, prefix, self.name, lock=True)
-            # What a person saved is replaced by a person alone; both are shown until they say which holds.
+            # Only a person may replace a person's memory; otherwise both are shown until the person settles it.
             if old["id"] != id and (old["origin"] != "person" or memory.origin == "person"):
                 statements.change(connection, self.name, old["id"], {"superseded_by": id})
         return id, "created" if id == fields["id"] else "merged", operation
 
     def _derive(self, content: str) -> Fields:
-        """Return what a row has of its text for searches; without the root's model it is found by words."""
+        """Return the columns by which searches find a text; without the root's model it has no vector."""
         stems = dict.fromkeys(stem for stem in self._stem(content) if len(stem) <= _LONGEST_STEM)
         embedded = self._core.embedding.embed_text(content) if self._has_vectors() else None
         vector = None if embedded is None else _show_vector(embedded[1].tolist())
         return {"stems": list(stems)[:_MOST_STEMS], "embedding": vector}
 
     def _fill(self, connection: Any) -> None:
-        """Give vectors to some of what was saved by who had none, once after each connection, part by part."""
+        """Embed some memories that were saved without a vector; the first searches after each connection start this."""
         waiting = statements.list_without_vector(connection, self.name, _PART) if self._has_vectors() else []
         made = [(id, vector) for id, content in waiting if (vector := self._derive(content)["embedding"])]
         for id, vector in made:
             statements.put_vector(connection, self.name, id, vector)
-        self._fills = bool(made) and len(waiting) == _PART  # the next search goes on
+        self._fills = bool(made) and len(waiting) == _PART  # the next search continues
 
     def _update(self, connection: Any, call: protocol.Update, own: str) -> protocol.Changed:
         given = ("content", "type", "summary", "importance", "expires_at", "pinned")
@@ -337,7 +337,7 @@ class PostgresRoot(Root):
         last = {version.memory: version.version for version in done}
         for version in done:
             first.setdefault(version.memory, version)
-        # A memory that another one of these replaces comes back before that one goes.
+        # Restore replaced memories before their replacements are deleted.
         for version in sorted(first.values(), key=lambda one: one.action == "created"):
             self._take_back(connection, version, last[version.memory])
         return protocol.Undone(undone=done[0].operation, operation=mine, ids=sorted(first))
@@ -362,7 +362,7 @@ class PostgresRoot(Root):
 
 
 def _begin_operation(connection: Any) -> str:
-    """Name the operation of the transaction; return the name."""
+    """Begin an operation, to which the changes of the transaction belong; return its id."""
     operation = secrets.token_hex(16)
     statements.name_operation(connection, operation)
     return operation

@@ -1,1 +1,1 @@
-"""The SQL of shared roots: what waits to be sent."""
+"""The SQL of shared roots: the memories that wait to be sent."""

@@ -1,4 +1,4 @@
-"""Which saves wait to be sent to a shared root, and what is known of the attempts."""
+"""The memories that wait to be sent to a shared root, and the attempts to send them."""
 
 import json
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ CREATE TABLE sends (
   at REAL NOT NULL             -- the latest attempt
 ) STRICT, WITHOUT ROWID;
 """
-UNCLEAN = "words_of_sent"  # a setting: full text may have words of what was sent
-_KEPT_S = 90 * 86400.0  # as the place keeps what was applied
+UNCLEAN = "words_of_sent"  # a setting: full text may still have words of sent memories
+_KEPT_S = 90 * 86400.0  # as long as the place keeps idempotency keys
 
 
 class Send(NamedTuple):
-    """A memory that waits, and what is known of the attempts to send it."""
+    """A waiting memory, the digest of its state when it was first sent (`said`), and why it was refused."""
 
     row: Row
     said: bytes | None
@@ -32,7 +32,7 @@ class Send(NamedTuple):
 
 
 def list_waiting(connection: apsw.Connection, refused: bool, limit: int) -> list[Send]:
-    """Return the memories that wait, oldest first; those that were refused only if asked for."""
+    """Return the waiting memories, oldest first; with `refused` also those that the place refused."""
     condition = "m.tier = ? AND coalesce((SELECT s.refused FROM sends s WHERE s.memory = m.id), '') = ''"
     if refused:
         condition = "m.tier = ?"
@@ -44,7 +44,7 @@ def list_waiting(connection: apsw.Connection, refused: bool, limit: int) -> list
 
 
 def find(connection: apsw.Connection, id: str) -> Send | None:
-    """Return a memory that waits, None where there is none of this id."""
+    """Return the waiting memory with this id, None if there is none."""
     row = rows.read_ids(connection, [id]).get(id)
     if row is None or row.tier != WAITING:
         return None
@@ -53,7 +53,7 @@ def find(connection: apsw.Connection, id: str) -> Send | None:
 
 
 def note_said(connection: apsw.Connection, memory: str, said: bytes, now: float) -> None:
-    """Note what is about to be sent, unless something was before: the place takes the first alone."""
+    """Record the digest of a memory before its first attempt; later ones keep it, since the place stores the first."""
     sql = (
         "INSERT INTO sends (memory, said, at) VALUES (?1, ?2, ?3)"
         " ON CONFLICT (memory) DO UPDATE SET said = coalesce(said, ?2), at = ?3"
@@ -63,7 +63,7 @@ def note_said(connection: apsw.Connection, memory: str, said: bytes, now: float)
 
 
 def note_refused(connection: apsw.Connection, memory: str, why: str, now: float) -> None:
-    """Note why the place refused a memory; it waits until somebody sends it again."""
+    """Record why the place refused a memory; it waits until somebody sends it again."""
     sql = (
         "INSERT INTO sends (memory, refused, at) VALUES (?1, ?2, ?3)"
         " ON CONFLICT (memory) DO UPDATE SET refused = ?2, at = ?3"
@@ -72,7 +72,7 @@ def note_refused(connection: apsw.Connection, memory: str, why: str, now: float)
 
 
 def send_again(connection: apsw.Connection) -> None:
-    """Forget why memories were refused: they are sent again."""
+    """Clear the refusals, so that the memories are sent again."""
     connection.execute("UPDATE sends SET refused = '' WHERE refused <> ''")
 
 
@@ -83,7 +83,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int
 
 
 def take_out(connection: apsw.Connection, row: Row) -> None:
-    """Delete a memory that its place has, with its history: it is no longer of this machine."""
+    """Delete a memory that its place has stored, with its history here."""
     connection.pragma("secure_delete", True)
     for statement in (
         "DELETE FROM history WHERE memory = ?",

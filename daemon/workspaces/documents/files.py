@@ -31,7 +31,7 @@ class _Refused(Exception):
 
 
 def read(root: Path, relative: str, limits: Limits = Limits()) -> Document | None:  # noqa: B008  it cannot change
-    """Read a file and cut it into chunks; return None without a file, raise `NotFound` without a root."""
+    """Read a file and cut it into chunks; return None if it is missing, raise `NotFound` if the root is."""
     check_relative(relative)
     *folders, name = relative.split("/")
     try:

@@ -1,4 +1,4 @@
-"""What is read and written in a root. Each function works in the transaction of its connection."""
+"""The SQL on a root's tables. Each function works in the transaction of its connection."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ def _cut(limit_bytes: int, cast: str = "") -> str:
     return f"CASE WHEN octet_length({{0}}{cast}) <= {limit_bytes} THEN {{0}}{cast} END"
 
 
-# As they are decoded, one by one: what is too large for a memory is not even fetched.
+# The columns of a memory; values that are too large for one are not even fetched.
 COLUMNS = {
     **dict.fromkeys(("id", "namespace", "type", "source", "origin", "author", "superseded_by", "path"), _cut(4096)),
     **dict.fromkeys(("content", "summary"), _cut(MAX_CONTENT_BYTES)),
@@ -25,7 +25,7 @@ COLUMNS = {
 }
 _SELECTED = ", ".join(f"{text.format(f'm.{name}')}" for name, text in COLUMNS.items())
 _SORTED_BY = {"created": "m.created_at", "updated": "m.updated_at", "importance": "m.importance"}
-# What the history keeps of a memory, without what is derived from its text.
+# The fields of a memory in the history, without those derived from its text.
 SAID = [name for name in GIVEN if name not in ("stems", "embedding")]
 
 _REACH = (
@@ -38,7 +38,7 @@ Fields = dict[str, Any]
 
 
 class Match(NamedTuple):
-    """A candidate of a search: the columns of its row, its cosine, and what is counted within reach."""
+    """A candidate of a search: the columns of its row, its cosine, and the counts of rows within reach."""
 
     fields: Fields
     similarity: float | None
@@ -47,11 +47,11 @@ class Match(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a search or a list asks for. `places` and `inner_of` None: all of the root."""
+    """The conditions of a search or a list. `places` and `inner_of` are None for the whole root."""
 
     places: list[str] | None
     inner_of: str | None
-    passed: float  # what expires by then is left out
+    passed: float  # memories that have expired by then are left out
     kinds: list[str] | None = None
     sources: list[str] | None = None
     since: float | None = None
@@ -75,7 +75,7 @@ class Version(NamedTuple):
 
 def begin(connection: Any, root: str) -> tuple[str, int]:
     """Begin a transaction, which sees the vectors of one model until its end; return its name and dimensions."""
-    # What is read here, `shared migrate` locks before it changes columns.
+    # `shared migrate` locks the table read here before it changes columns.
     model, dimensions = begin_transaction(connection, f"SELECT model, dimensions FROM {name_of(root)}.meta")
     return model, dimensions
 
@@ -104,7 +104,7 @@ def list_page(
     order: tuple[str, bool],
     limit: int,
 ) -> tuple[list[Fields], int]:
-    """Return the first rows that are wanted, and how many there are."""
+    """Return the first rows that meet the conditions, and the number of all such rows."""
     sort, ascending = order
     values = wanted._asdict() | {"limit": limit}
     parts = [_REACH]
@@ -134,7 +134,7 @@ def list_page(
 
 
 def count_namespaces(connection: Any, root: str, wanted: Wanted) -> list[tuple[str, int]]:
-    """Return the namespaces within reach that hold living memories, each with how many."""
+    """Return the namespaces within reach that contain living memories, with the number of these."""
     sql = (
         f"SELECT m.namespace, count(*) FROM {name_of(root)}.memories m WHERE {_REACH} AND {_ALIVE}"
         " GROUP BY 1 ORDER BY 1 LIMIT 1000"
@@ -144,7 +144,7 @@ def count_namespaces(connection: Any, root: str, wanted: Wanted) -> list[tuple[s
 
 
 def find(connection: Any, root: str, prefix: str, within: str, lock: bool = False) -> Fields:
-    """Return the memory whose id begins so, in a namespace or inside it."""
+    """Return the memory whose id begins with `prefix`, in a namespace or inside it."""
     check_prefix(prefix)
     sql = (
         f"SELECT {_SELECTED} FROM {name_of(root)}.memories m WHERE m.id >= %s AND m.id < %s"
@@ -162,12 +162,12 @@ def find(connection: Any, root: str, prefix: str, within: str, lock: bool = Fals
 
 
 def name_operation(connection: Any, operation: str) -> None:
-    """Name the operation that the changes of this transaction are."""
+    """Set the operation to which the changes of this transaction belong."""
     connection.execute("SELECT set_config('memoryd.operation', %s, true)", [operation])
 
 
 def apply_once(connection: Any, root: str, key: str) -> tuple[str, str, str] | None:
-    """Note that a save is made; return what it became (memory, outcome, operation) where it was made before."""
+    """Record the idempotency key of an add; return the result (memory, outcome, operation) if it was known."""
     sql = f"INSERT INTO {name_of(root)}.applied (key) VALUES (%s) ON CONFLICT DO NOTHING RETURNING 1"
     if connection.execute(sql, [key]).fetchone():
         sql = f"DELETE FROM {name_of(root)}.applied WHERE at < extract(epoch FROM now()) - %s"
@@ -179,13 +179,13 @@ def apply_once(connection: Any, root: str, key: str) -> tuple[str, str, str] | N
 
 
 def note_applied(connection: Any, root: str, key: str, became: tuple[str, str, str]) -> None:
-    """Note what a save became."""
+    """Record the result of an add with an idempotency key."""
     sql = f"UPDATE {name_of(root)}.applied SET memory = %s, outcome = %s, operation = %s WHERE key = %s"
     connection.execute(sql, [*became, key])
 
 
 def insert(connection: Any, root: str, fields: Fields) -> str:
-    """Insert a memory; return its id, or that of the one with the same text, into which it is merged."""
+    """Insert a memory, or merge it into one with the same text; return the id of the stored one."""
     names = ", ".join(fields)
     sql = (
         f"INSERT INTO {name_of(root)}.memories AS m ({names}) VALUES ({', '.join(f'%({name})s' for name in fields)})"
@@ -201,14 +201,14 @@ def insert(connection: Any, root: str, fields: Fields) -> str:
 
 
 def change(connection: Any, root: str, id: str, fields: Fields) -> Fields:
-    """Set fields of a memory; return it as it is then."""
+    """Set fields of a memory; return its new state."""
     sets = ", ".join(f"{name} = %({name})s" for name in fields)
     sql = f"UPDATE {name_of(root)}.memories m SET {sets} WHERE m.id = %(id)s RETURNING {_SELECTED}"
     return _name(connection.execute(sql, fields | {"id": id}).fetchone())
 
 
 def list_without_vector(connection: Any, root: str, limit: int) -> list[tuple[str, str]]:
-    """Return id and text of some memories without a vector, which nobody else is at."""
+    """Return the id and text of some memories without a vector that no other transaction has locked."""
     sql = (
         f"SELECT m.id, m.content FROM {name_of(root)}.memories m WHERE m.embedding IS NULL ORDER BY m.id LIMIT {limit}"
         " FOR UPDATE SKIP LOCKED"
@@ -218,7 +218,7 @@ def list_without_vector(connection: Any, root: str, limit: int) -> list[tuple[st
 
 
 def put_vector(connection: Any, root: str, id: str, vector: str) -> None:
-    """Give a memory its vector."""
+    """Set the vector of a memory."""
     connection.execute(f"UPDATE {name_of(root)}.memories SET embedding = %s WHERE id = %s", [vector, id])
 
 
@@ -228,7 +228,7 @@ def delete(connection: Any, root: str, id: str) -> None:
 
 
 def read_history(connection: Any, root: str, prefix: str, within: str) -> list[Version]:
-    """Return what became of the memory whose id begins so, be it deleted, oldest first."""
+    """Return the versions of the memory whose id begins with `prefix`, oldest first, even if it was deleted."""
     check_prefix(prefix)
     sql = (
         f"SELECT DISTINCT memory FROM {name_of(root)}.history WHERE memory >= %s AND memory < %s"
@@ -239,7 +239,7 @@ def read_history(connection: Any, root: str, prefix: str, within: str) -> list[V
 
 
 def read_operation(connection: Any, root: str, prefix: str, within: str) -> list[Version]:
-    """Return what the operation whose id begins so did to memories."""
+    """Return the changes of the operation whose id begins with `prefix`."""
     check_prefix(prefix)
     sql = (
         f"SELECT DISTINCT operation FROM {name_of(root)}.history WHERE operation >= %s AND operation < %s"
@@ -251,7 +251,7 @@ def read_operation(connection: Any, root: str, prefix: str, within: str) -> list
 
 
 def read_former(connection: Any, root: str, version: Version) -> tuple[Version | None, int]:
-    """Return the version of a memory before another one, and the number of the latest."""
+    """Return the version of a memory before `version`, and the number of its latest one."""
     sql = f"SELECT max(version) FROM {name_of(root)}.history WHERE memory = %s"
     [latest] = connection.execute(sql, [version.memory]).fetchone()
     former = _read_versions(connection, root, "memory = %s AND version = %s", version.memory, version.version - 1)
@@ -267,8 +267,8 @@ def _read_versions(connection: Any, root: str, where: str, *values: Any) -> list
 
 
 def describe(connection: Any, root: str) -> dict[str, str]:
-    """Return what a place says of how safe an acknowledged save is, and of who holds others up at this moment."""
-    # What others' sessions wait for is hidden from a member, and the state of a standby; locks and how many are not.
+    """Return how durable a commit on the server is, and which sessions block others at this moment."""
+    # PostgreSQL hides the waits of other users' sessions and the state of standbys, but not locks and counts.
     sql = (
         "SELECT current_setting('synchronous_commit'), pg_is_in_recovery(),"
         " (SELECT string_agg(coalesce(application_name || ' (' || sync_state || ')', 'one that only roles of"
