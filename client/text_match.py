@@ -26,7 +26,8 @@ class Wording:
         match = self._pattern.search(folded := _fold(text))
         if match is None or len(folded) == len(text):
             return match and match.span()
-        places = range(len(text) + 1)  # a place in the text is found by the folded length of the text before it
+        # Folding changed the length, so search for the places whose preceding text is as long when it is folded.
+        places = range(len(text) + 1)
         begin = bisect_right(places, match.start(), key=lambda place: len(_fold(text[:place]))) - 1
         return begin, bisect_left(places, match.end(), key=lambda place: len(_fold(text[:place])))
 

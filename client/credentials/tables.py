@@ -1,4 +1,4 @@
-"""Find credentials in tables of Markdown, CSV, databases and other programs: below a telling name, or next to it."""
+"""Find credentials in tables (Markdown, CSV, output of database clients): below a telling name, or next to one."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,13 +19,13 @@ _PAIRS = compile_late(
 _HEAD = compile_late(r"[\"']?[\w.-]{1,30}(?: [\w.-]{1,20}){0,2}[\"']?")
 _COLUMN = compile_late(r"\S+(?: \S+)*")
 _KEYS, _VALUE = frozenset(("key", "name", "variable", "field", "setting")), frozenset(("value",))
-_LINES, _MARKS = frozenset("-─═"), " \t\r*_`\"'"
-_DRAWN = _LINES | frozenset("|+: \t\r>│├┼┤╞╪╡╟╫╢")
+_DASHES, _MARKS = frozenset("-─═"), " \t\r*_`\"'"
+_BORDER = _DASHES | frozenset("|+: \t\r>│├┼┤╞╪╡╟╫╢")
 _LONGEST_HEAD = 2_000  # characters of a table's first line
 
 
 def find_in_tables(text: str, lowered: str, names: Sequence[int]) -> Iterator[CredentialMatch]:
-    """Yield the credentials in tables whose first line has a telling name that ends at one of these places."""
+    """Yield the credentials in tables; `names` are the places in the text where telling names end."""
     done, places = 0, {*names}
     if "value" in lowered or "-[ record" in lowered:
         places.update(match.start() for match in _PAIRS.finditer(text))
@@ -44,7 +44,7 @@ def _find_line_end(text: str, at: int) -> int:
 
 
 def _read_table(text: str, begin: int, end: int) -> tuple[list[CredentialMatch], int]:
-    """Return the credentials of the table with this first line, and the end of the table."""
+    """Return the credentials of the table whose first line is at `begin` to `end`, and where the table ends."""
     head, at = text[begin:end], end + 1
     pairs = _PAIRS.match(text, begin)
     is_record = pairs is not None and pairs["record"] is not None
@@ -52,7 +52,7 @@ def _read_table(text: str, begin: int, end: int) -> tuple[list[CredentialMatch],
     columns = [] if separator else [match.start() for match in _COLUMN.finditer(head)]
     heads = ["name", "value"] if is_record else [cell.strip(_MARKS) for _, cell in _split(head, separator, columns)]
     below = text[at : _find_line_end(text, at)]
-    if _DRAWN.issuperset(below) and not _LINES.isdisjoint(below):
+    if _BORDER.issuperset(below) and not _DASHES.isdisjoint(below):
         at += len(below) + 1
     elif not is_record and (separator in ("|", "│") or len(heads) < 2 or not all(map(_HEAD.fullmatch, heads))):
         return [], end

@@ -10,7 +10,7 @@ def remote_of(top: str) -> str | None:
     """Return the remote of a checkout, without scheme, user and `.git`; empty for none, None if unreadable.
 
     `origin` precedes other remotes. Linked worktrees of a bare repository, which have no main checkout, are identified
-    by its folder.
+    by the folder of the repository.
     """
     try:
         folder, is_linked = find_repository(top)

@@ -54,7 +54,7 @@ _MODULES = tuple(
     for module in "base memories keyed search context links feedback history erase tiers pauses sessions summaries"
     " backfill workspaces dreams topics namespaces access shared jobs events transfer statistics service".split()
 )
-# Looked through first: they have every name that a search needs.
+# Names are looked up in these modules first, since they have every name that a search needs.
 _FIRST_MODULES = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))
 
 

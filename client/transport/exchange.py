@@ -118,7 +118,7 @@ def error_of(reply: Reply) -> MemorydError:
 
 
 def retry_after_s(error: MemorydError) -> float | None:
-    """Return the delay before a refused call is repeated, None if it must not be; a refused call has no effect."""
+    """Return the delay before a refused call may be repeated, None if it may not; a refused call had no effect."""
     delay_ms = error.data.get("retry_after_ms", 50 if isinstance(error, Busy) else None)
     return delay_ms / 1000 if isinstance(delay_ms, int | float) else None
 
@@ -136,7 +136,7 @@ class Breaks:
         self._give_up_at = math.inf
 
     def next_pause_s(self, broken: BrokenStream, now: float) -> float:
-        """Return the delay before the call is repeated; raise `Unavailable` if it must not be."""
+        """Return the delay before the call is repeated; raise `Unavailable` if it may not be repeated."""
         if broken.heard and not self._reads:
             raise Unavailable(BROKEN) from None
         is_first = self._give_up_at == math.inf

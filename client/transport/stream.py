@@ -45,7 +45,7 @@ class Stream:
     def __init__(self, connected: socket.socket, greeting: bytes) -> None:
         self._greeting = greeting  # sent with the first call
         self._reads = True  # whether the pending call only reads
-        self._heard = False
+        self._heard = False  # whether the daemon ever sent anything
         self._socket = connected
         self._reader = FrameReader()
 

@@ -1,7 +1,7 @@
 """Write an ONNX graph node by node.
 
-A model file is one Protocol Buffers message, of which a graph needs few fields: they are written here by their numbers
-in onnx.proto, in ascending order. The package `onnx` writes the same bytes and takes 30 MB.
+A model file is one Protocol Buffers message, and a graph needs only a few of its fields. They are written here in
+ascending order of their numbers in onnx.proto. The package `onnx` writes the same bytes, but takes 30 MB.
 Contributed operators of ONNX Runtime (domain com.microsoft) are used if they fuse several standard ones.
 """
 
@@ -60,7 +60,9 @@ class Graph:
         graph += [_field(2, "embedder"), *(_field(5, constant) for constant in self._constants.values())]
         graph += [_field(11, _value("input_ids", INT64, _field(2, shape)))]
         graph += [_field(12, _value(name, FLOAT)) for name in outputs]
-        operators = [_field(8, _field(1, name) + _field(2, is_at)) for name, is_at in (("", OPSET), (CONTRIBUTED, 1))]
+        operators = [
+            _field(8, _field(1, name) + _field(2, version)) for name, version in (("", OPSET), (CONTRIBUTED, 1))
+        ]
         return b"".join([_field(1, IR_VERSION), _field(2, "memoryd"), _field(7, b"".join(graph)), *operators])
 
     def _add_node(
@@ -79,18 +81,18 @@ class Graph:
 
 
 def _attribute(name: str, value: float) -> bytes:
-    """Return a number as an AttributeProto, whose last field is its type."""
+    """Encode a number as an AttributeProto, whose last field is its type."""
     is_float = isinstance(value, float)
     return _field(1, name) + _field(2 if is_float else 3, value) + _field(20, 1 if is_float else 2)
 
 
 def _value(name: str, kind: int, shape: bytes = b"") -> bytes:
-    """Return an input or output as a ValueInfoProto."""
+    """Encode an input or output as a ValueInfoProto."""
     return _field(1, name) + _field(2, _field(1, _field(1, kind) + shape))
 
 
 def _field(number: int, value: float | str | bytes) -> bytes:
-    """Return a field of a message: an integer, a float of 32 bits, or a text, bytes or a message with their length."""
+    """Encode a field: an integer, a 32-bit float, or a text, bytes or a message preceded by the length."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
     if isinstance(value, float):
@@ -100,7 +102,7 @@ def _field(number: int, value: float | str | bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Return an integer in groups of 7 bits, the lowest first; a negative one as 64 bits."""
+    """Encode an integer in groups of 7 bits, the lowest first; a negative one as 64 bits."""
     value &= (1 << 64) - 1
     parts = bytearray()
     while value > 0x7F:

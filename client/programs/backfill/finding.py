@@ -1,7 +1,8 @@
 """Find past sessions: read all files once, keep the figures of each session and write its turns to a spool file.
 
-A session that continues another one (a fork, a resume in a new file) repeats its turns. A turn is a copy, and is left
-out, if a turn of another session has its id, or if all turns up to it are those at the beginning of its origin.
+A session that continues another one (a fork, a resume in a new file) repeats the turns of that one. A turn counts as a
+copy, and is left out, if a turn of another session has the same id, or if the session equals the one that it was forked
+from up to and including this turn.
 """
 
 from collections import Counter
@@ -27,10 +28,10 @@ SpoolPlace = tuple[int, int]  # offset and size
 
 
 class SessionQuery(NamedTuple):
-    """Which sessions to import: of which agents, since when, of which project (its top folder).
+    """Selects the sessions to import: by agent, by time, and by project (its top folder).
 
-    `namespace`: where to store them, None: by their folder. `automated`: also sessions that a program ran; `temporary`:
-    also those of temporary folders.
+    All are stored in `namespace`, or each in the namespace of its folder if that is None. `automated` includes sessions
+    that a program ran, `temporary` includes sessions in temporary folders.
     """
 
     agents: Sequence[str]
@@ -42,8 +43,9 @@ class SessionQuery(NamedTuple):
 
 
 class FoundSession(NamedTuple):
-    """A session with turns to import: its figures, the turns left out by reason, the place of the others in the spool.
+    """A session with turns to import.
 
+    `place` is where these turns are in the spool. `left_out` counts the other turns by the reason to leave them out.
     `roots` maps the folder of each turn to the top folder of its project.
     """
 
@@ -60,7 +62,7 @@ class FoundSession(NamedTuple):
 
 
 class AutomatedSession(NamedTuple):
-    """A session that is left out because a program ran it: the evidence for that, and its first words."""
+    """A session that is left out because a program ran it; `why` is the evidence, `begins` its first words."""
 
     agent: str
     name: str
@@ -70,9 +72,10 @@ class AutomatedSession(NamedTuple):
 
 
 class FoundSessions(NamedTuple):
-    """Sessions with turns to import, the turns left out of all others, and unreadable files.
+    """The result of `find`.
 
-    `unknown` counts kinds of entries that the readers do not know, with the version of the host.
+    `left_out` counts, by agent and reason, the turns of sessions that have none to import. `problems` names unreadable
+    files. `unknown` counts kinds of entries that the readers do not know, with the version of the host.
     """
 
     sessions: list[FoundSession]
@@ -83,7 +86,7 @@ class FoundSessions(NamedTuple):
 
 
 class _ReadSession(NamedTuple):
-    """A session whose utterances are in the spool; `marks` are the id and a hash of role and text of each."""
+    """A session whose utterances are in the spool; `marks` has the id of each, and a hash of its role and text."""
 
     session: Session
     place: SpoolPlace
@@ -120,7 +123,7 @@ def _move_to_spool(session: Session, spool: IO[bytes]) -> _ReadSession:
 
 
 def _find_copies(read: Sequence[_ReadSession]) -> list[set[int]]:
-    """Return for each session the indexes of utterances that are copies of another session's or repeat an id."""
+    """Return, for each session, the indexes of utterances that were copied from another session or repeat an id."""
     copies: list[set[int]] = [set() for _ in read]
     by_name = {one.session.name: one for one in read}
     numbers = sorted(

@@ -10,8 +10,8 @@ from memoryd.client.programs.memctl.service import better_model, model_text, unr
 from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol import ModelState
 
-LOOK_S = 0.5
-SETTLED_S = 60.0
+LOOK_S = 0.5  # between two readings of the embedding backlog
+SETTLED_S = 60.0  # a daemon with a shorter uptime may not have begun to embed
 LOOK_AT_API = "look at [embedding_api]: memctl config show"
 NO_MODEL = ("", "none")
 IMPORT = "memctl model import DIR"
@@ -43,7 +43,7 @@ def _check_running(patient: Patient) -> Finding | None:
 
 
 def _check_files(patient: Patient) -> Finding | None:
-    """Check that the model that a daemon would load is installed, or can be fetched."""
+    """Check that the model for the daemon is installed, or can be fetched."""
     kept = patient.facts["model"] if patient.facts else None
     name = str(kept or (patient.settings["model"]["name"] if patient.settings else ""))
     if not is_installed() or not patient.settings or name in NO_MODEL or name.startswith(API):

@@ -36,7 +36,7 @@ from memoryd.client.projects.project import current_namespace, project_root
 from memoryd.client.protocol import Unasked
 from memoryd.client.transport import paths
 
-_SHOWN_COLUMNS = 80  # of a memory that is not shown to the agent
+_SHOWN_COLUMNS = 80  # the width of a memory that a preview names as left out
 # Offers to import past sessions; imported by name, since it imports modules that import this one.
 _OFFER = "memoryd.client.programs.backfill.offer"
 
@@ -130,7 +130,7 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
 
 
 def _choose_verb(change: FileChange) -> str:
-    if not change.is_one:
+    if not change.has_effect:
         text = installing.text_of(change.target, change.before)
         return "unchanged" if any(change.target.read_entries(text)) else "not installed"
     return "deleted" if change.after is None else "created" if change.before is None else "changed"
@@ -141,10 +141,10 @@ def _changes_text(changes: Sequence[FileChange], dry_run: bool) -> str:
     size = max(9, *(len(_choose_verb(change)) for change in changes))
     for change in changes:
         verb = _choose_verb(change)
-        lines.append(f"{paint(verb.ljust(size), 'green' if change.is_one else 'dim')}  {_shorten(change.target)}")
+        lines.append(f"{paint(verb.ljust(size), 'green' if change.has_effect else 'dim')}  {_shorten(change.target)}")
         if dry_run:
             lines += _format_difference(change)
-    if dry_run and any(change.is_one for change in changes):
+    if dry_run and any(change.has_effect for change in changes):
         lines.append("Nothing was changed: this was a dry run.")
     return "\n".join(lines)
 

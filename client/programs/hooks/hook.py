@@ -1,8 +1,8 @@
 """`memctl hook EVENT`: handle one event of a coding agent.
 
 The process always ends with exit code 0 within its time limit, and has written an answer in the host's format. An alarm
-ensures that if the daemon hangs or the host sends no input. Calls that could not be sent by then are spooled; the next
-hook that reaches the daemon, except at a prompt, or memctl sends them.
+enforces the limit even if the daemon hangs or the host sends no input. Calls that could not be sent by then are
+spooled. They are sent later by memctl, or by the next hook that reaches the daemon, except one at a prompt.
 """
 
 import os
@@ -16,17 +16,17 @@ from typing import Any, NoReturn
 from memoryd.client.programs.hooks import hosts
 from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
 
-# Time limits for talking to the daemon: short at a prompt, where a user waits; long at a start, since it may also start
-# the daemon.
+# Time limits for talking to the daemon: short at a prompt, because a user waits; long at the start of a session,
+# because the hook may have to start the daemon.
 LIMITS_S = {hosts.START: 6.0, hosts.PROMPT: 1.0, hosts.END: 1.0}
 LIMIT_S = 2.0
-REPLAY_SHARE = 0.5  # of the limit, at most
-_RESERVE_S = 1.0  # between the alarm and the host's own limit
-_SPOOLING_S = 0.7  # of that, for spooling
+REPLAY_SHARE = 0.5  # the share of the limit that sending the spool may use
+_RESERVE_S = 1.0  # from the alarm to the host's own limit
+_SPOOLING_S = 0.7  # the part of the reserve in which unsent calls are spooled
 
 
 class OutOfTime(BaseException):
-    """The hook has only time left to spool the unsent calls."""
+    """The hook has no time left except to spool the unsent calls."""
 
 
 def main(words: Sequence[str]) -> NoReturn:
@@ -137,7 +137,8 @@ def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list
 def _is_removed() -> bool:
     """Return whether memoryd was uninstalled, so that nothing is recorded and no daemon is started.
 
-    Then the data folder is missing, or contains a mark. Installing hooks or starting the daemon creates the folder.
+    After that the data folder is missing, or contains a marker file. Installing hooks or starting the daemon creates
+    the folder.
     """
     from memoryd.client.transport import paths
 
@@ -145,7 +146,7 @@ def _is_removed() -> bool:
 
 
 def open_link(event: str) -> Any:
-    """Return a link to the daemon, which is started at the start of a session if it does not answer."""
+    """Return a link to the daemon; if it does not answer at the start of a session, start it first."""
     from memoryd.client.programs.hooks.wire import DaemonLink, Silent
 
     give_up_at = time.monotonic() + LIMITS_S.get(event, LIMIT_S)
@@ -161,7 +162,7 @@ def open_link(event: str) -> Any:
 
 
 def _report(link: Any, asked: Any, answer: HostOutput) -> None:
-    """Send the spool, answer the host, and have memory files indexed that were written. Refusals are ignored."""
+    """Send the spool, answer the host, and let the daemon index changed memory files. Refused calls are ignored."""
     from memoryd.client.programs.hooks import answering, spool
     from memoryd.client.programs.hooks.wire import CallRefused
 

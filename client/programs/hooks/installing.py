@@ -84,7 +84,7 @@ class FileChange(NamedTuple):
     copy: bytes | None
 
     @property
-    def is_one(self) -> bool:
+    def has_effect(self) -> bool:
         """Whether the file changes."""
         return self.before != self.after
 
@@ -209,7 +209,7 @@ def _is_bare(target: Target, text: str) -> bool:
 def apply(change: FileChange) -> None:
     """Apply a change, after writing the copy."""
     target = change.target
-    if not change.is_one:
+    if not change.has_effect:
         return
     if change.after is None:
         if read_file(target.path) == change.before:

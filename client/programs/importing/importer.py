@@ -41,15 +41,15 @@ def import_from(args: Namespace) -> None:
         require_file(path)
     with open_spool() as spool:
         _read_in_child(args, path, spool)
-        total, said, places = _check_spool(spool, path)
-        if not total and not said.skipped:
+        total, reader_notes, places = _check_spool(spool, path)
+        if not total and not reader_notes.skipped:
             raise Invalid(f"{path} has nothing to import.")
         done = send(args, lambda: _read_spool(spool), total)
-    for note in said.notes[:SHOWN]:
+    for note in reader_notes.notes[:SHOWN]:
         print_note(note)
-    if len(said.notes) > SHOWN:
-        print_note(f"… and {len(said.notes) - SHOWN:,} more.")
-    _show(args, done, said)
+    if len(reader_notes.notes) > SHOWN:
+        print_note(f"… and {len(reader_notes.notes) - SHOWN:,} more.")
+    _show(args, done, reader_notes)
     if done.created and places and not args.json:
         print_note(_describe_places(sorted(places), args.dry_run))
 
@@ -92,12 +92,12 @@ def _confirm(path: Path, folders: list[str]) -> None:
 
 def _explain(path: Path, done: "subprocess.CompletedProcess[bytes]") -> str:
     """Return the error message for a failed child process."""
-    said = done.stderr.decode(errors="replace").strip()
-    if done.returncode == child.FAILED and said:
-        return said
+    message = done.stderr.decode(errors="replace").strip()
+    if done.returncode == child.FAILED and message:
+        return message
     if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return f"Reading {path} takes longer than an import may take ({child.PROCESSOR_S} s). Nothing was imported."
-    reason = said.splitlines()[-1] if said else "the reading process ended"
+    reason = message.splitlines()[-1] if message else "the reading process ended"
     return f"{path} cannot be read: {reason}. Nothing was imported."
 
 
@@ -132,11 +132,11 @@ def _to_item(line: bytes) -> Item:
     return Item(where, msgspec.convert(fields, Record), time)
 
 
-def _show(args: Namespace, done: Imported, said: ReaderNotes) -> None:
+def _show(args: Namespace, done: Imported, reader_notes: ReaderNotes) -> None:
     if args.json:
         result: dict[str, Any] = to_plain(done)
-        say_json({**result, "left_out": said.skipped, "notes": said.notes})
+        say_json({**result, "left_out": reader_notes.skipped, "notes": reader_notes.notes})
         return
     say(report_text(done))
-    for reason, number in Counter(said.skipped).most_common():
+    for reason, number in Counter(reader_notes.skipped).most_common():
         say(f"{number:,} left out: {reason}.")

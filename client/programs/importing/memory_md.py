@@ -1,8 +1,8 @@
 """Memory files of agents: MEMORY.md with topic files (Claude Code), MEMORY.md with daily files (OpenClaw, CowAgent).
 
 A file whose front matter has a `type` becomes one memory of that type. In all other files, each list entry and each
-paragraph becomes a memory that begins with its heading; in a daily file its time is that day. Subfolders are
-namespaces. Links from MEMORY.md to topic files are left out, since these are imported themselves.
+paragraph becomes a memory that begins with its heading; the memories of a daily file were created on its day.
+Subfolders are namespaces. Links from MEMORY.md to topic files are left out, since the topic files are imported too.
 """
 
 import re
@@ -38,7 +38,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
-    """Return the memory files below a folder; in an agent's own folder only MEMORY.md and memory/."""
+    """Return the memory files below a folder; if it is an agent's own folder, only MEMORY.md and those in memory/."""
     inner = folder / "memory"
     if not inner.is_dir():
         several = [child for child in sorted(folder.iterdir()) if (child / "memory").is_dir()]

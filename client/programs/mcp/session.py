@@ -1,4 +1,4 @@
-"""The session of an agent: its namespace, and its connection to the daemon, which the first call starts."""
+"""The session of an agent: its namespace and its connection, which the first call opens, starting the daemon."""
 
 import argparse
 import os
@@ -19,17 +19,17 @@ R = TypeVar("R")
 
 
 class ProjectSession:
-    """Sends calls from the namespace of the project; `id` is that of the session, one for each process.
+    """Sends calls from the namespace of the project.
 
-    The daemon records under it which memories the session received, so that it does not learn them again when the agent
-    repeats them.
+    `id` identifies the session; each process has one. The daemon records by this id which memories the session
+    received, so that they are not stored again when the agent repeats them.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.namespace = _own_namespace(args)
         self.id = f"mcp-{secrets.token_hex(8)}"
         self.bound: Identity | None = None  # the identity of a token that is bound to a namespace
-        self._unasked = paths.environment_token()
+        self._unchecked_token = paths.environment_token()
         self._is_refused = False  # whether the daemon refused that token at the last call
         self._client = AsyncClient(
             "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=not args.no_autostart
@@ -51,22 +51,22 @@ class ProjectSession:
             return await self._client.call(call)
 
     async def settle(self) -> None:
-        """Ask the daemon once for the namespace of the token, which is used unless another one was chosen."""
-        if self._unasked:
+        """Ask the daemon once for the token's namespace, and use it unless a namespace was chosen."""
+        if self._unchecked_token:
             try:
-                known = await self._client.call(Authenticate(token=self._unasked))
+                known = await self._client.call(Authenticate(token=self._unchecked_token))
             except Unauthenticated:
                 self._is_refused = True
                 raise _own_token_refused() from None
             self._is_refused = False
             self.namespace = self.namespace or known.namespace
             self.bound = known if known.namespace else None
-            self._unasked = ""
+            self._unchecked_token = ""
 
     async def find_refusal(self) -> str:
         """Return why calls are refused, empty if they are not; a token that was refused is tried again."""
         if self._is_refused:
-            self._unasked = paths.environment_token()
+            self._unchecked_token = paths.environment_token()
             try:
                 await self.settle()
             except Unauthenticated as error:
@@ -90,9 +90,9 @@ def _own_token_refused() -> Unauthenticated:
 
 
 def _own_namespace(args: argparse.Namespace) -> str:
-    """Return the namespace of the option or the environment, else that of the project that the host works in.
+    """Return the namespace that an option or the environment sets, else that of the project that the host works in.
 
-    With a token it is empty: the daemon knows the token's namespace.
+    It is empty if there is a token, because the daemon knows the token's namespace.
     """
     given = named_namespace(args)
     if given is not None:

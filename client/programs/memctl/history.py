@@ -15,7 +15,7 @@ from memoryd.client.protocol import Change, Changes, Operation
 from memoryd.client.times import iso
 
 SHOWN = 10  # memories listed before an undo is confirmed
-VALUE_COLUMNS = 40  # of an old or new value
+VALUE_COLUMNS = 40  # the width of an old or new value
 
 
 def _declare_history(parser: ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def _operation_text(detail: Changes) -> str:
 
 
 def _actor_text(change: Change | Operation) -> str:
-    """Return who made a change: the token, else the program; a dash for the daemon itself and callers out of reach."""
+    """Return who made a change: the token, else the program; a dash if it was the daemon, or a caller out of reach."""
     return change.token or change.process.partition(" (")[0] or "–"
 
 
@@ -135,7 +135,7 @@ def _ask_for_latest(args: Namespace) -> str | None:
 
 
 def _is_undone_by_default(operation: Operation) -> bool:
-    """Return whether an undo without an id may mean this operation: not an undo, nor a job's run."""
+    """Return whether an undo without an id may select this operation, which an undo and the run of a job are not."""
     return operation.kind not in ("undo", "redo") and not operation.kind.startswith("job:")
 
 

@@ -53,8 +53,8 @@ def read_output(
 ) -> bytes:
     """Return the output of `python -m MODULE ARGUMENTS`; if it fails raise an error with its last sentence.
 
-    With `progress` its stderr is shown on a terminal, including that sentence, and memctl just exits. `given` is its
-    standard input; `variables` are added to its environment.
+    With `progress`, and stderr on a terminal, the process writes to that stderr itself; if it fails, memctl exits
+    without repeating the sentence. `given` is its standard input; `variables` are added to its environment.
     """
     require_daemon()
     watched = bool(progress and sys.stderr and sys.stderr.isatty())
@@ -81,7 +81,7 @@ def list_copies(data_dir: Path) -> list[Copy]:
 
 
 def list_with_former(data_dir: Path) -> list[Copy]:
-    """Return the same copies, then the former databases."""
+    """Return the copies of the database as `list_copies` does, then the former databases."""
     if not data_dir.is_dir():
         return []
     return msgspec.json.decode(read_output("memoryd.daemon.store.copies", [str(data_dir)]), type=list[Copy])

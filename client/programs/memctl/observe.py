@@ -26,7 +26,7 @@ from memoryd.client.programs.memctl.text_table import count_text, format_table
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
-SESSIONS = 3  # the latest paused sessions that are shown; there may be many, since a pause outlives its session
+SESSIONS = 3  # how many paused sessions are shown, the latest; there may be many, since a pause outlives its session
 
 
 # observe -------------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
 
 
 def say(text: str) -> None:
-    """Print text to stdout, without control characters except colours and links; `?` stands for unencodable ones."""
+    """Print text to stdout, without control characters except colours and links; `?` replaces what is unencodable."""
     if sys.stdout:
         if not text.replace("\n", "").isprintable():
             text = _STYLE_OR_CONTROL.sub(lambda match: match[0] if match[1] else _REPLACEMENT, text)

@@ -62,7 +62,7 @@ def _start(args: Namespace) -> None:
             before = status.pid
             try:
                 status = restart(client, args.timeout)
-            except Unavailable:  # it did not come back; starting it raises the reason, such as invalid settings
+            except Unavailable:  # the daemon did not come back; starting it raises why, such as invalid settings
                 spawn.start(socket_path, read_arguments(status))
                 status = client.status()
         send_spooled(args)
@@ -78,7 +78,7 @@ def restart(client: Client, limit_s: float) -> Status:
     from memoryd.client.transport import activation
 
     if activation.is_enabled(client.socket_path):
-        # systemd limits the number of starts within a time; this one must not be refused.
+        # systemd refuses to start a unit that was started too often in a short time; this resets its count.
         activation.run_systemctl("reset-failed", activation.SERVICE_UNIT)
     began_at = time.monotonic()
     client.call(Shutdown(restart=True))
@@ -158,7 +158,7 @@ def _stop(args: Namespace) -> None:
 
 
 def _stop_service(args: Namespace) -> None:
-    """Stop the socket and the daemon of the service; with the socket alone, the next client would start the daemon."""
+    """Stop both units of the service; if the socket stayed, the next client would start the daemon again."""
     from memoryd.client.transport import activation
 
     process = activation.run_systemctl(

@@ -1,8 +1,8 @@
 """Find the branches of a session that the person has retracted, from the parent of each entry.
 
 A prompt is retracted, with everything below it, if a later prompt continues from the same entry and nothing was added
-below the first prompt after that. Parallel tools create branches too, as do two terminals in one session: so tool
-results and attachments do not count as prompts, and a branch that grew later is kept.
+to the branch of the earlier prompt since then. Parallel tool calls and two terminals in one session create branches
+too. Therefore tool results and attachments do not count as prompts, and a branch that grew later is kept.
 """
 
 from typing import Any
@@ -42,21 +42,25 @@ class Branches:
             self._prompts.append(id)
 
     def mark(self, is_part: bool) -> None:
-        """Mark retracted utterances; `is_part`: also set whether the part continues from an entry before it."""
-        below = self._find_gone()
-        if below:
+        """Mark retracted utterances.
+
+        If the entries are only a part of the session's file (`is_part`), also set whether they continue from an entry
+        before that part.
+        """
+        retracted = self._find_retracted()
+        if retracted:
             for id, parent in self._parents.items():
-                if parent in below:
-                    below.add(id)
+                if parent in retracted:
+                    retracted.add(id)
             session = self._session
-            ids = {make_id(session.agent, session.name, id) for id in below}
+            ids = {make_id(session.agent, session.name, id) for id in retracted}
             said = session.utterances
             said[:] = [one._replace(taken_back=True) if one.id in ids else one for one in said]
         if is_part:
             later = (id for id in self._prompts if self._numbers[id])
             self._session.is_torn = any(self._find_origin(id) not in self._parents for id in later)
 
-    def _find_gone(self) -> set[str]:
+    def _find_retracted(self) -> set[str]:
         """Return the retracted prompts."""
         last = dict(self._numbers)  # id -> position of the last entry below it
         for id in reversed(self._numbers):

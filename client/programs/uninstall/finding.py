@@ -217,7 +217,7 @@ def _find_hooks() -> tuple[list[Part], list[Remains]]:
             elif copy.is_file():
                 remains.append(Remains(str(copy), _FORMER))
             continue
-        if change.is_one:
+        if change.has_effect:
             parts.append(Part("hooks", target.path, partial(_restore, change), _describe_change(change)))
         elif copy.is_file() and _CALL.search(change.before or b""):
             remains.append(Remains(str(copy), _FORMER))
