@@ -1,4 +1,4 @@
-"""Asking a language model the outcome of notes: which of them stay, never for other words."""
+"""Ask a language model for the outcome of notes: which to keep, never how to reword them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,7 @@ class JudgedNotes(Struct):
 
 
 def ask_model(chat: Chat, notes: Sequence[DreamNote]) -> list[NoteFate]:
-    """Ask the outcome of notes, the oldest of which comes first; raise `ChatFailed` for an answer of no use."""
+    """Ask for the outcome of notes, oldest first; raise `ChatFailed` if the answer is unusable."""
     listed = [
         {"number": number, "date": note.date or "undated", "stands": note.stands, "text": cut(note.text)}
         for number, note in enumerate(notes, 1)
@@ -50,7 +50,7 @@ def ask_model(chat: Chat, notes: Sequence[DreamNote]) -> list[NoteFate]:
 def _find_fault(
     number: int, judged: JudgedNote, notes: Sequence[DreamNote], by_number: Mapping[int, JudgedNote]
 ) -> str:
-    """Return what is wrong with a judgement, empty for nothing."""
+    """Return what is wrong with a judgement, empty if it is valid."""
     if judged.fate in ("keep", "passing"):
         if judged.by is not None:
             return "a note that stands for itself has another that stands for it"

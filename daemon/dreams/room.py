@@ -1,4 +1,4 @@
-"""What dreams bring to the kernel: tables, a job, the call that dreams by hand."""
+"""The room `dreams`: tables, a job, and the call that runs a dream on request."""
 
 from memoryd.daemon.dreams import job
 from memoryd.daemon.dreams.tables import dreams

@@ -1,8 +1,8 @@
 """Add many memories as one operation, in parts, so that other writes wait for at most one part.
 
 All memories are checked before the first part is written. Each part is embedded and compared on the caller's thread,
-then written in one transaction: a crash, or a client that leaves, makes an end between two parts, and `undo` takes back
-those that are there. Where a later part cannot be written, the error says how many memories are stored.
+then written in one transaction. If the daemon crashes or the client disconnects, the parts written so far remain, and
+`undo` removes them. If a later part cannot be written, the error says how many memories are stored.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def check(core: Core, call: AddMany, caller: Caller) -> None:
 
 
 def _check_others(core: Core, connection: Connection, call: AddMany, caller: Caller) -> None:
-    """Check the memories that are referred to: those with a given id, and those to supersede."""
+    """Check the stored memories that a call refers to, by a given id or as superseded."""
     visible = namespaces.condition(core.store.namespaces.reach(call.namespace, call.reach))
     number = core.store.namespaces.find_number(call.namespace)
     digests: dict[str, bytes] = {}

@@ -9,7 +9,7 @@ from memoryd.client.protocol import NewMemory, Record
 from memoryd.client.transport.batches import split_batches
 
 PART, PART_BYTES = 25, 128 * 1024  # memories of one part, and of their text
-UNCOMPARED = 50  # memories of one part that are compared with no other
+UNCOMPARED = 50  # memories in a part, if they are not compared with others
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
 
 def cut_short(error: Exception, number: int, total: int, operations: Sequence[str], what: str = "stored") -> Exception:
     """Return the error of a call that was partly done: it says how much, and that the call must not be repeated."""
-    if not number or (isinstance(error, MemorydError) and what in error.data):  # which says that nothing is left
+    if not number or (isinstance(error, MemorydError) and what in error.data):  # the latter says how much itself
         return error
     if not isinstance(error, MemorydError):
         log.error("a part of a call failed", exc_info=error)

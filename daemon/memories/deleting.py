@@ -1,7 +1,7 @@
 """Delete by filter: one operation in parts, so that other writes wait for at most one part.
 
-The memories are selected once, before the first part. Those that do not match the filter any more when their part runs
-are kept, and so are those added since.
+The memories are selected once, before the first part. A memory is kept if it does not match the filter any more when
+its part runs, or if it was added since.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Answer[Deleted]"
 
 
 def _delete_matching(core: Core, call: Delete, caller: Caller) -> "Parts[Deleted]":
-    """Delete what a filter leaves, part by part; with `dry_run` only return what that would be."""
+    """Delete the memories that match a filter, part by part; with `dry_run` only return which these are."""
     call = call if call.reach else msgspec.structs.replace(call, reach="subtree")
     selection = compile_filter(call, core.store.namespaces)
     ids, documents = _choose(core, call, selection, caller)
@@ -76,7 +76,7 @@ def _choose(core: Core, call: Delete, selection: Filter, caller: Caller) -> tupl
 def _delete_part(
     core: Core, call: Delete, selection: Filter, caller: Caller, ids: Sequence[str], operation: str | None
 ) -> tuple[str, int]:
-    """Delete those of some memories that the filter still leaves; return the operation and how many they were."""
+    """Delete the memories of a part that still match the filter; return the operation and how many were deleted."""
     condition, values = selection.full_condition(core.clock(), call.all_states)
 
     def write(transaction: Transaction) -> tuple[str, int]:

@@ -136,7 +136,7 @@ def _leave_votes(caller: Caller, namespace: str, records: list[Record], by_id: d
 
 @handles(protocol.ListVersions)
 def list_versions(core: Core, call: protocol.ListVersions) -> protocol.Versions:
-    """Return the next batch of versions of saved memories, and of what is gone."""
+    """Return the next batch of versions of saved memories and of deleted ones."""
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         found, after = versions.list_versions(connection, core.store.namespaces, condition, call.after_id)
@@ -185,7 +185,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
 
 
 def _remove(core: Core, call: ImportMemories, gone: Sequence[Gone], operation: str | None) -> Imported:
-    """Delete what was deleted elsewhere; without an operation, begin one with the first."""
+    """Delete memories that were deleted elsewhere; without an operation, begin one with the first."""
 
     def write(transaction: Transaction) -> Imported:
         connection, started = transaction.connection, operation
@@ -202,7 +202,7 @@ def _remove(core: Core, call: ImportMemories, gone: Sequence[Gone], operation: s
 
 
 def _find_going(connection: Connection, call: ImportMemories, gone: Sequence[Gone]) -> list[Row]:
-    """Return those of the memories deleted elsewhere that are here and were not changed after that."""
+    """Return the stored memories that were deleted elsewhere and not changed here after that."""
     ids = [one.id for one in gone]
     changed_at = versions.find_changed_at(connection, ids)
     due = {one.id for one in gone if one.id in changed_at and (call.overwrite or changed_at[one.id] < one.at)}

@@ -1,9 +1,9 @@
-"""Which function answers which call: `@handles(Method)` above a function registers it.
+"""The handlers of calls: `@handles(Method)` above a function registers it as the handler of a method.
 
-A handler takes the call as `call` and, by the names of its parameters, what else it needs of the call's `Context`:
+A handler takes the call as `call`. Its other parameters name the fields of the call's `Context` that it needs:
 `core`, `caller`, `report`, `sources`, `jobs`, `server`, `become`, `follow`, or `context` itself. It returns
-the result, or a future of it while the writer works; one that reads long does so in parts. `dispatch.check` refuses to
-start the daemon while a method has no handler.
+the result, or a future if the writer produces it; a long read is split into parts. If a method has no handler,
+`dispatch.check` does not let the daemon start.
 """
 
 from collections.abc import Callable, Generator
@@ -15,7 +15,7 @@ from memoryd.client.protocol import DECLARED, Call, Progress, method_name
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
-ReportProgress = Callable[[Progress], None]  # reports to a client how far its call is
+ReportProgress = Callable[[Progress], None]  # reports the progress of a call to its client
 Parts = Generator[None, None, R]  # yields after each part of the work, returns the result
 Answer: TypeAlias = R | Future[R] | Parts[R]
 
@@ -23,7 +23,7 @@ HANDLERS: dict[type[Call[Any]], Callable[..., Any]] = {}
 
 
 def handles(method: type[Call[Any]]) -> Callable[[F], F]:
-    """Register the function below as the handler; raise `RuntimeError` for what is no method or has one already."""
+    """Register the function below as the handler; raise `RuntimeError` if it is no method, or has a handler already."""
     if method not in DECLARED:
         raise RuntimeError(f"put @rpc above {method.__name__} in {method.__module__}")
 
@@ -37,7 +37,7 @@ def handles(method: type[Call[Any]]) -> Callable[[F], F]:
 
 
 def finish(parts: Parts[R]) -> R:
-    """Do all parts at once; return the result."""
+    """Run all parts without pauses; return the result."""
     while True:
         try:
             next(parts)

@@ -1,4 +1,4 @@
-"""A trace as it is read, and what became of a memory in a search: `memctl` and the page print these sentences."""
+"""Describe a trace and the outcome of a memory in a search, in sentences that `memctl` and the page print."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,8 +18,8 @@ from memoryd.daemon.store.tokenizer import build_stemmer, split_words, stem_word
 _PREVIEW = 80
 SURENESS = "sureness"  # the stage that decides what is shown beside a prompt
 _NEARNESS = ((0.7, "very near"), (0.3, "near"), (-1.0, "a little near"))  # from a cosine on
-_WORDS = 8  # of a memory that are named
-_READ_CHARS = 10_000  # of a memory in which words are looked for
+_WORDS = 8  # of a memory, listed at most
+_READ_CHARS = 10_000  # of a memory, searched for words
 _WHO = {"user": "the user", "assistant": "the agent", "tool": "a tool"}
 _REASONS = {
     "hot": "found for a search lately",
@@ -36,7 +36,7 @@ _REASONS = {
 
 
 def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int] | None = None) -> Trace:
-    """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
+    """Return the trace with its candidates, best first, without candidates deleted since or outside `seen`."""
     by_row = rows.read_rows(connection, [candidate.row for candidate in trace.candidates if candidate.row > 0])
     visible = {
         number: row for number, row in {**by_row, **trace.recent}.items() if seen is None or row.namespace in seen
@@ -76,9 +76,9 @@ def _shorten(text: str) -> str:
 
 
 def describe_outcome(candidate: Candidate, id: str, trace: Trace) -> str:
-    """Return why a candidate was lost or not given, or how sure its finding is; and what feedback did to its score.
+    """Return why a candidate was dropped or not given, or else its confidence; and the effect of feedback on its score.
 
-    Beside a prompt that is how sure it is that it is about the prompt, which decides there.
+    For a prompt the confidence is the probability that the memory is about it, which decides whether it is shown.
     """
     rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
     sureness: dict[str, Any] = next((stage.notes for stage in trace.stages if stage.name == SURENESS), {})
@@ -96,7 +96,7 @@ def describe_outcome(candidate: Candidate, id: str, trace: Trace) -> str:
 
 
 def list_reasons(connection: Connection, candidate: Candidate, row: Row, query: str) -> Iterator[str]:
-    """Yield what brought a candidate, what raised or lowered its score, and who said it."""
+    """Yield how a candidate was found, what raised or lowered its score, and who said it."""
     if candidate.bm25 is not None:
         stems, stem = set(stem_words(connection, row.content[:_READ_CHARS])), build_stemmer(connection)
         words = [word for word in split_words(connection, query) if stems.intersection(stem(word))][:_WORDS]
@@ -115,7 +115,7 @@ def list_reasons(connection: Connection, candidate: Candidate, row: Row, query: 
 
 
 def describe_why(why: Why) -> list[str]:
-    """Return in sentences what a search made of a memory."""
+    """Describe the outcome of a memory in a search, in sentences."""
     id = why.id[:8]
     sure = "" if why.confidence is None else f", {describe_confidence(why.confidence)}"
     if why.found and why.confidence is not None and why.confidence < FLOOR:
@@ -130,7 +130,7 @@ def describe_why(why: Why) -> list[str]:
 
 
 def format_figures(why: Why) -> dict[str, str]:
-    """Return the figures that this comes from, each with its name, as text; only those that are known."""
+    """Format the figures behind an outcome with their names; unknown ones are left out."""
     sure, last = why.confidence, why.last_hit_confidence
     confidence = ""
     if sure is not None and why.confidence_reason:
@@ -147,7 +147,7 @@ def format_figures(why: Why) -> dict[str, str]:
 
 
 def _format_sum(parts: Mapping[str, float], score: float | None) -> str:
-    """Return what a score is made of, as a sum: ` = 0.610 meaning + 0.300 words`; empty where that is not known."""
+    """Return the parts of a score as a sum, ` = 0.610 meaning + 0.300 words`; empty if they are unknown."""
     shown = {name: value for name, value in parts.items() if abs(value) >= 0.0005}
     if not score or not shown:
         return ""

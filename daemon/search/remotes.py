@@ -42,10 +42,10 @@ class Remote(Protocol):
         """Add a memory there, or queue it here while the machine cannot be reached; done when it is on a disk."""
 
     def share(self, call: Share, caller: Caller) -> "Future[Shared]":
-        """Move memories of this machine there: they are saved there, then erased here; they wait as a save does."""
+        """Move local memories there: add them there, then erase them here; they may be queued like an add."""
 
     def list_told(self, call: Scoped[Any]) -> Sequence[Memory]:
-        """Return what a session's start may tell of what a call reaches there. It is in RAM; nothing is waited for."""
+        """Return the memories that a session's start may show, within reach of a call; from RAM, without waiting."""
 
 
 class Remotes:
@@ -59,7 +59,7 @@ class Remotes:
         return [remote for remote in self.all if remote.covers(call)]
 
     def find_holding(self, namespace: str) -> Remote | None:
-        """Return the place whose root a namespace is in, None for none."""
+        """Return the root that contains a namespace, None if there is none."""
         return next((remote for remote in self.all if remote.holds(namespace)), None)
 
     def find_taking(self, call: Add) -> Remote | None:

@@ -1,4 +1,4 @@
-"""The upkeep of FTS5's index, which holds where words stand."""
+"""Rebuild, merge and check FTS5's index of words."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import apsw
 
 from memoryd.daemon.store.connection import open_reader
 
-_USERMERGE = 4  # FTS5's own: how many segments of a level `merge` begins with
+_USERMERGE = 4  # FTS5's default: `merge` starts when a level has this many segments
 _TABLES = tuple(f"memories_fts_{part}" for part in ("data", "idx", "docsize", "config"))  # of FTS5's index
 
 
@@ -30,18 +30,18 @@ class stopping_at:
 
 
 def rebuild(connection: apsw.Connection) -> None:
-    """Build the index again from the rows."""
+    """Rebuild the index from the rows."""
     connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
 
 
 def merge_all(connection: apsw.Connection, pages: int, is_first: bool) -> bool:
-    """Merge the index further into one segment without the words of deleted rows; return whether there is more to do.
+    """Continue to merge the index into one segment without words of deleted rows; return whether more is to be done.
 
-    FTS5 notes the words of a deleted row in a new segment, and leaves both out only when it writes the last level of
-    its index. Where empty levels follow it writes them out again, so the index is then built anew from the rows.
+    FTS5 records the words of a deleted row in a new segment, and drops both only when it writes the last level of its
+    index. If empty levels follow, it writes them out again; in that case the index is rebuilt from the rows.
     """
     command = "INSERT INTO memories_fts (memories_fts, rank) VALUES (?, ?)"
-    connection.execute(command, ("usermerge", 2))  # else it waits for more segments, once others wrote some meanwhile
+    connection.execute(command, ("usermerge", 2))  # else it would wait for more segments if others wrote some meanwhile
     connection.execute(command, ("merge", -pages if is_first else pages))
     connection.execute(command, ("usermerge", _USERMERGE))
     levels = _read_levels(connection)
@@ -85,10 +85,10 @@ def _read_numbers(data: bytes) -> Iterator[int]:
 
 
 def find_problems(path: Path) -> list[str]:
-    """Return what FTS5's own check against the rows finds in a database.
+    """Return the problems that FTS5's own check against the rows finds in a database.
 
-    To SQLite that check is a write, which all others would wait for. So it is made of a copy of the index among the
-    temporary tables of a connection, in one snapshot with the rows.
+    SQLite treats that check as a write, which would block all others. So it is run on a copy of the index in temporary
+    tables, made in the same snapshot as the rows.
     """
     with closing(open_reader(path)) as connection:
         try:

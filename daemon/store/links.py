@@ -1,4 +1,4 @@
-"""Links between memories: origin, target, kind and when they were made. They are deleted with either end."""
+"""Links between memories: origin, target, kind and time of creation. A link is deleted with either end."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from memoryd.client.protocol import Link
 from memoryd.daemon.store.filters import ALIVE, alive_values
 
 CONTRADICTS = "contradicts"
-DISMISSED = "dismissed"  # of two that were linked `contradicts`
+DISMISSED = "dismissed"  # replaces `contradicts` when somebody dismisses that link
 StoredLink = tuple[str, str, str, float]  # origin, target, kind, created_at
 _COLUMNS = "l.origin, l.target, l.kind, l.created_at"
 
 
 def add(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:
-    """Link two memories; a contradiction that was dismissed stays so."""
+    """Link two memories; a contradiction that was dismissed stays dismissed."""
     connection.execute(
         "INSERT OR IGNORE INTO links SELECT ?1, ?2, ?3, ?4 WHERE ?3 <> ?5 OR NOT EXISTS (SELECT 1 FROM links"
         " WHERE kind = ?6 AND ((origin = ?1 AND target = ?2) OR (origin = ?2 AND target = ?1)))",
@@ -25,7 +25,7 @@ def add(connection: apsw.Connection, origin: str, target: str, kind: str, now: f
 
 
 def dismiss(connection: apsw.Connection, one: str, other: str, *, restore: bool = False) -> bool:
-    """Note that two memories do not contradict each other, or take that back; return whether anything changed."""
+    """Dismiss the contradiction of two memories, or undo that; return whether anything changed."""
     was, now = (DISMISSED, CONTRADICTS) if restore else (CONTRADICTS, DISMISSED)
     sql = (
         "UPDATE OR REPLACE links SET kind = ? WHERE kind = ?"
@@ -35,7 +35,7 @@ def dismiss(connection: apsw.Connection, one: str, other: str, *, restore: bool 
 
 
 def find_contradicted(connection: apsw.Connection, memory: str) -> list[str]:
-    """Return the ids of what is linked to a memory as a contradiction, whichever came first."""
+    """Return the ids of memories that are linked to a memory as a contradiction, in either direction."""
     sql = (
         "SELECT target FROM links WHERE origin = ?1 AND kind = ?2"
         " UNION SELECT origin FROM links WHERE target = ?1 AND kind = ?2"
@@ -44,7 +44,7 @@ def find_contradicted(connection: apsw.Connection, memory: str) -> list[str]:
 
 
 def remove_contradiction(connection: apsw.Connection, one: str, other: str) -> bool:
-    """Take away the link of contradiction between two memories; return whether there was one."""
+    """Delete the `contradicts` link between two memories; return whether there was one."""
     sql = (
         "DELETE FROM links WHERE kind = ?3 AND ((origin = ?1 AND target = ?2) OR (origin = ?2 AND target = ?1))"
         " RETURNING 1"
@@ -83,7 +83,7 @@ def find_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple
 
 
 def restore(connection: apsw.Connection, links: Iterable[StoredLink]) -> None:
-    """Put links back as they were, as far as both ends exist."""
+    """Insert deleted links again if both ends exist."""
     connection.executemany(
         "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
         " WHERE (SELECT count(*) FROM memories WHERE id IN (?1, ?2)) = 2",

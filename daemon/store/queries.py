@@ -12,7 +12,7 @@ from memoryd.daemon.store.filters import ALIVE, Filter, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, build_searched
 
-_MAX_CHARS = 65_536  # of a memory in a context: more than any budget holds of one
+_MAX_CHARS = 65_536  # of a memory in a context: more than any budget has room for
 _SORTED_BY = {
     "created": "m.created_at",
     "updated": "m.updated_at",
@@ -20,7 +20,7 @@ _SORTED_BY = {
     "count": "m.access_count",
     "importance": "m.importance",
 }
-# By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
+# The hash, which is nearly unique, comes first; the plus keeps the planner from scanning the whole namespace.
 _EQUAL = (
     "m.content_hash = ? AND m.namespace = ? AND +m.type = coalesce(?, m.type)"
     f" AND +m.tier <> {DOCUMENTS!r} AND m.key IS NULL AND {ALIVE}"
@@ -31,16 +31,16 @@ _LATEST_OF_SESSION = (
 )
 
 
-# Sources of what was drawn out of conversations; what has another one and is no turn was saved on purpose.
-EXTRACTION = "extraction"  # the source of facts that are drawn out of a conversation
-CLAUDE_CODE, CODEX = OF_HOSTS = "claude-code", "codex"  # sources: notes that these agents keep in files of their own
+# Sources of memories derived from conversations; a memory with another source that is no turn was saved on purpose.
+EXTRACTION = "extraction"  # the source of facts that are extracted from a conversation
+CLAUDE_CODE, CODEX = OF_HOSTS = "claude-code", "codex"  # sources of the notes that these agents keep in their own files
 SUMMARY = "session_summary"  # of notes on sessions
-_STORES = ("langgraph", "langgraph part", "openai-agents")  # sources of what adapters keep for the programs of users
+_STORES = ("langgraph", "langgraph part", "openai-agents")  # sources of data that adapters store for users' programs
 DRAWN = (EXTRACTION, SUMMARY, "task_completion")
 
 
 class Order(NamedTuple):
-    """The order of a list, and which page of it."""
+    """The order of a list, and the page to return."""
 
     sort: Literal["created", "updated", "accessed", "count", "importance"]
     ascending: bool
@@ -49,7 +49,7 @@ class Order(NamedTuple):
 
 
 def find_page(connection: apsw.Connection, where: tuple[str, tuple[Any, ...]], order: Order) -> tuple[list[Row], int]:
-    """Return one page of the memories that meet a condition, and how many meet it."""
+    """Return one page of the memories that meet a condition, and the number of all such memories."""
     condition, values = where
     direction = "ASC" if order.ascending else "DESC"
     by = f"ORDER BY {_SORTED_BY[order.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
@@ -60,7 +60,7 @@ def find_page(connection: apsw.Connection, where: tuple[str, tuple[Any, ...]], o
 def find_equal(
     connection: apsw.Connection, namespace: int, key: bytes, now: float, type: str | None = None, limit: int = -1
 ) -> list[Row]:
-    """Return the living memories of a namespace with a content hash, of one type or any; parts of files excepted."""
+    """Return the living memories of a namespace with a content hash, of one type or any, without parts of files."""
     equal = f"{_EQUAL} AND {build_searched()} LIMIT ?"
     return rows.select(connection, equal, (key, namespace, type, *alive_values(now), limit))
 
@@ -74,13 +74,13 @@ def find_alive(connection: apsw.Connection, ids: Sequence[str], condition: str, 
 def find_deletable(
     connection: apsw.Connection, condition: str, values: Sequence[Any]
 ) -> tuple[list[tuple[str, int]], int]:
-    """Return (id, namespace) of the memories that meet a condition, oldest first, and how many parts of files do."""
+    """Return (id, namespace) of the memories that meet a condition, oldest first, and the number of parts of files."""
     sql = f"SELECT m.id, m.namespace FROM memories m WHERE {condition} AND m.tier <> {DOCUMENTS!r} ORDER BY m.row"
     return list(connection.execute(sql, values)), count(connection, f"{condition} AND m.tier = {DOCUMENTS!r}", values)
 
 
 def find_by_id(connection: apsw.Connection, ids: Sequence[str], condition: str, values: Sequence[Any]) -> list[Row]:
-    """Return the memories with these ids that meet a condition; parts of files excepted."""
+    """Return the memories with these ids that meet a condition, without parts of files."""
     where = f"m.id IN (SELECT value FROM json_each(?)) AND {rows.near_id(condition)} AND m.tier <> {DOCUMENTS!r}"
     return rows.select(connection, where, (msgspec.json.encode(ids).decode(), *values))
 
@@ -117,8 +117,8 @@ def find_saved(
 ) -> list[Row]:
     """Return the latest living memories that are pinned or confirmed, or were saved on purpose.
 
-    Of files only those that an agent keeps itself are among them, if they have one of the `types`; those of the `asker`
-    are not, as it has read them.
+    Of files, only the notes that agents keep themselves are included, if they have one of the `types`; the notes of the
+    `asker` are not, since it has read them.
     """
     where, values = selection.full_condition(now)
     hosts = ", ".join(repr(host) for host in OF_HOSTS if host != asker)
@@ -132,7 +132,7 @@ def find_saved(
 
 
 def hold_back(selection: Filter, namespace: int, type: str) -> Filter:
-    """Return a filter that leaves of one namespace only what is the person's, and pinned or of a type."""
+    """Return a filter that excludes from one namespace all but the person's memories that are pinned or of a type."""
     persons = "(m.origin = 'person' OR m.confirmed_at IS NOT NULL)"
     held_back = f"NOT (m.namespace = {namespace} AND NOT ({persons} AND (m.pinned OR m.type = {type!r})))"
     return selection._replace(condition=" AND ".join(filter(None, [selection.condition, held_back])))
@@ -150,7 +150,7 @@ def find_latest(
 
 
 def find_sizes(connection: apsw.Connection, selection: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:
-    """Yield (id, bytes of text) of the memories that a filter leaves, expired ones too, parts of files excepted."""
+    """Yield (id, bytes of text) of the memories that match a filter, including expired ones, without parts of files."""
     where, values = selection.full_condition(0.0, all_states=True)
     sizes: Any = connection.execute(
         "SELECT m.id, octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata) FROM memories m"
@@ -161,14 +161,14 @@ def find_sizes(connection: apsw.Connection, selection: Filter, after_id: str, li
 
 
 def count_exported(connection: apsw.Connection, selection: Filter) -> tuple[int, int]:
-    """Return how many memories a filter leaves, expired ones too, and how many parts of files."""
+    """Return how many memories and how many parts of files match a filter, including expired ones."""
     where, values = selection.full_condition(0.0, all_states=True)
     chunks = count(connection, f"{where} AND m.tier = {DOCUMENTS!r}", values)
     return count(connection, f"{where} AND m.tier <> {DOCUMENTS!r}", values), chunks
 
 
 def count_by_namespace(connection: apsw.Connection, selection: Filter, now: float) -> list[tuple[int, int]]:
-    """Return (namespace, memories) for what a filter leaves."""
+    """Return (namespace, number of memories) for the memories that match a filter."""
     where, values = selection.full_condition(now)
     sql = f"SELECT m.namespace, count(*) FROM memories m WHERE {where} GROUP BY m.namespace"
     return list(connection.execute(sql, values))

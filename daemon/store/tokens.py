@@ -1,8 +1,7 @@
-"""Tokens: each binds the connections that present it to a namespace and a role. Only their SHA-256 is kept.
+"""Tokens: each binds the connections that present it to a namespace and a role. Only its SHA-256 is stored.
 
-All of them are in RAM, so that a connection is looked up on the event loop and a revoked token ends at once. The
-owner's token is a file beside the database, made when tokens are required: a process that can read it can read the
-database.
+All tokens are in RAM, so the event loop can look them up, and a revocation takes effect at once. The owner's token is a
+file beside the database, created when tokens are required; a process that can read it could read the database, too.
 """
 
 import hashlib
@@ -24,10 +23,10 @@ from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 
 OWNER_FILE = "owner.token"
-_PREFIX = "mt_"  # so that a person, and a scanner for secrets, sees what it is
+_PREFIX = "mt_"  # so that people and secret scanners recognise a token
 _RANDOM_BYTES = 32
 _MAX_NAME = 64
-_USE_NOTED_S = 60.0  # how fine `last_used_at` is: the latest minute with a use
+_USE_NOTED_S = 60.0  # the resolution of `last_used_at`
 
 
 class AccessTokens:
@@ -48,30 +47,30 @@ class AccessTokens:
             self._callers[key] = Caller("owner", key=key)
 
     def find_caller(self, secret: str) -> Caller:
-        """Return whom a token represents; raise `Unauthenticated`."""
+        """Return the caller that a token represents; raise `Unauthenticated` if it is not valid."""
         caller = self._callers.get(_hash(secret))
         if caller is None:
             raise self.refuse()
         return caller
 
     def find_named(self, name: str) -> Caller | None:
-        """Return whom the token of a name represents, None when there is none."""
+        """Return the caller of the token with this name, None if there is none."""
         return next((caller for caller in list(self._callers.values()) if caller.name == name and name), None)
 
     def refusal(self, sentence: str) -> Unauthenticated:
-        """Return the error for a connection without a token in force; it says where the owner finds its own."""
+        """Return the error for a connection without a valid token; it says where the owner's token is."""
         return Unauthenticated(sentence, {"owner_token": str(self.owner_file)} if self.required else {})
 
     def refuse(self) -> Unauthenticated:
-        """Return the error for a connection whose token is not in force, or not any more."""
+        """Return the error for a connection whose token is unknown or was revoked."""
         return self.refusal("The token is not known here; it may have been revoked.")
 
     def is_valid(self, caller: Caller) -> bool:
-        """Return whether the token of a caller is still in force."""
+        """Return whether the token of a caller is still valid."""
         return caller.key in self._callers
 
     def add(self, call: AddToken) -> "Future[NewToken]":
-        """Make a token; the future holds its secret, which is not kept."""
+        """Create a token; the future has its secret, which is not stored."""
         _check_name(call.name)
         if not namespaces.check_new(call.namespace):
             raise Invalid("A token is bound to a namespace; the root is the machine's user.")
@@ -86,7 +85,7 @@ class AccessTokens:
         return self._store.write(write)
 
     def revoke(self, name: str) -> "Future[None]":
-        """Forget a token; connections that presented it get nothing from now on."""
+        """Delete a token; further calls on connections that presented it are refused."""
 
         def write(transaction: Transaction) -> None:
             key = transaction.connection.execute("DELETE FROM tokens WHERE name = ? RETURNING hash", (name,)).get
@@ -105,7 +104,7 @@ class AccessTokens:
         return sorted(caller.name for caller in callers.values())
 
     def read_present(self, caller: Caller) -> Caller:
-        """Return a caller as its token is bound now."""
+        """Return a caller with the present namespace and role of its token."""
         present = self._callers.get(caller.key) if caller.key else None
         return present._replace(confined=caller.confined) if present else caller
 
@@ -120,11 +119,11 @@ class AccessTokens:
         self._noted.pop(key, None)
 
     def note_use(self, caller: Caller) -> None:
-        """Note that a call was made with a token."""
+        """Record that a call was made with a token."""
         now = self._clock()
         if caller.name and now // _USE_NOTED_S != self._noted.get(caller.key, 0.0) // _USE_NOTED_S:
             self._noted[caller.key] = now
-            with suppress(Busy, StorageFailed):  # it is only a note
+            with suppress(Busy, StorageFailed):  # the time of the last use is not essential
                 self._store.write(lambda transaction: _touch(transaction.connection, caller.key, now))
 
 
@@ -150,7 +149,7 @@ def _check_name(name: str) -> None:
 
 
 def _read_owner_secret(path: Path) -> str:
-    """Return the owner's token from its file, made with mode 0600 if there is none."""
+    """Return the owner's token from its file, which is created with mode 0600 if there is none."""
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except FileExistsError:

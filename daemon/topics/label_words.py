@@ -45,7 +45,7 @@ _IGNORED = STOP_WORDS | _FILLERS | _FOREIGN
 
 
 class Namer:
-    """Gives labels by what is known of how common stems are in a namespace."""
+    """Makes labels, from the frequencies of stems in a sample of a namespace."""
 
     def __init__(self, sample: Iterable[str], stemmer: Stemmer) -> None:
         self._stems: dict[str, str] = {}
@@ -53,7 +53,7 @@ class Namer:
         self._sample_size, self._sampled = len(found), Counter(stem for words in found for stem in words)
 
     def label(self, texts: Sequence[str], stemmer: Stemmer) -> str:
-        """Return the most distinctive terms that half of some texts have, separated by commas; empty: none."""
+        """Return the most distinctive terms that half of the texts have, separated by commas; empty if there are none."""
         found = [self._find_words(stemmer, text) for text in texts]
         counts = Counter(stem for words in found for stem in words)
         shared = [stem for stem, count in counts.items() if count >= max(2, len(texts) / 2)]

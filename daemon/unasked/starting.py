@@ -74,7 +74,7 @@ def choose(core: Core, call: GetUnasked, had: Mapping[str, bytes]) -> tuple[list
 
 
 def _list_shared(core: Core, call: GetUnasked) -> list[Row]:
-    """Return what is told of shared roots, as rows of no table."""
+    """Return the memories of shared roots that may be shown, as rows that are in no table."""
     remotes: Remotes = core.state(Remotes)
     now = core.clock()
     return [

@@ -1,6 +1,6 @@
-"""Upkeep: the database is verified, copied, tidied (`housekeeping`, `trim`) and, when it has to be, replaced.
+"""Upkeep: verify, copy and tidy the database (`housekeeping`, `trim`) and, if necessary, replace it.
 
-Another database in place of the present one (restore, recovery, reset) is made in `next.part` by a process of its own
-(`rescue`, with `salvage` for a damaged one), checked, and renamed to `next`. A process that holds the lock of the data
-directory puts it in place, the daemon before it opens anything (`swap`). `examine` reads a file for `memctl doctor`.
+A replacement (restore, recovery, reset) is made in `next.part` by a separate process (`rescue`; `salvage` reads a
+damaged database), checked, and renamed to `next`. A process that holds the lock of the data directory puts it in place;
+the daemon does so before it opens anything (`swap`). `examine` reads a file for `memctl doctor`.
 """

@@ -16,7 +16,7 @@ _TELL_EVERY_S = 0.1
 
 @handles(Verify)
 def verify(core: Core, report: ReportProgress, call: Verify) -> Verification:
-    """Check the store; rebuild what is derived if asked to."""
+    """Check the store; rebuild derived data if asked to."""
     stages = ("checking", "rebuilding", "reading vectors", "checking again") if call.repair else ("checking",)
 
     def begin(stage: str) -> None:
@@ -78,7 +78,7 @@ def _back_up(core: Core, path: str, check: Callable[[], None], report: ReportPro
 
 
 def _check_target(core: Core, path: str, usual: Path) -> Path:
-    """Return the file that is to be written, in a folder that exists and has room."""
+    """Return the path of the file to write; raise if its folder does not exist or has too little room."""
     place = Path(path or usual)
     if not place.is_absolute() or "\0" in path:
         raise Invalid(f"The path {path[:200]!r} of a copy is not absolute.")

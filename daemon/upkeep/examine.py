@@ -1,8 +1,8 @@
 """`python -m memoryd.daemon.upkeep.examine FILE [--check]`: facts about a database file, as one JSON document.
 
-It opens the file read-only, so it may be asked about the database of a running daemon, of one that cannot start, and
-about a copy. `memctl doctor` runs it in a process of its own. Exit code 1 with one sentence on stderr when the file
-cannot be read at all.
+It opens the file read-only, so it works on the database of a running daemon or of one that cannot start, and on a copy.
+`memctl doctor` runs it in a process of its own. If the file cannot be read at all, the exit code is 1, with one
+sentence on stderr.
 """
 
 import argparse
@@ -33,10 +33,10 @@ _COUNTS = {
 
 
 class DatabaseFacts(msgspec.Struct, kw_only=True):
-    """What a database file holds.
+    """Facts about a database file.
 
-    `marks` say whether clients changed anything since a copy was made; `problems` is of SQLite's quick check, empty
-    without `--check`.
+    `marks` show whether clients have changed anything since a copy was made; `problems` is the result of SQLite's quick
+    check, empty without `--check`.
     """
 
     version: int
@@ -51,7 +51,7 @@ class DatabaseFacts(msgspec.Struct, kw_only=True):
 
 
 def read_facts(path: Path, check: bool) -> DatabaseFacts:
-    """Return the facts about a file; raise `apsw.Error` when it is no database or cannot be read."""
+    """Return the facts about a file; raise `apsw.Error` if it is no database or cannot be read."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     with closing(apsw.Connection(_address(path), flags=flags)) as connection:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
@@ -69,7 +69,7 @@ def read_facts(path: Path, check: bool) -> DatabaseFacts:
 
 
 def _address(path: Path) -> str:
-    """Return the URI of a file. A copy, which has no log, is not to get one by being looked at."""
+    """Return the URI of a file. For a copy, which has no log, it prevents that reading creates one."""
     option = "" if path.with_name(f"{path.name}-wal").exists() else "?immutable=1"
     return f"{path.resolve().as_uri()}{option}"
 

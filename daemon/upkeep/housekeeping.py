@@ -1,6 +1,6 @@
-"""Jobs that look after the database: embed what was left over, fold the log, merge full text, keep copies.
+"""Jobs of upkeep: embed forgotten memories, write the log into the database, merge full text, make copies.
 
-Memory is given back too: what was freed stays with the C library's allocator until it has to return it.
+They also return freed memory to the system, which the C library's allocator would keep otherwise.
 """
 
 import time
@@ -13,7 +13,7 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import process
 
 _LOG_BYTES = 1024 * 1024  # a smaller log is not worth the write
-LEAST_BYTES = 8 * 1024 * 1024  # free in the allocator; less is soon used again
+LEAST_BYTES = 8 * 1024 * 1024  # free in the allocator; smaller amounts are soon used again
 _REST_S = 0.002
 _DAY_S = 86_400.0
 
@@ -24,11 +24,11 @@ _DAY_S = 86_400.0
 def plan_embed(core: Core, now: float) -> Iterator[Step]:
     """Find memories without a vector that are not in the queue: their embedding failed, or the queue lost them.
 
-    Looked up in RAM; once a day all memories are compared with the vectors on disk.
+    The lookup is in RAM; once a day, all memories are compared with the vectors on disk.
     """
     generation = core.embedding.active
     if generation is None:
-        return  # the embedder tries by itself to get its model
+        return  # the embedder itself keeps trying to load its model
     missing = None
     if abs(now - generation.compared_at) < _DAY_S:
         missing = generation.index.find_missing(core.arrays.columns.list_places())
@@ -50,8 +50,8 @@ def apply_embed(core: Core, transaction: Transaction, steps: Sequence[Step], ope
 
 
 def plan_maintenance(core: Core, now: float) -> Iterator[Step]:
-    """See what is due. The log comes first, as merging may take until the deadline."""
-    core.store.reserve.fill()  # room that could not be kept before may be there now
+    """Plan the maintenance that is due. The log comes first, since merging may take until the deadline."""
+    core.store.reserve.fill()  # the disk may have had too little room for it before
     size = upkeep.log_size_bytes(core.store)
     if size >= _LOG_BYTES:
         yield Step("checkpoint", "memoryd.sqlite-wal", f"the log has {size / 1e6:.1f} MB")
@@ -66,7 +66,7 @@ def plan_maintenance(core: Core, now: float) -> Iterator[Step]:
 
 
 def maintain(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
-    """Fold the log into the file, merge full text in small batches, or give back pages that the allocator has free."""
+    """Write the log into the database, merge full text in small batches, or return the allocator's free pages."""
     if step.action == "checkpoint":
         return {"pages": upkeep.checkpoint(core.store)}
     if step.action == "release":
@@ -85,9 +85,9 @@ def maintain(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
 
 
 def plan_backup(core: Core, now: float) -> Iterator[Step]:
-    """Make a copy if clients changed anything since the latest one; delete the oldest that this job made.
+    """Plan a copy if clients changed anything since the latest one, and the deletion of this job's oldest copies.
 
-    After a jump of the clock none is deleted: it makes this job run more often than it is meant to.
+    After a jump of the clock none is deleted, since a jump makes this job run more often than it should.
     """
     keep = core.config.jobs.backups
     if not keep:

@@ -89,7 +89,7 @@ def _restore(folder: Path, options: argparse.Namespace) -> RescueReport:
 
 
 def _recover(folder: Path, options: argparse.Namespace) -> RescueReport:
-    """Recover the present database, after waiting for the lock, since nobody may write to it meanwhile."""
+    """Wait for the lock, so that no daemon writes to the present database meanwhile, and recover it."""
     file = folder / FILE_NAME
     if not file.is_file():
         raise StorageFailed(f"There is no database in {folder}.")
@@ -137,7 +137,7 @@ def _begin(folder: Path) -> Path:
     return swap.begin(folder)
 
 
-_PAGES = 1024  # of a copy at once
+_PAGES = 1024  # copied at once
 _HEAD_BYTES = 100  # the header of a database, which has its size
 _COMMANDS: dict[str, Callable[[Path, Any], RescueReport]] = {
     "restore": _restore,
@@ -168,7 +168,7 @@ class Restored(NamedTuple):
 
 _PAUSED_FOLDERS = "SELECT name FROM pauses WHERE kind = 'folder' ORDER BY name"
 _TOKENS = "SELECT hash FROM tokens"
-# Memories that waited for a shared root when the copy was made may have been sent, or deleted here, since.
+# Since the copy was made, memories that waited for a shared root may have been sent, or deleted here.
 _ASK_BEFORE_SENDING = (
     "INSERT INTO sends (memory, refused, at) SELECT id, 'it comes from a copy that was restored', ? FROM memories"
     f" WHERE tier = '{WAITING}' ON CONFLICT (memory) DO UPDATE SET refused = excluded.refused"
@@ -180,7 +180,7 @@ _CHUNKS = f"SELECT count(*) FROM memories WHERE tier = {DOCUMENTS!r} AND path >=
 
 
 def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: bool = False) -> Restored:
-    """Restore `file` into `folder` after checking it; raise `StorageFailed`.
+    """Check `file` and restore it into `folder`; raise `StorageFailed`.
 
     Tokens and workspaces that the `former` database does not have are deleted, since somebody else may have made the
     file, and tokens may have been revoked since (`keep_tokens` keeps them). Erasures and pauses of the former database

@@ -1,4 +1,4 @@
-"""What upkeep brings to the kernel: calls that verify and copy the database, and the jobs that look after it."""
+"""The room `upkeep`: calls that verify and copy the database, and the jobs that maintain it."""
 
 from memoryd.daemon.jobs.table import DAY, MIN, JobRow
 from memoryd.daemon.rooms import Room

@@ -1,7 +1,7 @@
-"""Reading the rows of a table with damaged pages, and what has to follow when some rows are lost.
+"""Read the rows of tables with damaged pages, and repair the references to rows that are lost.
 
-Tables are read by their keys in batches; where a page cannot be read the batch is halved until the rows that are lost
-are known. `rescue` reads a damaged file by it.
+Tables are read by their keys in batches. A batch with an unreadable page is halved until the lost rows are known.
+`rescue` uses this to recover a damaged file.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import apsw
 
 PORTION = 500
-_MOST_FAILURES = 1_000_000  # the highest number of a damaged table may be any
+_MOST_FAILURES = 1_000_000  # a damaged table may seem to have any highest row number
 _UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigError, UnicodeDecodeError)
 _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
 
@@ -19,7 +19,7 @@ SalvagedRow = tuple[Any, ...]
 
 
 class SalvagedTable(NamedTuple):
-    """A table of rows that are copied: its columns, and whether a row number leads to each row."""
+    """A table to copy: its columns, and whether its rows have row numbers."""
 
     name: str
     columns: tuple[str, ...]
@@ -34,9 +34,9 @@ def describe_table(connection: apsw.Connection, name: str, without_rowid: bool) 
 
 
 def copy_rows(source: apsw.Connection, table: SalvagedTable, target: apsw.Connection, damaged: list[str]) -> int:
-    """Copy the readable rows of a table into the one of another database; return how many were copied.
+    """Copy the readable rows of a table into that of another database; return how many were copied.
 
-    Its name is added to `damaged` for each batch with rows that cannot be read.
+    The table's name is added to `damaged` for each batch with unreadable rows.
     """
     names = ", ".join(f'"{name}"' for name in table.columns)
     insert = f'INSERT OR IGNORE INTO "{table.name}" ({names}) VALUES ({", ".join("?" * len(table.columns))})'
@@ -45,13 +45,13 @@ def copy_rows(source: apsw.Connection, table: SalvagedTable, target: apsw.Connec
     for row in read(source, table.name, names, damaged):
         try:
             target.execute(insert, row)
-        except (apsw.ConstraintError, apsw.MismatchError):  # it can be read and is no row of this table
+        except (apsw.ConstraintError, apsw.MismatchError):  # readable, but not a valid row of this table
             damaged.append(table.name)
     return target.total_changes() - before
 
 
 def count_by_index(source: apsw.Connection, name: str) -> int:
-    """Return how many rows the first index that can be read has, which is not on the table's pages; 0 if none can."""
+    """Return how many rows the first readable index has, which has pages of its own; 0 if none is readable."""
     sql = "SELECT name FROM pragma_index_list(?) WHERE NOT partial"
     with suppress(apsw.Error):
         for (index,) in source.execute(sql, (name,)).fetchall():
@@ -69,11 +69,11 @@ def _read_highest(source: apsw.Connection, name: str) -> int:
             continue
         if isinstance(highest, int):
             return highest
-    return PORTION * PORTION  # as good a guess as any: what is beyond it is not found
+    return PORTION * PORTION  # a guess; rows beyond it are not found
 
 
 def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[SalvagedRow]:
-    """Yield the readable rows by rising number; give up after `_MOST_FAILURES`."""
+    """Yield the readable rows in the order of their numbers; give up after `_MOST_FAILURES`."""
     sql = f'SELECT rowid, {names} FROM "{name}" WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT {PORTION}'
     after, last = 0, _read_highest(source, name)
     upto, failures = last, 0
@@ -91,7 +91,7 @@ def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: lis
 
 
 def _read_both_ends(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[SalvagedRow]:
-    """Yield the rows of a table without row numbers up to the damage, and from its end back to it."""
+    """Yield the rows of a table without row numbers, from its beginning and from its end up to the damage."""
     keys: Any = source.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (name,)).fetchall()
     for direction in ("ASC", "DESC"):
         order = ", ".join(f'"{key}" {direction}' for (key,) in keys)
@@ -104,13 +104,13 @@ def _read_both_ends(source: apsw.Connection, name: str, names: str, damaged: lis
 
 
 def fix_references(target: apsw.Connection) -> None:
-    """Give memories and turns of lost namespaces a new one; drop what else refers to rows that are lost."""
+    """Move memories and turns of lost namespaces to a new one; delete other rows that refer to lost rows."""
     used = " UNION ".join(f"SELECT namespace FROM {name}" for name in ("memories", "turns"))
     target.execute(
         f"INSERT INTO namespaces (id, name) SELECT namespace, 'recovered/' || namespace FROM ({used})"
         " WHERE namespace NOT IN (SELECT id FROM namespaces)"
     )
-    for _ in range(PORTION):  # what refers to what was dropped is dropped in the next round
+    for _ in range(PORTION):  # rows that refer to deleted rows are deleted in the next round
         broken: list[Any] = target.execute("PRAGMA foreign_key_check").fetchall()
         places = {(table, row) for table, row, *_ in broken if row is not None}
         for table, row in places:
@@ -122,7 +122,7 @@ def fix_references(target: apsw.Connection) -> None:
 
 
 def _drop_orphans(target: apsw.Connection, table: str) -> None:
-    """Delete the rows that refer to nothing, of a table without row numbers."""
+    """Delete the rows with dangling references from a table without row numbers."""
     keys: Any = target.execute('SELECT "table", "from", "to" FROM pragma_foreign_key_list(?)', (table,)).fetchall()
     for parent, column, key in keys:
         target.execute(

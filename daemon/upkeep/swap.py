@@ -1,9 +1,10 @@
-"""Putting another database in the place of the present one, at the daemon's start or while none runs.
+"""Replace the present database by another one, at the daemon's start or while no daemon runs.
 
-The other one is made ready as `next/memoryd.sqlite` in the data directory, whole and on disk. The process that holds
-the lock of the directory takes it up: the former files go to a folder of their own, named for why and when, and the new
-one takes the name in one step. A crash at any point leaves either the former database in place, or `next` to be taken
-up again. If the daemon has written to the present database long after that, `next` is given up: its maker was killed.
+The new database is complete and synced as `next/memoryd.sqlite` in the data directory. The process that holds the lock
+of the directory puts it in place: it keeps the former files in a folder named for the reason and the time, and renames
+the new file over the former one. A crash at any point leaves either the former database in place, or `next` to be put
+in place later. If a daemon has written to the present database long after `next` was made, `next` is discarded: its
+maker was killed.
 """
 
 import logging
@@ -20,7 +21,7 @@ from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.system.process import sync
 
 NEXT = "next"
-LIMIT_S = 600.0  # of writing on
+LIMIT_S = 600.0  # `next` is discarded if a daemon has written for longer since
 _REASON = "reason"  # file in `next`: restore, recovery, reset
 _DISCARD = "discard"  # file in `next`: the former database is not kept
 
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def mark_ready(folder: Path, reason: str, discard: bool) -> None:
-    """Say that the database in `part_folder(folder)` is whole and to be taken up next."""
+    """Mark the database in `part_folder(folder)` as complete and ready to be put in place."""
     place = part_folder(folder)
     (place / _REASON).write_text(reason)
     if discard:
@@ -46,24 +47,24 @@ def part_folder(folder: Path) -> Path:
 
 
 def begin(folder: Path) -> Path:
-    """Return that folder, new and empty."""
+    """Create the empty folder for the next database, and return it."""
     shutil.rmtree(part_folder(folder), ignore_errors=True)
     part_folder(folder).mkdir(mode=0o700, parents=True)
     return part_folder(folder)
 
 
 def cancel(folder: Path) -> None:
-    """Forget a database that was made ready and not taken up."""
+    """Delete a database that was not put in place yet."""
     shutil.rmtree(folder / NEXT, ignore_errors=True)
 
 
 def is_waiting(folder: Path) -> bool:
-    """Return whether a database waits to be taken up."""
+    """Return whether a database waits to be put in place."""
     return (folder / NEXT / FILE_NAME).is_file()
 
 
 def take_up(folder: Path, now: float) -> Path | None:
-    """Put the waiting database in place, if there is one; return where the former is kept. Needs the folder's lock."""
+    """Put the waiting database in place, if any; return where the former one is kept. The caller holds the lock."""
     if not is_waiting(folder):
         return None
     place, file = folder / NEXT, folder / FILE_NAME
@@ -76,11 +77,11 @@ def take_up(folder: Path, now: float) -> Path | None:
     reason = (place / _REASON).read_text() if (place / _REASON).is_file() else "change"
     former = _folder_for(folder, reason, now)
     if file.exists():
-        with suppress(apsw.Error):  # one too damaged for that keeps its log beside it
+        with suppress(apsw.Error):  # a database that is too damaged keeps its log as a file
             fold_log(file)
         with suppress(FileExistsError):
             os.link(file, former / FILE_NAME)
-    for suffix in LOGS:  # what belongs to the former database would be taken for the new one's
+    for suffix in LOGS:  # SQLite would apply the former database's log to the new one
         with suppress(FileNotFoundError):
             (folder / f"{FILE_NAME}{suffix}").rename(former / f"{FILE_NAME}{suffix}")
     sync(former)
@@ -95,7 +96,7 @@ def take_up(folder: Path, now: float) -> Path | None:
 
 
 def _read_last_write(file: Path) -> float:
-    """Return when a database was written to last, in UTC seconds; 0 without one."""
+    """Return when a database was last written to, in UTC seconds; 0 if there is none."""
     parts = (file, file.with_name(f"{FILE_NAME}-wal"))
     return max((part.stat().st_mtime for part in parts if part.exists()), default=0.0)
 

@@ -1,4 +1,4 @@
-"""The job that keeps logs and caches bounded: runs, skipped turns, history, old sessions, what nothing uses."""
+"""The job that keeps logs and caches bounded: runs, skipped turns, history, old sessions, unused rows."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from memoryd.daemon.store.writer import Transaction
 _DAY_S = 86400.0
 KEEP_RUNS = 500  # of each job
 KEEP_OPERATIONS = 1_000_000
-GIVEN_DAYS = 400.0  # what a session was given is remembered for so long: a year of `memctl usefulness`
+GIVEN_DAYS = 400.0  # records of what sessions were given are kept for a year of `memctl usefulness`
 _PART = 100  # rows of one step
 
 
@@ -23,7 +23,7 @@ class _Part(NamedTuple):
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Find what is beyond the limits of the settings."""
+    """Plan to delete the rows beyond the limits of the settings."""
     history_days = core.config.jobs.history_days
     with core.store.reading() as connection:
         runs = trimming.find_old(connection, "runs", KEEP_RUNS)
@@ -57,7 +57,7 @@ _CALLED = {
 
 
 def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation: str) -> dict[str, int]:
-    """Delete it."""
+    """Delete the rows of a step."""
     counts: dict[str, int] = {}
     connection = transaction.connection
     for step in steps:

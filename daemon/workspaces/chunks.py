@@ -39,7 +39,7 @@ class WantedChunk(NamedTuple):
 
 
 class File(NamedTuple):
-    """The chunks that the index shall have for one file."""
+    """The chunks that the index should have for one file."""
 
     path: str  # absolute
     namespace: str

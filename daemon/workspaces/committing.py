@@ -145,7 +145,7 @@ def write_patiently(core: Core, job: Callable[[Transaction], T], alone: bool = F
 
 
 def sweep(core: Core, report: ReportCounts = lambda done, total: None) -> int:
-    """Delete the chunks of files that belong to no workspace; return how many there were."""
+    """Delete the chunks of files that belong to no workspace; return how many were deleted."""
     with core.store.reading() as connection:
         waiting = workspaces.find_orphans(connection)
     gone, size, total = 0, FIRST_SLICE, len(waiting)

@@ -1,4 +1,4 @@
-"""Rows of `dreams`: what was processed, what undoes it, and the notes that dreams of a workspace have seen."""
+"""Rows of `dreams`: hashes of the input, the data for an undo, and the notes that a workspace's dreams have seen."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ _SETTLED = "('done', 'unchanged', 'undone')"
 
 
 class StoredDream(NamedTuple):
-    """One dream. `before` is None where there was no MEMORY.md; hashes are SHA-256."""
+    """One dream. `before` is None if there was no MEMORY.md; hashes are SHA-256."""
 
     id: int
     before: bytes | None
@@ -38,13 +38,13 @@ class StoredDream(NamedTuple):
 
 
 def is_known(connection: apsw.Connection, workspace: int, digest: bytes) -> bool:
-    """Return whether these inputs were processed, or are what a dream made of its inputs."""
+    """Return whether a dream has processed these inputs, or has made them as its result."""
     sql = f"SELECT 1 FROM dreams WHERE workspace = ?1 AND (inputs = ?2 OR result = ?2) AND state IN {_SETTLED}"
     return connection.execute(sql, (workspace, digest)).get is not None
 
 
 def begin(connection: apsw.Connection, workspace: int, at: float, hashes: tuple[bytes, bytes]) -> int:
-    """Note inputs and result of a dream; return its number."""
+    """Record the inputs and the result of a dream; return its number."""
     sql = "INSERT INTO dreams (workspace, at, inputs, result, state) VALUES (?, ?, ?, ?, 'begun') RETURNING id"
     return int(connection.execute(sql, (workspace, at, *hashes)).get)
 
@@ -58,7 +58,7 @@ def keep_files(
 
 
 def end(connection: apsw.Connection, number: int, state: str) -> None:
-    """Say how a dream ended: done, unchanged, undone."""
+    """Record how a dream ended: done, unchanged, undone."""
     connection.execute("UPDATE dreams SET state = ? WHERE id = ?", (state, number))
 
 
@@ -80,7 +80,7 @@ def read_seen(connection: apsw.Connection, workspace: int) -> dict[bytes, str] |
 
 
 def keep_seen(connection: apsw.Connection, number: int, workspace: int, notes: Mapping[bytes, str]) -> None:
-    """Keep with a dream which notes it and those before it have seen."""
+    """Store with a dream the notes that it and earlier dreams have seen."""
     seen = {note.hex(): date for note, date in {**(read_seen(connection, workspace) or {}), **notes}.items()}
     connection.execute("UPDATE dreams SET seen = NULL WHERE workspace = ?", (workspace,))
     connection.execute("UPDATE dreams SET seen = ? WHERE id = ?", (msgspec.json.encode(seen).decode(), number))
