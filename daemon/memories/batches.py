@@ -23,7 +23,7 @@ def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
 
 def cut_short(error: Exception, number: int, total: int, operations: Sequence[str], what: str = "stored") -> Exception:
     """Return the error of a call that was partly done: it says how much, and that the call must not be repeated."""
-    if not number or (isinstance(error, MemorydError) and what in error.data):  # the latter says how much itself
+    if not number or (isinstance(error, MemorydError) and what in error.data):  # its data say how much
         return error
     if not isinstance(error, MemorydError):
         log.error("a part of a call failed", exc_info=error)

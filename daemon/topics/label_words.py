@@ -53,7 +53,7 @@ class Namer:
         self._sample_size, self._sampled = len(found), Counter(stem for words in found for stem in words)
 
     def label(self, texts: Sequence[str], stemmer: Stemmer) -> str:
-        """Return the most distinctive terms that half of the texts have, separated by commas; empty if there are none."""
+        """Return the most distinctive terms that half of the texts have, separated by commas; empty without any."""
         found = [self._find_words(stemmer, text) for text in texts]
         counts = Counter(stem for words in found for stem in words)
         shared = [stem for stem, count in counts.items() if count >= max(2, len(texts) / 2)]
