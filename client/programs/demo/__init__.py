@@ -1,1 +1,1 @@
-"""demo: what memoryd does, shown with real files and three processes in a temporary folder that is removed again."""
+"""The command `demo`: show memoryd with a real daemon and three client processes in a temporary folder."""

@@ -1,7 +1,8 @@
-"""One agent of the demo: a process of its own with a plain client.
+"""One agent of the demo: a separate process with a plain client.
 
-Run with SOCKET NAMESPACE. It reads one order a line from stdin, as JSON, and answers each with one line:
-`{"remember": TEXT, "namespace": NS}` or `{"ask": TEXT, "limit": N}`. It ends when its input ends.
+Its arguments are SOCKET NAMESPACE. It reads orders from stdin, one JSON object per line:
+`{"remember": TEXT, "namespace": NS}` or `{"ask": TEXT, "limit": N}`. Each is answered with one line on stdout. The
+process ends when its input ends.
 """
 
 import sys
@@ -15,7 +16,7 @@ from memoryd.client.protocol import Add, NewMemory
 
 
 def answer(client: Client, order: dict[str, Any]) -> dict[str, Any]:
-    """Run one order and return what came of it, with the time it took."""
+    """Run one order and return its result, with the time that it took."""
     started = time.perf_counter()
     result: dict[str, Any]
     if "remember" in order:

@@ -1,4 +1,4 @@
-"""The demo's side of its agents: starts their processes, gives orders, reads answers, ends them."""
+"""Start the processes of the demo's agents, send them orders, read their answers, and end them."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ class Agent:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(),
-            start_new_session=True,  # a Ctrl-C at the terminal is for us; the agent ends with its input
+            start_new_session=True,  # so that Ctrl-C interrupts memctl alone; the agent ends with its input
         )
 
     @property
@@ -42,7 +42,7 @@ class Agent:
         self._process.stdin.flush()
 
     def answer(self) -> dict[str, Any]:
-        """Return the answer to the oldest order; raise an error when there is none."""
+        """Return the answer to the oldest order; raise an error if the agent reports one or has ended."""
         assert self._process.stdout
         line = self._process.stdout.readline()
         reply: dict[str, Any] = msgspec.json.decode(line) if line else {"error": f"Agent {self.name} has died."}

@@ -1,4 +1,4 @@
-"""demo: the command."""
+"""Run the command `demo`."""
 
 import time
 from argparse import Namespace

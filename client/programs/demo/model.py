@@ -1,15 +1,15 @@
-"""The demo's embedding model: installed where its progress can be seen, done without where that fails."""
+"""Install the demo's embedding model, with a visible progress bar; if that fails, the demo runs without a model."""
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.local import effective_settings
 from memoryd.client.programs.memctl.model import pull, run_models
 from memoryd.client.programs.memctl.output import print_note
 
-CONFIG = "[model]\nfetch = false\n"  # of the demo's daemon: `prepare_model` has fetched it
+CONFIG = "[model]\nfetch = false\n"  # for the demo's daemon, since `prepare_model` fetches the model
 
 
 def prepare_model() -> str:
-    """Install the default model; return why there is none when that fails, for words do without."""
+    """Install the default model; return why that failed, empty if it is installed. Searches by words need no model."""
     try:
         settings = effective_settings()
         if settings["model"]["fetch"] and not settings["network"]["offline"]:

@@ -1,4 +1,4 @@
-"""What the demo shows, step by step. Each step gets the stage, does something real and prints what came of it."""
+"""The steps of the demo. Each gets the stage, makes real calls, and prints their results."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from memoryd.client.programs.memctl.text_table import ms_text, shorten, size_tex
 from memoryd.client.protocol import Verify
 from memoryd.client.transport.sync import Client
 
-WHERE = 12  # columns for a namespace
+WHERE = 12  # the width of a namespace
 SHARED = "demo"  # the namespace that encloses those of the agents
 READY_LIMIT_S = 300.0
 
 
 class AgentFacts(NamedTuple):
-    """What one agent knows and asks."""
+    """What one agent saves, for all agents and for itself, and what it asks."""
 
     shared: str
     private: str
@@ -49,7 +49,7 @@ LAST_WORD = "This sentence was acknowledged just before the daemon was killed."
 
 
 class DemoStage(msgspec.Struct):
-    """What the steps work with; `figures` is what `--json` prints, `missing` says why there is no model."""
+    """The state that the steps share; `--json` prints `figures`, and `missing` says why there is no model."""
 
     daemon: PrivateDaemon
     crew: list[Agent]
@@ -63,7 +63,7 @@ class DemoStage(msgspec.Struct):
             say(f"   {text}")
 
     def client(self) -> Client:
-        """Return a client at the root of the demo."""
+        """Return a client in the namespace that all agents share."""
         return self.daemon.client(SHARED)
 
 
@@ -77,7 +77,7 @@ def start(stage: DemoStage) -> None:
 
 
 def remember(stage: DemoStage) -> None:
-    """Let all agents remember at the same time: one thing for everyone, one for themselves."""
+    """Let all agents save at the same time: one memory for everyone, and one for themselves."""
     for agent in stage.crew:
         agent.order(remember=FACTS[agent.name].shared, namespace=SHARED)
         agent.order(remember=FACTS[agent.name].private, namespace=agent.namespace)
@@ -89,7 +89,7 @@ def remember(stage: DemoStage) -> None:
 
 
 def share(stage: DemoStage) -> None:
-    """Let each agent ask; what siblings keep for themselves stays out of sight."""
+    """Let each agent ask; it does not see what the others keep for themselves."""
     found = [_ask(stage, agent, FACTS[agent.name].question, limit=1) for agent in stage.crew]
     beta, gamma = stage.crew[1], stage.crew[2]
     own = _ask(stage, beta, FACTS["gamma"].question, limit=1)
@@ -101,7 +101,7 @@ def share(stage: DemoStage) -> None:
 
 
 def merge(stage: DemoStage) -> None:
-    """Say the same again, then something that disagrees."""
+    """Save a memory a second time, then one that contradicts it."""
     gamma, same = stage.crew[2], FACTS["beta"].shared
     again = gamma.send(remember=same if stage.missing else same.rstrip("."), namespace=SHARED)
     stage.print_line(f"{_name_text(gamma)} says again what beta said: {again['outcome']}, {again['id'][:8]}")

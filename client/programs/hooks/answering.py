@@ -4,11 +4,11 @@ The context is requested before the prompt is recorded, or it would contain the 
 program wrote it is neither answered nor recorded.
 
 If the host writes a file for each session, the daemon gets its path and reads messages from it that events do not
-include; if the call cannot be sent, only the path is spooled, without texts. For other hosts, and with a token, which
-does not permit reading files, only the texts in events are recorded.
+include; if the call cannot be sent, the path is spooled without any texts. For other hosts, only the texts in events
+are recorded; so they are with a token, since a caller with a token may not have files read.
 
 Each tool event is a separate process, so the files that tools write are collected on disk, in a file of paths per
-session, until the next answer takes them. It is not synced: a crash only loses names of files.
+session, until the next answer takes them. That file is not synced, since a crash would only lose names of files.
 """
 
 import os
@@ -32,7 +32,7 @@ from memoryd.client.transport import paths, trust
 
 CallFields = dict[str, Any]
 
-DEADLINE_MS = 400  # of the search for memories about a prompt
+DEADLINE_MS = 400  # for the search for memories about a prompt
 # Events after which the session's file is read, and their meaning for the reader.
 _MOMENTS = {
     hosts.START: "start",
@@ -44,11 +44,11 @@ _MOMENTS = {
 _READ = (".jsonl", ".messages.json", ".db")  # before 2026, Gemini CLI wrote `.json`, and rewrote it each time
 _LOST = ("compact", "clear")  # sources of a start after which the session's context is gone
 _MAX_PROMPT_CHARS = 4000
-MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # of a recorded turn
+MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # the longest text, and name of a session, of a recorded turn
 _MAX_SPEAKER_BYTES = 128
 PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
-MOST_FILES, MOST_BYTES = 100, 12_000  # of one answer
+MOST_FILES, MOST_BYTES = 100, 12_000  # written files that are recorded with one answer, and the length of their paths
 _EXPIRES_AFTER_S = 7 * 86_400.0
 _NAME_CHARS = 200
 
@@ -102,7 +102,7 @@ def _folder(fields: dict[str, Any]) -> str:
 
 
 def _namespace(folder: str) -> str:
-    """Return the namespace of the environment, else that of the project; a token has its own."""
+    """Return the namespace that the environment sets (empty with a token, which has its own), else the project's."""
     named = namespace_of_environment()
     return project_namespace(folder) if named is None else named
 
@@ -115,7 +115,7 @@ def context(link: DaemonLink, event: EventContext) -> str:
     call = _build_query(event)
     if call is None or event.event not in event.host.injects:
         return ""
-    if event.event == hosts.PROMPT and _is_recording_off():  # first, since the daemon would keep a trace of the prompt
+    if event.event == hosts.PROMPT and _is_recording_off():  # before the search, of which the daemon would keep a trace
         link.call("pause_observing", kind="session", name=event.session)
     place = {
         "namespace": event.namespace,
@@ -133,7 +133,7 @@ def _introduce() -> str:
     folder = paths.data_folder()
     try:
         os.close(os.open(os.path.join(folder, "hooks.introduced"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError:  # an earlier session has had it, or there is no data folder yet
+    except OSError:  # an earlier session has shown the notice, or there is no data folder yet
         return ""
     return (
         f"memoryd keeps what is said in sessions, on this machine alone, in {folder}. Say so to the user once:"
@@ -142,7 +142,10 @@ def _introduce() -> str:
 
 
 def _ask_origin(event: EventContext) -> str:
-    """Return, once for a new project, which known project it may be; nothing if the environment names a namespace."""
+    """Return a note, once for each new project, about the known project that it may be.
+
+    It is empty if the environment names a namespace.
+    """
     if namespace_of_environment() is not None or not (found := take_origin(project_root(event.folder))):
         return ""
     from shlex import quote  # rarely needed
@@ -350,5 +353,5 @@ def _files_folder() -> str:
 
 
 def _files_path(session: str) -> str:
-    """Return the file of a session. Its name is no hash: importing one costs three milliseconds."""
+    """Return the file of a session. Its name is not a hash, because importing hashlib takes three milliseconds."""
     return os.path.join(_files_folder(), session.encode(errors="replace").hex()[:_NAME_CHARS])

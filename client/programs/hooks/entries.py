@@ -49,7 +49,7 @@ class Hooks(NamedTuple):
         return text
 
     def remove(self, text: str, former: str = "{}") -> str:
-        """Remove our entries, and containers that are empty then unless they are in `former`."""
+        """Remove our entries, and then empty containers unless they are in `former`."""
         for event in list(_read_object(jsontext.value_at(text, ("hooks",)))):
             text = self._remove_event(text, event, former)
         return text

@@ -50,9 +50,9 @@ def forget_folder(folder: Path) -> None:
 
 
 def list_folders() -> list[Path]:
-    """Return the existing folders among the recorded ones, those of known projects and the current ones."""
+    """Return the existing folders that were recorded, that belong to known projects, or that are current."""
     found = _read(FILE)
-    with suppress(OSError, MemorydError):  # a table of projects that cannot be read names none
+    with suppress(OSError, MemorydError):  # the table of projects cannot be read
         found += [Path(folder) for project in projects.read_table()["projects"] for folder in project["folders"]]
     return _list_existing([*found, *list_current()])
 

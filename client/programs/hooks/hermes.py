@@ -22,7 +22,7 @@ _LIKE = "claude-code"  # the host whose fields are used for events
 
 
 class MemorydProvider(MemoryProvider):
-    """Adds memories of the project to a session's first prompt and to prompts that match some; records turns."""
+    """Adds memories of the project to the first prompt of a session, and to prompts that they match; records turns."""
 
     def __init__(self) -> None:
         self._session, self._source, self._is_user = "", "startup", True

@@ -1,8 +1,8 @@
 """The table of coding agents: the events that memoryd hooks into, and the formats of their input and output.
 
 Documented at code.claude.com/docs/en/hooks, developers.openai.com/codex/hooks, cursor.com/docs/agent/hooks,
-geminicli.com/docs/hooks/reference, opencode.ai/docs/plugins and GitHub's "Copilot CLI hooks reference". Read by the
-hooks themselves and by the installer. docs/agents.md lists the versions that were tested.
+geminicli.com/docs/hooks/reference, opencode.ai/docs/plugins and GitHub's "Copilot CLI hooks reference". The hooks
+themselves and the installer read this table. docs/agents.md lists the versions that were tested.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ EVENTS = {
 
 
 class HostEvent(Struct, frozen=True):
-    """An event of an agent: its name there, the time limit of the hook, and a filter of such events."""
+    """An event of an agent: the agent's name for it, the time limit of its hook, and a filter by tool or source."""
 
     name: str
     timeout_s: int
@@ -60,7 +60,7 @@ class Host(Struct, frozen=True):
     advice: str = "Running sessions use it once they are restarted."
     # Entries in files
     head: tuple[tuple[str, Any], ...] = ()  # members that a new file of hooks begins with
-    unit: int = 1  # of time limits, per second
+    unit: int = 1  # how many units of the agent's time limits make a second
     named: bool = False  # whether an entry has a name
     flat: bool = False  # whether entries are not in groups, as in Cursor
     # Input and output
@@ -145,9 +145,9 @@ HOSTS = {
     ),
     "cline": Host(
         "Cline",
-        _list_events("setup beforeRun afterTool - afterRun SIGTERM"),  # no plugin hears of a compaction (3.0)
+        _list_events("setup beforeRun afterTool - afterRun SIGTERM"),  # plugins get no event for a compaction (3.0)
         {".cline/plugins/memoryd.js": "plugin", ".cline/data/settings/cline_mcp_settings.json": "server"},
-        project_files={".cline/plugins/memoryd.js": "plugin"},  # its MCP servers are those of all projects
+        project_files={".cline/plugins/memoryd.js": "plugin"},  # MCP servers can only be configured for all projects
         prompts="cline_prompts",
         keeps=("CLINE_DIR", ".cline"),
         file="data/sessions/{0}/{0}.messages.json",

@@ -57,7 +57,7 @@ class Target(NamedTuple):
         return text
 
     def remove(self, text: str, former: str = "") -> str:
-        """Remove our entries; containers that are empty then are removed too unless they are in `former`."""
+        """Remove our entries, and then empty containers unless they are in `former`."""
         for part in self.parts:
             text = part.remove(text, former or self.empty)
         return text
@@ -76,7 +76,7 @@ class Refusal(Exception):
 
 
 class FileChange(NamedTuple):
-    """The change of one file: `after` is None to delete it, `copy` the content of the copy, None to delete that."""
+    """The change of one file: `after` is its new content, None to delete it; `copy` is that of its copy, likewise."""
 
     target: Target
     before: bytes | None
@@ -126,7 +126,10 @@ def _make_part(agent: str, name: str, kind: str) -> FilePart:
 
 
 def text_of(target: Target, data: bytes | None) -> str:
-    """Return the text of a file, the minimal valid one if it is missing or empty; raise `Refusal` if it is invalid."""
+    """Return the text of a file, or that of a minimal valid file if it is missing or empty.
+
+    Raise `Refusal` if the content is invalid.
+    """
     try:
         text = (data or b"").decode()
     except UnicodeDecodeError as error:

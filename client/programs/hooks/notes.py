@@ -31,7 +31,7 @@ _MAX_LINES, _MAX_LINE_BYTES = 50, 1024 * 1024  # of a session's file, searched f
 
 
 def declare(parser: ArgumentParser) -> None:
-    """Declare the option that answers the question in advance."""
+    """Declare the option that answers the offer in advance."""
     text = "index the notes that it keeps itself too, or do not (default: ask, on a terminal)"
     parser.add_argument("--notes", action=BooleanOptionalAction, help=text)
 
@@ -104,8 +104,8 @@ def _find_home(agent: str) -> Path:
 def _find_project(kept: Path) -> str | None:
     """Return the project's folder for a folder in which Claude Code keeps sessions and notes.
 
-    Its name is the path of the project with `-` for everything but letters and digits, which cannot be reversed, so
-    known folders are compared with it.
+    The name of that folder is the path of the project with `-` for everything but letters and digits. The path cannot
+    be restored from it, so it is compared with those of known folders.
     """
     with suppress(OSError, MemorydError):
         candidates = [

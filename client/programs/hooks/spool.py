@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from memoryd.client.text_match import Wording
 
 MAX_BYTES = 16 * 1024 * 1024
-METHODS = ("observe", "listen", "end_session", "reset_session", "pause_observing")  # that hooks spool
-# Codes of errors that repeating the call does not change.
+METHODS = ("observe", "listen", "end_session", "reset_session", "pause_observing")  # calls that hooks spool
+# Error codes for which repeating the call is useless.
 _PERMANENT = frozenset({"invalid", "not_found", "forbidden", "bad_frame", "unknown_method"})
 
 
@@ -149,7 +149,7 @@ def send_call(link: DaemonLink, call: dict[str, Any]) -> bool:
 
 
 def _send(link: DaemonLink, call: dict[str, Any]) -> bool:
-    """Send a call; return False if the daemon accepts none now. Raise `Silent` if it gives no answer to this one."""
+    """Send a call; return False if the daemon accepts no calls now. Raise `Silent` if it does not answer this one."""
     try:
         link.call(**call)
     except CallRefused as refused:
@@ -158,7 +158,7 @@ def _send(link: DaemonLink, call: dict[str, Any]) -> bool:
             raise Silent(code) from None
         if code in _PERMANENT:
             _note_dropped(call["method"], f"refused by the daemon ({code})")
-        return code in _PERMANENT or code == "conflict"  # a conflict means that it has the turn already
+        return code in _PERMANENT or code == "conflict"  # a conflict means that the daemon has the turn already
     return True
 
 
@@ -242,7 +242,7 @@ def _erase_files(session: str | None, wording: "Wording | None", dry_run: bool) 
 def _strip_line(
     line: bytes, ids: set[str], session: str | None, wording: "Wording | None"
 ) -> tuple[bytes, SpooledText | None]:
-    """Return the rest of a line, and the removed text: for a call without turns its name."""
+    """Return the rest of a line, and the removed text: for a call without turns its method and session."""
     call = _decode(line)
     if call is None:
         return line, None

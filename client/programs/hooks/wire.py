@@ -68,7 +68,9 @@ class DaemonLink:
             self._socket.sendall(_LENGTH.pack(len(data)) + data)
             while True:
                 reply = msgspec.msgpack.decode(self._receive(_LENGTH.unpack(self._receive(_LENGTH.size))[0]))
-                if reply[1] != self._number:  # of a call that has timed out, or 0 if the daemon announces its end
+                if (
+                    reply[1] != self._number
+                ):  # the reply to a call that has timed out, or 0 if the daemon announces its end
                     continue
                 if reply[0] == _ERROR:
                     raise CallRefused(str(reply[2]))

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from memoryd.client.programs.hooks.spool import SpooledText
 
 _SHOWN = 20
-_NAMED = 3  # sessions in a line
-_TURNS = 1000  # of L0, the newest
-_MIN_COLUMNS = 30  # of a text
+_NAMED = 3  # sessions named in one line
+_TURNS = 1000  # how many turns of L0 are read, the newest
+_MIN_COLUMNS = 30  # the least width of a text
 _ROLES = {"user": "prompt", "assistant": "answer"}
 _PLACES = {
     "summary": "its summary",
@@ -115,7 +115,7 @@ def _erase_unsent(
 
 
 def _add_unsent(report: Erased, unsent: "list[SpooledText]") -> dict[str, Any]:
-    """Return the report for JSON, with the texts erased from the spool."""
+    """Return the report for JSON, which includes the texts that were erased from the spool."""
     texts = [said.text for said in unsent]
     return {name: getattr(report, name) for name in report.__struct_fields__} | {"unsent": texts}
 

@@ -164,7 +164,7 @@ def why_text(why: Why) -> str:
 
 
 def _agents_text(args: Namespace, why: Why) -> str:
-    """Return for a memory that was found whether the project's agents see it, and how to check if they are shown it."""
+    """Return whether the project's agents see a memory that was found, and how to check that they are shown it."""
     if not why.found or os.environ.get("MEMORYD_TOKEN"):
         return ""
     named = named_namespace(args)

@@ -20,7 +20,7 @@ from memoryd.client.programs.memctl.text_table import count_kept, count_text
 from memoryd.client.protocol import Exported, History, Operations
 
 SHOWN = 10  # files that are listed
-_MOST = 1000  # operations, or changes of one, in a reply
+_MOST = 1000  # operations in a reply, or changes of one operation
 
 
 def _declare(parser: ArgumentParser) -> None:

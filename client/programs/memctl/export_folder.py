@@ -20,7 +20,7 @@ from memoryd.client.protocol import Record
 JOURNAL = ".memoryd-export.jsonl"
 FORMAT = 1
 EDITED = ("namespace", "type", "content", "summary", "metadata", "importance", "created_at", "expires_at", "pinned")
-FEW = 10  # up to so many files are removed without question; more only if they are not the majority
+FEW = 10  # this many files are always removed; more only if they are not the majority
 
 
 class Entry(msgspec.Struct):

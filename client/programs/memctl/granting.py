@@ -1,4 +1,4 @@
-"""shared grant, grants: who may use a root that lies in PostgreSQL. memctl speaks to the server itself."""
+"""The commands `shared grant` and `shared grants`: rights in a root in PostgreSQL, without the daemon."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from memoryd.client.transport.postgres.schema import check
 
 
 def declare_root(parser: ArgumentParser) -> None:
-    """Declare the name of a root that lies in PostgreSQL, and its server."""
+    """Declare the arguments for a root in PostgreSQL: its name and its server."""
     parser.add_argument("name", metavar="NAME", help="name of the root")
     about = "speak to the server as its owner, such as postgresql://owner@db/team (default: as the daemon does)"
     parser.add_argument("--server", metavar="URL", help=about)
@@ -45,7 +45,7 @@ def _grant(args: Namespace) -> None:
 
 
 def _change(args: Namespace, change: Callable[[Any], None]) -> None:
-    """Change rights in a root, and show which there are then."""
+    """Change rights in a root, then show all rights in it."""
 
     def work(connection: Any) -> list[Right]:
         check(connection, args.name)
@@ -58,7 +58,7 @@ def _change(args: Namespace, change: Callable[[Any], None]) -> None:
 
 
 def find_server(args: Namespace) -> str:
-    """Return the address that is given, else that of the configuration."""
+    """Return the address in `--server`, else the one in the configuration."""
     server: str = args.server or ""
     if not server:
         with client_for(args) as client:

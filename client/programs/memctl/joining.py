@@ -1,6 +1,7 @@
-"""shared create, join, leave: a root and its repositories, and which checkouts of this machine lie in it.
+"""The commands `shared create`, `shared join` and `shared leave`: which repositories a root has, and who joins it.
 
-What a machine has joined stands in its configuration alone; what a root is for stands in that of its place.
+The roots that a machine has joined are listed in its own configuration only. The repositories of a root are listed in
+the configuration of the machine, or in the database, that has the root.
 """
 
 import os
@@ -50,7 +51,7 @@ _OTHER_ENVIRONMENT = (
 
 
 class Placing(NamedTuple):
-    """A checkout that lies in a root by its remote, and what it is called there."""
+    """A checkout that belongs to a root because of its remote, with its present namespace and that in the root."""
 
     folder: str
     namespace: str
@@ -213,7 +214,7 @@ def _join(args: Namespace) -> None:
 
 
 def _find_problem(args: Namespace, name: str) -> str:
-    """Have a daemon that runs open its line; return why that failed."""
+    """Let a running daemon connect to the root; return why that failed, empty if it succeeded or no daemon runs."""
     if not spawn.locate(paths.socket_path(args.socket)):
         return ""
     with client_for(args, autostart=False) as client:
@@ -232,7 +233,7 @@ def _get_root(client: Client, name: str) -> RootStatus:
 
 
 def ask_greeting(name: str, settings: dict[str, Any]) -> Greeting:
-    """Return what the place of a root says of it, and whom it takes this machine for."""
+    """Return the greeting of a root's machine or database: facts about the root, and this machine's rights there."""
     server = settings["server"]
     if server.startswith(SCHEME):
         return database.ask_greeting(name, server)
@@ -241,7 +242,7 @@ def ask_greeting(name: str, settings: dict[str, Any]) -> Greeting:
 
 
 def _plan(name: str, patterns: list[str]) -> list[Placing]:
-    """Return the checkouts known here that are to be placed; refuse while another one has a name of the root."""
+    """Return the known checkouts whose namespace will change; refuse if any other one has a namespace of the root."""
     _check_strays(name, patterns)
     placings = []
     for project in projects.read_table()["projects"]:
@@ -307,7 +308,7 @@ def _leave(args: Namespace) -> None:
 
 
 def _find_author(name: str, section: dict[str, Any]) -> str:
-    """Return whom the place names as the author of what was saved from here."""
+    """Return the name by which the root records memories that this machine saved: that of its role or token."""
     is_database = section["server"].startswith(SCHEME)
     return database.ask_greeting(name, section["server"]).name if is_database else section.get("token", name)
 
@@ -353,7 +354,7 @@ def _read_all(client: Client, name: str, author: str) -> Iterator[Memory]:
         if f"shared:{name}" in page.degraded:
             root = _get_root(client, name)
             is_refused = root.state == "ready" and root.problem
-            if time.monotonic() < give_up_at and not is_refused:  # the line is being opened
+            if time.monotonic() < give_up_at and not is_refused:  # the daemon is still connecting
                 time.sleep(_PAUSE_S)
                 continue
             why = root.problem or f"The place of {name} does not answer."
@@ -363,11 +364,11 @@ def _read_all(client: Client, name: str, author: str) -> Iterator[Memory]:
         if not new:
             return
         seen |= {memory.id for memory in new}
-        before = new[-1].created_at + 1e-6  # more than one may have been made at once
+        before = new[-1].created_at + 1e-6  # several memories may have the same time
 
 
 def _restart(args: Namespace, name: str) -> None:
-    """Let a daemon that runs read the configuration; `name` is the root that it is to know then."""
+    """Restart a running daemon, so that it reads the configuration; it must then know the root `name`, if given."""
     if not spawn.locate(paths.socket_path(args.socket)):
         return
     with client_for(args, autostart=False) as client:

@@ -52,7 +52,7 @@ class OwnersClient(Client):
             return super().call(msgspec.structs.replace(call, reach=None), on_progress)
 
     def subscribe(self, *args: Any, **options: Any) -> "Subscription":
-        """Follow events; like `call`, repeat it with the owner's token if another or none is refused."""
+        """Follow events; if the client's token, or having none, is refused, use the owner's token as `call` does."""
         try:
             return super().subscribe(*args, **options)
         except Unauthenticated as error:
@@ -89,7 +89,7 @@ def _introduce_places() -> None:
 
 
 def own_token() -> str:
-    """Return the token that memctl presents: of the environment, else the owner's, empty if there is none."""
+    """Return the token that memctl presents: that of the environment, else the owner's; empty if there is neither."""
     return paths.environment_token() or paths.owner_token()
 
 
@@ -158,7 +158,7 @@ def _is_placed(args: argparse.Namespace, call: Scoped[Any]) -> bool:
 
 
 def named_namespace(args: argparse.Namespace) -> str | None:
-    """Return the namespace of the option, else of the environment; None: neither has one. `/` is the root."""
+    """Return the namespace that the option, else the environment, sets; None if neither does. `/` is the root."""
     return namespace_of_environment() if args.namespace is None else str(args.namespace).strip("/")
 
 

@@ -18,7 +18,7 @@ from memoryd.client.times import iso
 
 _AGO = re.compile(r"(\d{1,5})(h|d|w)")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-_FILES = 8  # shown for a session
+_FILES = 8  # files listed for each session
 _NONE = "No session matches; `memctl tiers --skipped` lists turns that were not recorded, and why."
 
 

@@ -37,7 +37,7 @@ from memoryd.client.projects.project import current_namespace
 from memoryd.client.times import is_past, iso
 
 _SHOWN = 20  # memories that a dry run lists
-_MOST_CHANGES = 1000  # of an operation
+_MOST_CHANGES = 1000  # how many changes of an operation are read
 _EXPIRED = "It has expired already, so no search finds it; `memctl list --all-states` shows it."
 
 
@@ -186,7 +186,9 @@ def turn_text(turn: protocol.Memory) -> str:
 def memory_text(memory: protocol.Memory) -> str:
     """Return all fields of a memory that are not empty."""
     contradicted = zip(memory.contradicts, memory.contradicts_texts, strict=False)
-    others = [(id, text) for id, text in contradicted if id != memory.superseded_by]  # "replaced by" shows that one
+    others = [
+        (id, text) for id, text in contradicted if id != memory.superseded_by
+    ]  # the line "replaced by" shows this one
     disagreements = disagreement_lines(*zip(*others, strict=True)) if others else []
     rows = [
         ("id", memory.id),

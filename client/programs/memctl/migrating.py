@@ -1,4 +1,4 @@
-"""shared migrate: the vectors of a root in PostgreSQL made anew by another model, which is run here."""
+"""The command `shared migrate`: compute the vectors of a root in PostgreSQL again, by another model installed here."""
 
 import time
 from argparse import ArgumentParser, Namespace
@@ -21,7 +21,7 @@ from memoryd.client.transport.postgres.migrating import Left
 
 R = TypeVar("R")
 
-_TRIES, _PAUSE_S = 60, 1.0  # for a lock that others hold
+_TRIES, _PAUSE_S = 60, 1.0  # while other connections hold a lock
 
 
 def _declare(parser: ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def _text(name: str, model: str, filled: int, had: bool) -> str:
 
 
 def _insist(name: str, server: str, work: Callable[[Any], R]) -> R:
-    """Do something in one transaction; try again while others hold a lock."""
+    """Run `work` in one transaction; try again while other connections hold a lock."""
     for _ in range(_TRIES):
         try:
             return run_there(name, server, work)

@@ -28,7 +28,7 @@ from memoryd.client.projects.project import current_namespace, project_root
 from memoryd.client.protocol import GetStatus, LoggedSession, Stats, Status
 from memoryd.client.times import iso
 
-_NAME_COLUMNS, _LINES = 16, 2  # width of the names, and the most lines of a value
+_NAME_COLUMNS, _LINES = 16, 2  # the width of the names, and the most lines of a value
 _LINKS = 100  # contradictions that are counted
 _MORE = "All commands: memctl help --all. One with its options: memctl COMMAND --help"
 

@@ -167,7 +167,7 @@ def _read_path(name: str) -> str | None:
 
 
 def _find_within(table: ProjectTable, path: str) -> list[Project]:
-    """Return the project whose folder contains a path, the innermost one."""
+    """Return the project whose folder contains a path; of several, the one with the innermost folder."""
     found = [(folder, one) for one in table["projects"] for folder in one["folders"] if _is_in(path, folder)]
     return [max(found, key=lambda pair: len(pair[0]))[1]] if found else []
 

@@ -60,7 +60,7 @@ def _identify(client: Client, token: str | None) -> Identity:
     """Return whom the client's connection speaks for; without a token raise unless that is the owner."""
     if token is not None:
         return client.call(Confine(name=token))
-    client.call(ListTokens())  # the owner's alone
+    client.call(ListTokens())  # only the owner may call this
     return Identity(name="", namespace="", role="owner")
 
 

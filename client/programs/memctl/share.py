@@ -1,4 +1,4 @@
-"""share: memories outward, as copies or as themselves; namespaces: which hold memories."""
+"""The commands `share` (copy or move memories to an enclosing namespace) and `namespaces` (list namespaces)."""
 
 from argparse import ArgumentParser, Namespace
 

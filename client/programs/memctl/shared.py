@@ -1,4 +1,4 @@
-"""shared …: roots that lie on another machine, and what waits to be sent there."""
+"""The commands `shared status` and `shared waiting`: shared roots, and the saves that wait to be sent to them."""
 
 from argparse import ArgumentParser, Namespace
 

@@ -15,7 +15,7 @@ from memoryd.client.patterns import compile_late
 from memoryd.client.programs.memctl.output import make_printable
 from memoryd.client.programs.memctl.text_table import width, wrap
 
-MAX_CHARS = 100_000  # of a content that are examined
+MAX_CHARS = 100_000  # only the beginning of a longer content is examined
 FILLED = 0.85  # share of a line's columns that is filled on average, because lines end with whole words
 
 # Words that are common in questions.

@@ -1,8 +1,8 @@
-"""sync: bring the saved memories of this machine and another one to the same state, over ssh.
+"""The command `sync`: bring the saved memories of this machine and another one to the same state, over ssh.
 
-Nothing is kept of earlier runs. Both daemons list what they have and what is gone (`list_versions`); the texts of what
-differs then go as an export and an import do, so the next run completes one that was cut. A daemon checks again when it
-writes whether it has something later by then.
+No state is stored between runs. Both daemons list their memories and their deletions (`list_versions`). Memories that
+differ are then copied as by an export and an import, so an interrupted run is completed by the next one. When a daemon
+writes a memory, it checks again that it has no later version.
 """
 
 import math
@@ -36,26 +36,26 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.client.transport.remote import RemoteClient
 from memoryd.client.transport.sync import Client
 
-_PART = 200  # memories of one call
-_SHOWN = 10  # ids that are named
+_PART = 200  # memories per call
+_SHOWN = 10  # listed ids
 
 Versions = dict[str, Version]
 
 
 class Outcome(Struct, kw_only=True):
-    """What a run did on one machine, or would do: numbers, and ids of the memories there."""
+    """What a run did on one machine, or would do: how many memories it added, and the ids of all others."""
 
     added: int = 0
     changed: list[str] = []
     deleted: list[str] = []
     erased: list[str] = []
-    kept: list[str] = []  # changed there while the run went on, or their key is another's
-    copies: list[str] = []  # of the database there, that still hold what was erased
+    kept: list[str] = []  # not changed: they were changed there during the run, or another memory has their key
+    copies: list[str] = []  # copies of the database there that still contain erased memories
     operation: str | None = None
 
 
 class Report(Struct, kw_only=True):
-    """What a run did on both; `same` memories were the same before it."""
+    """What a run did on both machines; `same` is the number of memories that were equal before it."""
 
     same: int
     here: Outcome = field(default_factory=Outcome)
@@ -83,7 +83,7 @@ def sync(here: Client, there: Client, bar: ProgressBar, dry_run: bool) -> Report
         _foresee(_plan(ours, theirs, roots), theirs, report.there)
     else:
         _apply(taken, there, here, report.here, bar)
-        if any(taken):  # what was taken may have changed more, such as a circle of successors
+        if any(taken):  # the import may have changed other memories too, such as a circle of successors
             ours = _list(here, bar)
         _apply(_plan(ours, theirs, roots), here, there, report.there, bar)
     return report
@@ -101,7 +101,7 @@ def _list(client: Client, bar: ProgressBar) -> Versions:
 
 
 def _plan(source: Versions, target: Versions, roots: dict[str, list[str]]) -> _Plan:
-    """Return what the target takes of the source: what was changed there later, and what is gone there."""
+    """Return what the target takes from the source: memories that were changed later there, and deletions."""
     plan = _Plan([], [], [])
     holders = {(one.namespace, one.key or ""): one for one in target.values() if one.digest and one.key}
     for one in source.values():
@@ -113,7 +113,7 @@ def _plan(source: Versions, target: Versions, roots: dict[str, list[str]]) -> _P
             if holder.id == one.id or holder.at < one.at:
                 is_tie = other is not None and other.at == one.at
                 plan.records.append(replace(one, at=math.nextafter(one.at, math.inf)) if is_tie else one)
-            if holder.id != one.id and holder.at < one.at:  # both machines put something under one key
+            if holder.id != one.id and holder.at < one.at:  # each machine has a different memory with this key
                 plan.gone.append(Gone(id=holder.id, at=one.at))
         elif one.digest or not other:
             continue
@@ -125,7 +125,7 @@ def _plan(source: Versions, target: Versions, roots: dict[str, list[str]]) -> _P
 
 
 def _is_later(one: Version, other: Version | None) -> bool:
-    """Return whether a memory takes the place of what the other machine has; of two at one time the greater digest."""
+    """Return whether a memory replaces the version on the other machine; at equal times the greater digest wins."""
     if other is None:
         return True
     is_erased = other.gone == "erased" and not other.digest
@@ -160,13 +160,13 @@ def _export(client: Client, ids: list[str]) -> Iterator[list[Record]]:
     after: str | None = ""
     while after is not None:
         page = client.call(ExportMemories(ids=ids, after_id=after, reach="all"))
-        if page.records:  # all may be deleted by now
+        if page.records:  # all of them may have been deleted meanwhile
             yield page.records
         after = page.next
 
 
 def _import(client: Client, outcome: Outcome, records: list[Record], gone: list[Gone]) -> None:
-    # A credential that the other machine stores was let in there on purpose.
+    # If the other machine stores a credential, somebody permitted that there.
     options = {"mine": True, "allow_secrets": True, "operation": outcome.operation}
     try:
         done = client.call(ImportMemories(records=records, gone=gone, **options))  # type: ignore[arg-type]

@@ -19,8 +19,9 @@ from memoryd.client.transport.sync import Client
 
 RETRY_S = 0.5
 INTERRUPTED = 130
-KIND, ID, FROM_TO = 8, 8, 5  # columns
-PLACE, BROAD_PLACE, BROAD = 12, 22, 100  # columns of a namespace; the same on a broad terminal; of a broad terminal
+KIND, ID, FROM_TO = 8, 8, 5  # widths
+PLACE, BROAD_PLACE = 12, 22  # the width of a namespace: usually, and on a broad terminal
+BROAD = 100  # a terminal of at least this width is broad
 STYLES = {
     "created": ["green"],
     "promoted": ["green"],

@@ -9,7 +9,7 @@ from memoryd.client.protocol.memories import Memory
 GAP = "  "
 MIN_FLEXIBLE = 16
 FREE = 400  # width of the flexible column without a terminal, for example in a file
-LONGEST = 4000  # characters of a text that are examined, more than a line shows
+LONGEST = 4000  # only the beginning of a longer text is examined; no line shows more
 
 
 def format_table(

@@ -20,8 +20,8 @@ from memoryd.client.programs.memctl.text_table import (
 )
 from memoryd.client.times import iso
 
-BAR, RING = 20, 10  # columns
-LISTED = 10  # namespaces
+BAR, RING = 20, 10  # widths
+LISTED = 10  # namespaces that are listed
 
 
 # tiers ---------------------------------------------------------------------------------------------------------------

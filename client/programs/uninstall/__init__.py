@@ -1,1 +1,1 @@
-"""Taking memoryd off a machine: what there is of it, and how each part is removed."""
+"""Remove memoryd from a machine: find all its parts, and remove each."""

@@ -1,4 +1,4 @@
-"""uninstall: show what there is of memoryd on this machine, and remove it."""
+"""The command `uninstall`: show the parts of memoryd on this machine, and remove them."""
 
 import os
 import shlex
@@ -19,12 +19,15 @@ from memoryd.client.programs.memctl.source_file import shorten_home
 from memoryd.client.programs.memctl.text_table import pad, size_text
 from memoryd.client.programs.uninstall.finding import Installation, Part, Remains, find
 
-_SHOWN = 10  # of what stays
+_SHOWN = 10  # listed items that stay
 _TOOLS = {("pipx", "venvs"): "pipx", ("uv", "tools"): "uv tool"}  # where a tool keeps the environments of programs
 
 
 class _Report(msgspec.Struct):
-    """What was, or would be, removed; what stays; the command that removes the program, empty where that is to stay."""
+    """The report for --json: the parts that are removed (`parts`), and those that stay (`remains`).
+
+    `then` is the command that removes the program itself.
+    """
 
     dry_run: bool
     parts: list[dict[str, str | int]]
@@ -59,7 +62,7 @@ def _uninstall(args: Namespace) -> int:
 
 
 def _judge(there: Installation) -> int:
-    """Return the exit code; say on stderr why it is not 0."""
+    """Return the exit code; if it is not 0, print the reason to stderr."""
     return complain("Not all of memoryd is gone: see what stays.", 1) if there.is_unfinished else 0
 
 
@@ -77,7 +80,7 @@ def _advise_export(there: Installation) -> str:
 
 
 def _check_gone(parts: list[Part]) -> None:
-    """Raise `MemorydError` where a daemon was started anew meanwhile: an agent is still at work."""
+    """Raise `MemorydError` if a daemon was started again meanwhile, since an agent is still running."""
     again = next((part.path for part in parts if part.what == "socket" and part.path.exists()), None)
     if again:
         raise MemorydError(
@@ -95,7 +98,7 @@ def _make_report(there: Installation, dry_run: bool) -> _Report:
 
 
 def _find_program_command() -> str:
-    """Return the command that removes the program, by where it is installed."""
+    """Return the command that removes the program, which depends on where it is installed."""
     environment = Path(sys.prefix)
     tool = _TOOLS.get((environment.parent.parent.name, environment.parent.name))
     if tool:

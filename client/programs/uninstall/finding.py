@@ -3,7 +3,7 @@
 Hooks come first, so that no agent starts a daemon again; then the service and the daemon, then files. Folders may also
 contain files of the user: only files with the names that memoryd uses are deleted.
 
-Lines that a person wrote into files of a shell, an agent or git are not searched for, nor other processes.
+It does not search for other processes, nor for lines that a person added to files of a shell, an agent or git.
 """
 
 import os
@@ -39,7 +39,7 @@ _DATA = (
 _MODELS = (".api", ".lock", ".partial", ".new-*", ".old-*")
 _MANIFEST = "manifest.json"  # of a model
 _POLL_S = 0.02
-_CALL = re.compile(rb'["/]memctl["\s]')  # in an agent's file
+_CALL = re.compile(rb'["/]memctl["\s]')  # a call of memctl in an agent's file
 _FORMER = "how that file was before memoryd; delete it if you do not need it"
 _GONE = "it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well"
 
@@ -63,7 +63,10 @@ class Remains(NamedTuple):
 
 
 class OwnFiles(NamedTuple):
-    """Memoryd's files in a folder, by patterns of names; the folders `around` are removed if they are empty then."""
+    """Memoryd's files in a folder: those whose names match `patterns`.
+
+    After they are deleted, the folders `around` are removed if they are empty.
+    """
 
     folder: Path
     patterns: tuple[str, ...]
@@ -286,7 +289,7 @@ def _find_sockets(args: Namespace, settings: dict[str, Any] | None, status: Stat
 
 
 def _find_data(status: Status | None) -> list[OwnFiles]:
-    """Return the data folder of this environment, and the daemon's if that is another one."""
+    """Return the data folder of this environment, and also the daemon's if it uses another one."""
     named = [paths.data_dir(), *([Path(status.data_dir)] if status else [])]
     folders = {folder.resolve(): folder for folder in named if folder.is_dir()}
     return list(map(_own_data, folders.values()))
@@ -312,12 +315,12 @@ def _find_settings() -> OwnFiles:
 
 
 def _list_own(folder: Path) -> tuple[Path, ...]:
-    """Return a folder that memoryd has made for itself, such as `~/.cache/memoryd`, else nothing."""
+    """Return the folder if memoryd made it for itself, such as `~/.cache/memoryd`; else an empty tuple."""
     return (folder,) if folder.name.startswith("memoryd") else ()
 
 
 def _measure(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder; none where it has just gone."""
+    """Return the size in bytes of a file, or of all files in a folder; 0 if it no longer exists."""
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
             return sum(map(_measure, path.iterdir()))

@@ -1,8 +1,8 @@
-"""The vectors of a root made anew by another model: in a second column, which replaces the first once it is full.
+"""Replace the vectors of a root by those of another model, in a second column that replaces the first once it is full.
 
-`prepare` comes first, then `fill` until nothing is left, then `switch`. Each is one transaction, and what is written
-stays: after an interruption the same calls go on. A daemon begins each of its transactions by reading `meta`, which is
-locked here before columns change: no vector is ever compared with those of another model.
+Call `prepare` first, then `fill` until no memory is left, then `switch`. Each is one transaction, so after an
+interruption the same calls continue where they stopped. A daemon begins each of its transactions by reading `meta`,
+which is locked here before columns change, so it never compares vectors of two models.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from memoryd.client.transport.postgres.schema import name_of
 
 _PART = 200
 _LOCK = "LOCK TABLE {0}.meta, {0}.memories IN ACCESS EXCLUSIVE MODE; SET LOCAL statement_timeout = 0"
-# The model of the root, and that of the second column, which is in the comment on it.
+# Selects the model of the root, and the model of the second column, which is stored as the comment of that column.
 _MODELS = (
     "SELECT m.model, col_description(a.attrelid, a.attnum) FROM {0}.meta m LEFT JOIN pg_attribute a"
     " ON a.attrelid = '{0}.memories'::regclass AND a.attname = 'embedding_next'"
@@ -44,8 +44,10 @@ class Left(NamedTuple):
 
 
 def prepare(connection: Any, root: str, model: str, dimensions: int) -> tuple[int, int] | None:
-    """Have the second column, empty unless it is of that model; return how many of the memories it lacks, and how many
-    there are. None: the root has the vectors of that model, and another change was given up."""
+    """Create the second column unless it exists for that model; return the numbers of missing vectors and of memories.
+
+    If the root has the vectors of that model already, drop any second column and return None.
+    """
     schema.check(connection, root)
     connection.execute(_LOCK.format(name_of(root)))
     current, following = connection.execute(_MODELS.format(name_of(root))).fetchone()
@@ -61,7 +63,7 @@ def prepare(connection: Any, root: str, model: str, dimensions: int) -> tuple[in
 
 
 def fill(connection: Any, root: str, model: str, made: Sequence[tuple[str, str, int]]) -> list[Left]:
-    """Write some vectors (each with the id and the version of its memory); return some memories that are left."""
+    """Write vectors, each given with the id and version of its memory; return the next memories without a vector."""
     _check_model(connection, root, model)
     if made:
         sql = f"UPDATE {name_of(root)}.memories SET embedding_next = %s WHERE id = %s AND version = %s"
@@ -74,7 +76,7 @@ def fill(connection: Any, root: str, model: str, made: Sequence[tuple[str, str, 
 
 
 def switch(connection: Any, root: str, model: str, dimensions: int) -> bool:
-    """Put the second column in the place of the first; return False if it lacks a memory that was saved meanwhile."""
+    """Replace the first column by the second; return False if a memory saved meanwhile has no vector in it yet."""
     connection.execute(_LOCK.format(name_of(root)))
     _check_model(connection, root, model)
     sql = f"SELECT 1 FROM {name_of(root)}.memories WHERE embedding_next IS NULL LIMIT 1"

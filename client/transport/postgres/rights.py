@@ -29,7 +29,7 @@ class Right(NamedTuple):
 
 
 def grant(connection: Any, root: str, role: str, writes: bool) -> None:
-    """Grant a role the right to read a root, and with `writes` to write to it; without, revoke an earlier one."""
+    """Grant a role the right to read a root, and with `writes` to write to it, else revoke the right to write."""
     revoke(connection, root, role)
     for right in (*_READ, *(_WRITE if writes else ())):
         connection.execute(f"GRANT {right.format(schema=name_of(root))} TO {_find_role(connection, role)}")
@@ -42,7 +42,7 @@ def revoke(connection: Any, root: str, role: str) -> None:
 
 
 def grant_vectors(connection: Any, root: str) -> None:
-    """Let those who may write set the column of vectors, which is another one than when they were granted that."""
+    """Grant roles that may write the right to set the column of vectors, since `switch` has replaced that column."""
     for right in list_rights(connection, root):
         if right.may_write and not right.is_owner:
             role = _find_role(connection, right.role)

@@ -11,7 +11,7 @@ OLDEST_SERVER, OLDEST_VECTOR = 16, (0, 8)
 MOST_DIMENSIONS = 2000  # limit of pgvector's index
 LATEST = 7_258_118_400.0  # the year 2200
 MAX_WORD_BYTES, MAX_PATH_BYTES = 128, 4096
-EXACT = 20_000  # up to so many rows within reach are compared one by one; the index is used for more
+EXACT = 20_000  # up to this many rows within reach are compared one by one; for more the index is used
 COUNTED = 2_000  # rows with a word
 
 # Columns of a memory that members set; the trigger sets all others.
@@ -201,7 +201,9 @@ _FILTER = (
     " AND (m.expires_at IS NULL OR m.expires_at > passed OR m.pinned) AND NOT EXISTS (SELECT FROM @SCHEMA@.memories s"
     " WHERE s.id = m.superseded_by AND (s.expires_at IS NULL OR s.expires_at > passed OR s.pinned))"
 )
-METADATA = "(m.metadata::jsonb || jsonb_build_object('author', m.author))"  # of a row `m`, as its readers see it
+METADATA = (
+    "(m.metadata::jsonb || jsonb_build_object('author', m.author))"  # the metadata of a row `m` as readers see it
+)
 
 
 class Facts(NamedTuple):
@@ -215,7 +217,7 @@ class Facts(NamedTuple):
     repositories: list[str]
 
     def greet(self, root: str) -> Greeting:
-        """Return what another machine would say first of the root and of whom the connection speaks for."""
+        """Return the greeting that another machine would send: facts about the root, and the role's rights in it."""
         return Greeting(
             name=self.role,
             namespace=root,
@@ -230,7 +232,7 @@ def name_of(root: str) -> str:
 
 
 def fill_in(statements: str, connection: Any, root: str, model: str, dimensions: int) -> str:
-    """Return statements with the names of a root; raise `Invalid` if its index cannot take vectors of that size."""
+    """Return statements with the names of a root filled in; raise `Invalid` if vectors are too large for the index."""
     if dimensions > MOST_DIMENSIONS:
         raise Invalid(f"{model} has {dimensions} dimensions; pgvector's index takes {MOST_DIMENSIONS}.")
     sql = (
