@@ -1,7 +1,7 @@
-"""Rooms: what the daemon does beside keeping and finding memories, each a folder of its own.
+"""Rooms: the features of the daemon beside storing and finding memories, each in its own folder.
 
-The module `room.py` of each holds one value, `ROOM`, with all that it brings to the kernel, which is all other packages
-of the daemon. The kernel imports no room: it asks `list_rooms()`.
+The module `room.py` of a room defines one value, `ROOM`, with all that the room adds to the kernel. The kernel is all
+other packages of the daemon. It imports no room, but calls `list_rooms()`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ _ROOMS = (
 
 
 class Idle(Protocol):
-    """What the extraction worker does while no conversation waits: small steps, on its thread."""
+    """Work of a room that the extraction worker does on its thread, in small steps, while no conversation waits."""
 
     def step(self) -> bool:
         """Do one step; return whether there was anything to do."""
@@ -38,7 +38,7 @@ class Idle(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """What one room brings. Connections are those of the store; `core` is the daemon's core.
+    """The parts of one room. Connections are those of the store; `core` is the daemon's core.
 
     Each function has a default that does nothing.
     """

@@ -181,7 +181,7 @@ def _find_rule(one: Statement, two: Statement) -> Rule | None:
 
 
 def _is_denied(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
-    """Return whether one denies what the other affirms; at most one of them may say more than that."""
+    """Return whether one statement denies what the other affirms; only one of the two may say more than that."""
     old, new = ([word for word in only if word not in words.LIGHT] for only in (only_old, only_new))
     return len(set(one.content) & set(two.content)) >= 2 and not (old and new)
 

@@ -163,7 +163,7 @@ NUMBERS |= {word: str(10 * number) for tens in _TENS for number, word in enumera
 
 
 def _compile_phrases(spaced: str, other: str = "") -> re.Pattern[str]:
-    """Return what finds one of the phrases between semicolons as whole words, or one of another script."""
+    """Return a pattern for the phrases between semicolons, as whole words, or for the pattern `other`."""
     found = "|".join(phrase.strip() for phrase in spaced.split(";"))
     return compile_late(rf"\b(?:{found})\b" + (f"|{other}" if other else ""))
 

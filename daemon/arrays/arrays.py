@@ -39,7 +39,7 @@ class Arrays:
         self.postings.note_changes(connection, texts)
 
     def warm_up(self, reading: Callable[[], AbstractContextManager[apsw.Connection]], closing: threading.Event) -> None:
-        """Read the postings of the commonest stems ahead of searches; each with a connection of its own."""
+        """Preload the postings of the commonest stems; each is read on a connection of its own."""
         with reading() as connection:
             stems = read_common_stems(connection, _WARMED_STEMS)
         for stem in stems:

@@ -71,7 +71,7 @@ def ask(
     text: str,
     reached: Mask | None = None,
 ) -> TextQuery:
-    """Return the query of a text, with rarities among all memories or among those of a mask alone."""
+    """Return the query of a text, with rarities among all memories or only among those of a mask."""
     documents, average = postings.measure_corpus(reached)
     counted = []
     for word in split_words(connection, text)[:MAX_TERMS]:

@@ -87,7 +87,7 @@ def _add_context(one: _Statement, turn: turns.StoredTurn, said: Sequence[turns.S
 def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pair]:
     """Return the pairs of a statement and the memories that it changes, decided for each of its sentences."""
     reached = core.store.namespaces.reach(core.store.namespaces.name(one.namespace), None)
-    # Not what was added since.
+    # Leave out memories that were added later.
     saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), _MAX_SAVED, until=one.at))
     if not saved:
         return []

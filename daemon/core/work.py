@@ -32,10 +32,9 @@ Planner = Callable[[Core, float], Iterable[Step]]
 Apply = Callable[[Core, Transaction, Sequence[Step], str], dict[str, int]]
 
 
-# To be called often by what takes long: raises when the run has to stop, and lets those who wait know that it is still
-# running.
+# Long work calls this often: it raises if the run has to stop, and shows waiting callers that the run continues.
 StopCheck = Callable[[], None]
-# One step outside the writer, on the job's own thread: for what cannot be done within a transaction.
+# Does one step outside the writer, on the job's own thread, if it cannot be done within a transaction.
 Alone = Callable[[Core, Step, StopCheck], dict[str, int]]
 
 
@@ -54,4 +53,4 @@ class Work(NamedTuple):
     apply: Apply | None = None
     alone: Alone | None = None
     at_limit: bool = False
-    look: Planner | None = None  # what a dry run plans, if it is more
+    look: Planner | None = None  # the planner of a dry run, if that reports more

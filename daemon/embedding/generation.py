@@ -184,7 +184,7 @@ class Generation:
             return list(islice(self.alone, count))
 
     def give_up(self, rows: Iterable[int]) -> None:
-        """Leave rows with the vectors of their texts alone."""
+        """Stop waiting for the context vectors of rows; they keep the vectors of their own texts."""
         with self._lock:
             for row in rows:
                 self.alone.pop(row, None)

@@ -1,4 +1,4 @@
-"""The vectors of queries: the latest are kept in RAM; threads of their own embed, or do what runs beside embedding."""
+"""The vectors of queries: a cache of the latest, and threads that embed them or run other work meanwhile."""
 
 import threading
 from collections import OrderedDict
@@ -42,9 +42,9 @@ class QueryVectors:
         return vector
 
     def run_beside(self, action: Callable[[], R]) -> "Future[R]":
-        """Run an action in a thread of the pool."""
+        """Run an action on a thread of the pool."""
         return self._pool.submit(action)
 
     def close(self) -> None:
-        """End the threads; what has not begun is left."""
+        """End the threads; work that has not started is dropped."""
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,8 +1,8 @@
-"""Caps: L1 over its limit passes its least recent memories on to L2; L2 over its limit loses its weakest.
+"""Caps: if L1 is over its limit, its least recent memories move to L2; if L2 is, its weakest memories are deleted.
 
-The limits are per namespace; extracted facts have one of their own, in whatever tier they are. L1 is ordered by
-(last use, importance); L2 by confidence x recency, where confidence is the metadata's number of that name, else the
-importance; so are facts, corrections last. Pinned memories count, but are never moved or deleted.
+The limits are per namespace; extracted facts have a limit of their own in any tier. L1 is ordered by (last use,
+importance), L2 by confidence x recency; confidence is the number of that name in the metadata, else the importance.
+Facts are ordered like L2, but corrections are deleted last. Pinned memories count, but are never moved or deleted.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ _FACTS = Group("source", EXTRACTION, last_type=CORRECTION)
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan what brings every namespace below its limits."""
+    """Plan the moves and deletions that bring every namespace below its limits."""
     settings = core.config.tiers
     with core.store.reading() as connection:
         yield from _move_least_recent(core, connection, TIERS[L1].limit(settings))

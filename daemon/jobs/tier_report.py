@@ -1,4 +1,4 @@
-"""What the tiers hold and how turns flowed, for people: counts on disk, bytes in RAM, the account by namespace."""
+"""The report on tiers: counts on disk, bytes in RAM, and what became of the turns of each namespace."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -109,7 +109,7 @@ def _build_states(
             newest_at=max(holdings[name].newest, default=None),
         )
         for name, tier in TIERS.items()
-        if holdings[name].memories or name not in (WAITING, L3)  # what is shared is told where there is some
+        if holdings[name].memories or name not in (WAITING, L3)  # these are listed only if used
     ]
 
 

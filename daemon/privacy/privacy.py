@@ -47,7 +47,7 @@ class Privacy:
         self.allowed = allow_list(config.allow)
 
     def clean(self, call: C) -> tuple[C, Redacted]:
-        """Return a call without private passages and credentials, and the kinds of what was removed.
+        """Return a call without private passages and credentials, and the kinds of the removed texts.
 
         Raise `Invalid` if the call contains credentials and the settings refuse them.
         """

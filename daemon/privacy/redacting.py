@@ -35,7 +35,7 @@ _TEXTS = frozenset({"content", "summary", "neighbours", "previous"})
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to redact what the present rules find, unless the last check used the same rules.
+    """Plan to redact the credentials that the present rules find, unless the last check used the same rules.
 
     It reads texts for at most `_PLAN_S`; the next run continues after them.
     """
@@ -55,7 +55,7 @@ def look(core: Core, now: float) -> Iterator[Step]:
 
 
 def _check(core: Core, version: str, place: Sequence[str]) -> Iterator[Step]:
-    """Plan to redact what the rules find in the texts after a table and a key."""
+    """Plan to redact the credentials in the texts after a table and a key."""
     until, any_found = time.monotonic() + _PLAN_S, False
     for text in _iterate(core, place):
         kinds: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""How a call reaches its handler (`registry.HANDLERS`), and what the handler gets beside the call.
+"""Pass calls to their handlers (`registry.HANDLERS`), with the context that each handler needs.
 
 A method declares its lane (`@rpc`). `inline` runs on the event loop, for calls that take less time than a change of
 threads. `interactive` runs on worker threads. `bulk` has one thread of its own, so that an import never delays a
@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 
 class CallContext(NamedTuple):
-    """What a handler may get beside its call: those of these fields that its parameters name.
+    """The context of a call. A handler gets the fields that its parameters name.
 
     `report` sends progress, `server` describes and stops the server, `become` binds the connection to another caller,
     `jobs` runs jobs, `follow` streams up to a number of events (None: no limit), `process` is the client's process.
@@ -52,7 +52,7 @@ class CallContext(NamedTuple):
 
     @property
     def sources(self) -> Sources:
-        """Where a search reads from, with the caller if it is bound to a namespace."""
+        """The sources of a search, with the caller if it is bound to a namespace."""
         sources = self.core.sources
         return sources._replace(caller=self.caller) if self.caller.bound else sources
 
@@ -83,7 +83,7 @@ def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
 
 
 def _clean(core: Core, call: Call[R]) -> tuple[Call[R], protocol.Redacted]:
-    """Return a call as cleaned by the rooms, and what they removed."""
+    """Return a call as cleaned by the rooms, and the kinds of the removed texts."""
     redacted: protocol.Redacted = {}
     for room in list_rooms():
         call, removed = room.clean(core, call)

@@ -55,7 +55,7 @@ def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> Non
 
 
 def add_missing_of(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
-    """Store contexts for those of these memories that have neighbours and no context yet; return these memories."""
+    """Store contexts for the given memories that have neighbours and no context yet; return these memories."""
     texts: list[Any] = [
         text
         for row in rows
@@ -75,7 +75,7 @@ def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:
 
 
 def read(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, StoredContext]:
-    """Return the contexts of those of these memories that have one, by row."""
+    """Return the contexts of the given memories that have one, by row."""
     entries: Any = connection.execute(
         "SELECT m.row, m.text_hash, c.search_hash, c.content FROM contexts c CROSS JOIN memories m ON m.row = c.memory"
         f" WHERE m.row IN ({', '.join(map(str, rows))})"

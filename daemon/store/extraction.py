@@ -107,7 +107,7 @@ def read_keys(connection: apsw.Connection, task: str, limit: int) -> list[str]:
 
 
 def select_waiting(connection: apsw.Connection, task: str, keys: Sequence[str]) -> set[str]:
-    """Return those of these turns that wait for a task."""
+    """Return the given turns that wait for a task."""
     sql = "SELECT turn FROM extraction WHERE task = ? AND turn IN (SELECT value FROM json_each(?))"
     return {str(key) for (key,) in connection.execute(sql, (task, msgspec.json.encode(keys).decode()))}
 
@@ -172,7 +172,7 @@ def read_turns(connection: apsw.Connection, one: Conversation, max_chars: int) -
 
 
 def select_queued(connection: apsw.Connection, said: Sequence[QueuedTurn]) -> list[QueuedTurn]:
-    """Return those of these turns that are still in the queue."""
+    """Return the given turns that are still in the queue."""
     sql = "SELECT id FROM extraction WHERE id IN (SELECT value FROM json_each(?))"
     ids = {id for (id,) in connection.execute(sql, (msgspec.json.encode([one.id for one in said]).decode(),))}
     return [one for one in said if one.id in ids]

@@ -63,7 +63,7 @@ def build_contained(words: str) -> tuple[str, tuple[str, ...]]:
 
 
 def select_living(connection: apsw.Connection, candidates: Iterable[Row], now: float) -> list[Row]:
-    """Return those of these memories that exist and are alive at `now`, in the same order."""
+    """Return the given memories that exist and are alive at `now`, in the same order."""
     memories = list(candidates)
     numbers = msgspec.json.encode([row.row for row in memories]).decode()
     alive = {row for (row,) in connection.execute(_ALIVE_AMONG, (numbers, *alive_values(now)))} if memories else set()

@@ -1,4 +1,4 @@
-"""Hashes of the rows: what duplicates and vectors are found by. They follow from the text and can be rebuilt."""
+"""Hashes of the rows, by which duplicates and vectors are found. They are computed from the text."""
 
 import hashlib
 import unicodedata
@@ -12,7 +12,7 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 
 
 def content_hash(content: str) -> bytes:
-    """Return the hash by which equal contents are found: whatever their case and white space."""
+    """Return the hash by which equal contents are found, ignoring case and white space."""
     normal = " ".join(unicodedata.normalize("NFC", content).casefold().split())
     return hashlib.sha256(normal.encode()).digest()
 
@@ -34,7 +34,7 @@ def compute_hashes(fields: list[Any]) -> tuple[bytes, bytes]:
 
 
 def fix(connection: apsw.Connection, numbers: list[int]) -> None:
-    """Give rows the hashes of their text."""
+    """Set the hashes of rows to those of their text."""
     for row in numbers:
         sql = "SELECT tier, turns, metadata, content FROM memories WHERE row = ?"
         fields: Any = connection.execute(sql, (row,)).fetchone()

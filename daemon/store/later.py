@@ -45,7 +45,7 @@ def settle(connection: apsw.Connection, memory: str, verdict: str) -> list[str]:
 def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: float) -> dict[str, LaterStatement]:
     """Return by memory id the newest statement that changes it and has no verdict.
 
-    An answer gives way to its prompt if that likely changes the memory, too: the person's words are shown and saved.
+    If a prompt and its answer both likely change the memory, the prompt counts: the person's words are shown and saved.
     Statements outside the `reached` namespaces (an SQL condition on `m`), or not alive at `now`, do not count.
     """
     if not ids:

@@ -1,4 +1,4 @@
-"""What was made of turns: the summaries and facts that name them or their session in their metadata."""
+"""Find the summaries and facts that were made of turns, and name these or their session in the metadata."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ import msgspec
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 
-# Made of turns: summaries of their session from then on, and facts that name them.
+# Later summaries of the session of a turn, and facts that name the turn.
 _SUMMARIES = (
     "m.namespace = ? AND m.type = 'note' AND m.source = 'session_summary' AND m.metadata ->> '$.session' = ?"
     " AND m.created_at >= ?"
@@ -20,7 +20,7 @@ _FACTS = (
 
 
 def find_made(connection: apsw.Connection, said: Iterable[Row]) -> list[Row]:
-    """Return the summaries and facts that were made of those memories that are turns."""
+    """Return the summaries and facts that were made of the given memories, if these are turns."""
     made: dict[str, Row] = {}
     for row in said:
         metadata = msgspec.json.decode(row.metadata) if row.turns else {}

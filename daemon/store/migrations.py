@@ -19,7 +19,7 @@ from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import DERIVED, FORMER_VERSION, VERSION, build_schema
 
-# What `FORMER_VERSION` had: copies of shared memories, which become memories of this machine alone; dreams of
+# A database of `FORMER_VERSION` had copies of shared memories, which become local memories; dreams of
 # namespaces, a table of the notes that dreams had seen, and one of unused vectors; a graph that changed with each
 # memory, which the job `cluster` now rebuilds; and three tables of tasks for turns, in which a task that waited for the
 # end of its session was due in ten years. It had no transcripts and no `origin`, which follows from the source.
@@ -88,7 +88,7 @@ _OBJECTS = (
     " WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 )
 _BROKEN_REFERENCES = 'SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'
-_DROP_ORDER = ("trigger", "view", "index", "table")  # an object that others need is dropped last
+_DROP_ORDER = ("trigger", "view", "index", "table")  # objects are dropped before those that they depend on
 
 ObjectName = tuple[str, str]  # type and name
 
@@ -161,7 +161,7 @@ def _without_layout(sql: str | None) -> str:
 
 
 def _compare(connection: apsw.Connection) -> tuple[list[ObjectName], list[ObjectName]]:
-    """Return the objects that do not belong in the database, and those that are missing.
+    """Return the objects that do not belong in the database, and the missing objects.
 
     An object that differs from the schema is in both lists.
     """

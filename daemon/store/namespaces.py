@@ -1,4 +1,4 @@
-"""Namespaces: the numbers of their names, and which of them a caller reaches."""
+"""Namespaces: the numbers of their names, and the namespaces that a caller reaches."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
-"""The connections that read: a read borrows an idle one, or a new one if all are at work.
+"""The pool of reading connections: a read borrows an idle one, or a new one if all are in use.
 
-So there are as many as ever read at once, however many threads come and go; `_MOST_IDLE` of them are kept. While no
-more can be opened, because the descriptors are used up, a read waits until another one ends.
+So there are as many connections as concurrent reads, however many threads come and go; up to `_MOST_IDLE` idle ones are
+kept. If no more can be opened, because the process has no free descriptors, a read waits until another one ends.
 
-Threads: any. A thread reads one state at a time, on a connection that nobody else uses meanwhile.
+Threads: any. A thread has one snapshot at a time, on a connection that no other thread uses meanwhile.
 """
 
 import threading
@@ -24,7 +24,7 @@ class Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._changed = threading.Condition()
-        self._idle: list[apsw.Connection] = []  # the one used last is lent first: it has the pages of late
+        self._idle: list[apsw.Connection] = []  # the one used last is lent first: its cached pages are the latest
         self._lent: dict[int, apsw.Connection] = {}  # by thread
         self._closed = False
 
@@ -53,7 +53,7 @@ class Readers:
     def give_back(self, connection: apsw.Connection) -> None:
         """Keep the connection of this thread for the next read.
 
-        One with a statement that was not read to its end still has its snapshot, which the next read would get.
+        A connection with an unfinished statement is closed, since the next read would get its old snapshot.
         """
         with self._changed:
             del self._lent[threading.get_ident()]
@@ -78,11 +78,11 @@ class Readers:
             self._idle.clear()
             self._changed.notify_all()
         for connection in connections:
-            with suppress(apsw.ThreadingViolationError):  # a call that nothing could end is at it
+            with suppress(apsw.ThreadingViolationError):  # a call that could not be ended still uses it
                 connection.close()
 
     def _find_idle(self) -> apsw.Connection | None:
-        """Return a connection that nobody uses; raise `Unavailable` once all are closed."""
+        """Return an idle connection, None if there is none; raise `Unavailable` after `close`."""
         if self._closed:
             raise Unavailable("The daemon is stopping.")
         return self._idle.pop() if self._idle else None

@@ -23,7 +23,7 @@ from memoryd.client.errors import StorageFailed, StorageFull
 
 TURNS_SHARE = 0.95  # of the limit, from which on turns are refused, so that `add` still has room
 PLENTY_SHARE = 0.5  # of the limit, below which the size of queued work on turns is not counted
-COMING_BYTES = 4096  # that a recorded turn still adds: vectors, history, entries of full text
+COMING_BYTES = 4096  # that a recorded turn will add later: vectors, history, entries of full text
 LOW_IMPORTANCE = 0.5  # below which turns are proposed for removal
 _PROPOSED_SHARE = 0.25  # of these turns, the oldest ones
 _SPARE_BYTES = 16 * 1024 * 1024  # how far SQLite's limit is above a small limit, at least
@@ -127,7 +127,7 @@ class Reserve:
         return self._spent
 
     def is_disk_full(self) -> bool:
-        """Return whether the full disk is why a write had no room, not the limit of the database."""
+        """Return whether a write failed because of the full disk, not because of the limit of the database."""
         return is_disk_full(self._folder)
 
     def build_error(self) -> StorageFailed:

@@ -47,13 +47,13 @@ def iterate_vectors(connection: apsw.Connection, model: int, rows: Sequence[int]
 
 
 def select_long(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
-    """Return those of these rows that have a long text."""
+    """Return the given rows that have a long text."""
     numbers = ", ".join(map(str, rows))
     return [row for (row,) in connection.execute(f"SELECT row FROM memories WHERE row IN ({numbers}) AND {_IS_LONG}")]
 
 
 def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
-    """Return those of these memories that exist, with their parts."""
+    """Return the given memories that exist, with their parts."""
     numbers = ", ".join(map(str, rows))
     cut: dict[int, list[TextSpan]] = {}
     sql = f"SELECT memory, number, start, size FROM parts WHERE memory IN ({numbers}) ORDER BY memory, number"

@@ -1,4 +1,4 @@
-"""The table of tiers: where turns and memories are, the hottest first.
+"""The table of tiers, in which turns and memories are kept, the hottest first.
 
 To add a tier: a row here, its name in `client/protocol` (`Tier`, `TierName`), and a job or call that fills it.
 """
@@ -21,10 +21,10 @@ REGISTRY_HALF_LIFE_DAYS = 30.0  # of recency in L2
 
 
 class TierSpec(NamedTuple):
-    """A tier: its name for people and what it counts; what enters, what leaves and where to; what bounds it.
+    """A tier: its name for people, what it counts, what enters and leaves it, where that goes, and its limit.
 
-    `limit` is per namespace, 0 for none; `half_life_days` is of recency in its ranking, 0 if nothing decays;
-    `stage` is the stage of a search that looks into it; where it is empty no search returns what the tier holds, and an
+    `limit` is per namespace, 0 for none. `half_life_days` is that of recency in its ranking, 0 if nothing decays.
+    `stage` is the stage of a search that reads the tier; if it is empty, searches return nothing from the tier, and an
     `add` is not merged into it.
     """
 

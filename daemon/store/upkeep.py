@@ -1,4 +1,4 @@
-"""Looking after the file: the write-ahead log, the segments of the full-text index."""
+"""Maintain the database file: its write-ahead log, and the segments of the full-text index."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 _MERGE_PAGES = 16  # about 2 ms of work
 
-# What a client may change is in one of these; jobs write other tables all the time.
+# Every change by a client adds to one of these tables; jobs write other tables all the time.
 _MARKS = "SELECT name, seq FROM {schema}sqlite_sequence WHERE name IN ('operations', 'turns', 'skipped') ORDER BY name"
 
 
@@ -26,7 +26,7 @@ def log_size_bytes(store: Store) -> int:
 
 
 def checkpoint(store: Store) -> int:
-    """Fold the log into the file and empty it if nobody reads or writes just now; block nobody. Return the pages."""
+    """Write the log into the file and empty it, if that is possible without waiting for anybody; return the pages."""
     pages = max(0, int(_fold(store, "PASSIVE")[2]))
     _fold(store, "TRUNCATE", wait_ms=0)
     return pages
@@ -66,7 +66,7 @@ def marks(connection: apsw.Connection) -> list[Any]:
 
 
 def read_copy(path: Path, read: Callable[[apsw.Connection], T]) -> T | None:
-    """Return what `read` returns for a copy of the database, None if the copy cannot be read."""
+    """Return the result of `read` for a copy of the database, None if the copy cannot be read."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         with closing(apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags)) as connection:

@@ -1,4 +1,4 @@
-"""Versions: what a memory is like now in a few bytes, and what is gone, so that two databases can be compared."""
+"""Versions: digests of memories, and the ids of deleted ones, by which two databases are compared."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from memoryd.daemon.store.tiers import L1, L2
 
 _PAGE = 1000
 _IMPORT = "import"
-# What an import compares, but neighbours: what was erased is cut out of them on each machine by itself.
+# The fields that an import compares, without `neighbours`: each machine cuts erased texts out of them by itself.
 _COMPARED = (
     *("type", "source", "content", "summary", "metadata", "importance", "created_at", "pinned", "superseded_by"),
     *("path", "start_line", "end_line", "searchable", "ttl_s", "origin", "confirmed_at"),
@@ -25,7 +25,7 @@ _TOUCHING = ("confirm", "redo", "undo", "update")  # kinds of operations that ma
 
 
 def _is_saved(name: str) -> str:
-    """Return the condition that a memory, whose columns are called like `name`, was saved and is of this machine."""
+    """Return the condition that a memory was saved and is a local one; `name` formats the names of its columns."""
     drawn = ", ".join(map(repr, DRAWN))
     return (
         f"{name.format('turns')} = 0 AND {name.format('source')} NOT IN ({drawn})"
@@ -55,7 +55,7 @@ _GONE = (
 def list_versions(
     connection: apsw.Connection, names: NamespaceTable, condition: str, after: str
 ) -> tuple[list[Version], str | None]:
-    """Return the versions of a page of ids, and after which id the next page begins, None for the last.
+    """Return the versions of a page of ids, and the id after which the next page begins, None after the last page.
 
     `condition` is one on namespaces, as SQL on `m`.
     """
@@ -89,7 +89,7 @@ def list_versions(
 
 
 def find_changed_at(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, float]:
-    """Return by id when somebody last changed memories; those that do not exist are left out."""
+    """Return by id when somebody last changed memories; missing ones are left out."""
     return {id: at for id, (at, _) in _read_changed(connection, ids).items()}
 
 
@@ -99,7 +99,7 @@ def _read_changed(connection: apsw.Connection, ids: Sequence[str] | Mapping[str,
 
 
 def _digest(row: Row, names: NamespaceTable) -> str:
-    expires_at = None if row.ttl_s is not None else row.expires_at  # each read on a machine may set that of a `ttl_s`
+    expires_at = None if row.ttl_s is not None else row.expires_at  # each read may renew a `ttl_s`
     compared = [names.name(row.namespace), expires_at, *(getattr(row, name) for name in _COMPARED)]
     # Of two that were changed at one time, such as one import with and without `mine`, the person's is the greater.
     return f"{int(row.is_persons)}{hashlib.blake2b(msgspec.msgpack.encode(compared), digest_size=12).hexdigest()}"

@@ -37,7 +37,7 @@ _FIELDS = {
     **dict.fromkeys(("pinned", "searchable"), _FLAG),
 }
 _METADATA, _MEMORY = "metadata.", "memory."
-# What a value, or an element of a list, has to be; an object's members are no values of its key.
+# The condition on a value, or on an element of a list; the members of an object are no values of its key.
 _ANY_OF = "json_type(m.metadata, ?) <> 'object' AND EXISTS (SELECT 1 FROM json_each(m.metadata, ?) v WHERE {})"
 _SAME_TYPE = "(v.type = w.type OR v.type IN ('integer', 'real') AND w.type IN ('integer', 'real'))"
 _IN = _ANY_OF.format(f"EXISTS (SELECT 1 FROM json_each(?) w WHERE v.value = w.value AND {_SAME_TYPE})")
@@ -49,12 +49,12 @@ _GIVEN = (
 
 
 def compile_where(where: dict[str, Any]) -> Condition | None:
-    """Return the condition of a filter, None for an empty one; raise `Invalid` for what is not understood."""
+    """Return the condition of a filter, None for an empty one; raise `Invalid` if a part is not understood."""
     return _build_all(where, _Budget(), 0) if where else None
 
 
 def select_matching(connection: apsw.Connection, condition: Condition, objects: Sequence[dict[str, Any]]) -> set[str]:
-    """Return the ids of those objects that meet a condition; each has `id`, `metadata` and fields of a memory."""
+    """Return the ids of the objects that meet a condition; each has `id`, `metadata` and fields of a memory."""
     columns = ", ".join(f"value ->> '{name}' AS {name}" for name in _FIELDS)
     sql, values = condition
     ids = connection.execute(_GIVEN.format(columns, sql), (msgspec.json.encode(objects).decode(), *values))
@@ -82,7 +82,7 @@ def _build_all(where: Any, budget: _Budget, depth: int) -> Condition:
 
 
 def _build_entry(name: str, operand: Any, budget: _Budget, depth: int) -> Condition:
-    """Return the condition of one entry of a filter: a group of filters, or what a name must be."""
+    """Return the condition of one entry of a filter: a group of filters, or the conditions on a name."""
     budget.spend()
     if name == "$not":
         return _negate(_build_all(operand, budget, depth + 1))

@@ -1,4 +1,4 @@
-"""Information about this process and those that connect, and settings of this process."""
+"""Information about this process and its clients' processes, and settings of this process."""
 
 import ctypes
 import os
@@ -92,7 +92,7 @@ def lower_priority(by: int = _NICE) -> None:
 
 
 def measure_free_bytes() -> int:
-    """Return how much free memory the allocator holds, returned or not; 0 if the C library does not report it."""
+    """Return how much freed memory the allocator holds; 0 if the C library does not report it."""
     if not hasattr(linux.libc(), "mallinfo2"):  # another C library, or glibc before 2.33
         return 0
     linux.libc().mallinfo2.restype = _Mallinfo2

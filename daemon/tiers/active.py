@@ -65,7 +65,7 @@ class Active:
     def find_linked(
         self, questions: Container[str], asked: Container[str], reached: frozenset[int] | None
     ) -> list[StoredTurn]:
-        """Return the turns of the reached namespaces that answer some `questions`, and those that are `asked`."""
+        """Return the turns of the reached namespaces that answer one of `questions` or whose id is in `asked`."""
         return [turn for turn in self._iterate(reached) if turn.answers in questions or turn.key in asked]
 
     def _iterate(self, reached: frozenset[int] | None) -> Iterator[StoredTurn]:

@@ -222,7 +222,7 @@ def read_record(connection: apsw.Connection) -> ErasureRecord:
 
 
 def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -> list[str]:
-    """Merge a record into another database, and erase what it still has; return the ids of that.
+    """Merge a record into another database, and erase there the content that the record names; return its ids.
 
     Neighbour texts of turns in the record's sessions are cleared too.
     """

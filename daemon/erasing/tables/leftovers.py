@@ -32,7 +32,7 @@ def list_copies(folder: Path) -> list[Path]:
 
 
 def find_copies(folder: Path, ids: Iterable[str], traces: OtherTraces) -> list[Path]:
-    """Return the copies that hold erased content, or may: those that cannot be read or have a log."""
+    """Return the copies that contain erased content, or may contain it because they are unreadable or have a log."""
     id_set = set(ids)
     return [path for path in list_copies(folder) if _is_held(path, id_set, traces) is not False]
 

@@ -1,1 +1,1 @@
-"""Texts as they are stored, for new rules of credentials."""
+"""The SQL by which new rules for credentials are applied to stored texts."""

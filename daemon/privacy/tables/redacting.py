@@ -1,6 +1,7 @@
-"""Texts as they are stored: new rules of credentials are applied to conversations and indexed files, and replace them.
+"""Read and replace stored texts, so that new rules for credentials apply to conversations and indexed files.
 
-Each text is a `StoredText`: its table, row and columns. A replacement is recorded in no history and cannot be undone.
+Each text is a `StoredText`: its table, row and columns. A replacement is not recorded in the history and cannot be
+undone.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from memoryd.daemon.store.hashes import content_hash
 
 _BATCH = 500
 _DERIVED = "turns > 0 OR source IN ('extraction', 'session_summary') OR tier = 'documents'"
-# Table: the columns of its key and of its texts, and which rows are looked at.
+# Table: the columns of its key and of its texts, and a condition on the rows to check.
 TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "memories": ("row", ("content", "summary", "neighbours", "metadata"), "TRUE"),
     "turns": ("id", ("content", "previous"), "TRUE"),
@@ -23,7 +24,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 
 class StoredText(NamedTuple):
-    """A stored text: where it is, a name for people, its columns, whether nobody added it, whether a file has it."""
+    """A stored text: its place, a name for people, its columns, and whether it is from a conversation or a file."""
 
     table: str
     key: int
