@@ -7,7 +7,7 @@ import math
 
 LIKELY, MAYBE = 0.2, 0.05
 FLOOR = 0.02  # most unrelated results are below it (docs/experiments.md)
-UNLIKELY = "unlikely"  # such results `memctl search` shows with `--all` alone
+UNLIKELY = "unlikely"  # `memctl search` shows such results only with `--all`
 
 
 def word_of(confidence: float) -> str:

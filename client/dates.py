@@ -75,7 +75,7 @@ class Span(NamedTuple):
     end: datetime
 
     def overlaps(self, other: "Span") -> bool:
-        """Return whether the two have a moment in common."""
+        """Return whether the two spans have a moment in common."""
         return self.start < other.end and other.start < self.end
 
     @property

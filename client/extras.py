@@ -11,7 +11,7 @@ def advise(extra: str) -> str:
 
 @contextmanager
 def named_extra(extra: str) -> Iterator[None]:
-    """Add to the error of a failing import which extra has to be installed."""
+    """If an import fails, add to its error which extra must be installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -12,7 +12,7 @@ from memoryd.client.credentials.secret_values import QUOTED, is_credential, is_m
 from memoryd.client.credentials.views import TextView, view_visible
 from memoryd.client.patterns import compile_late
 
-MIN_CHARS = 10  # of the shortest: `pwd=` and six characters
+MIN_CHARS = 10  # the shortest text with a credential: `pwd=` and six characters
 _MOST_BEFORE = 120  # characters at the end of a line that may be part of a broken key
 _LINE_END = compile_late(r"(?P<run>[A-Za-z0-9_+/=.-]{12,100}+)[ \t]{0,4}\\?\r?\Z")
 _NEXT_LINE = compile_late(r"\n[ \t]{0,16}(?P<run>[A-Za-z0-9_+/.-]{6,400}+={0,2}+)")
@@ -51,7 +51,7 @@ def find(text: str, allowed: Allowed | None = None) -> list[CredentialMatch]:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case with the same length, though one character has a lower form of two characters."""
+    """Return a text in lower case with the same length, although one character becomes two in lower case."""
     return text.replace("\u0130", "I").lower()
 
 

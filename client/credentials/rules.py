@@ -86,7 +86,7 @@ def find_formats(text: str, lowered: str) -> Iterator[CredentialMatch]:
                     yield found
                 at = haystack.find(keyword, match.end() if match else at + 1)
     if b"w" * MIN_RUN not in text.encode("utf-8", "replace").translate(_CLASSES):
-        return  # prose, without a word that is long enough
+        return  # prose: no word is long enough
     runs = [match for match in _RUN.finditer(text) if not _DIGITS.isdisjoint(match.group())]
     if not runs:
         return  # names; almost every key has a digit

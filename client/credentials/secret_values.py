@@ -1,8 +1,8 @@
 """Judge whether a value next to a telling name is a credential: whether it looks random rather than like words.
 
-How random it must look depends on the name and on the place of the value: `NEAR` the name with nothing between, `SAID`
-in a sentence or as an expression of code, `BARE` after a sign, or `QUOTED`. Names of variables, calls, types,
-placeholders and plain words are not credentials.
+How random it must look depends on the name and on the place of the value: directly after the name (`NEAR`), in a
+sentence or as an expression of code (`SAID`), after a sign such as `=` (`BARE`), or in quotes (`QUOTED`). Names of
+variables, calls, types, placeholders and plain words are not credentials.
 """
 
 import re

@@ -13,7 +13,7 @@ INVISIBLE = compile_late(
 
 
 class TextView:
-    """Joined parts of a text, which know their places in it."""
+    """Parts of a text, joined; `locate` finds the place of a credential in the whole text."""
 
     def __init__(self, text: str, spans: Sequence[tuple[int, int]]) -> None:
         """Join the parts of these spans."""

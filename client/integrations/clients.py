@@ -12,7 +12,7 @@ from memoryd.client.protocol import KeyedEntry, Put
 from memoryd.client.transport.sync import Client
 
 log = logging.getLogger(__name__)
-_NUMBER = re.compile(r"(?:Entry|Memory) \d+: ")  # entries in errors; users of adapters have none
+_NUMBER = re.compile(r"(?:Entry|Memory) \d+: ")  # in the daemon's errors; users of adapters know no such numbers
 
 
 def choose_client(given: Client | None) -> Client:
@@ -45,7 +45,7 @@ def put_entries(client: Client, entries: Sequence[KeyedEntry], allow_secrets: bo
 
 
 def _name_item(error: Invalid | BadFrame, entries: Sequence[KeyedEntry]) -> str:
-    """Return a refusal in terms of the framework: its items have a value, which is the metadata of a memory."""
+    """Return a refusal in terms of the framework, which calls a memory an item and its metadata the item's value."""
     index = error.data.get("index")
     if not isinstance(index, int) or index >= len(entries):
         return error.message

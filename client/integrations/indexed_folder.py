@@ -1,7 +1,7 @@
 """A folder that the daemon indexes when its files change: at once, or when the daemon is back.
 
-A change of a file never fails because no daemon runs: the daemon scans all files of its workspaces at its start, and a
-folder that is not a workspace yet is added by a thread that tries again.
+A change of a file never fails because no daemon runs: when the daemon starts, it scans all files of its workspaces. A
+folder that is not a workspace yet is added by a thread, which tries until a daemon answers.
 """
 
 import logging
@@ -21,14 +21,14 @@ from memoryd.client.errors import (
 from memoryd.client.transport.sync import Client
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-MOST_AHEAD = 200  # the longest embedding backlog, of all namespaces, that a change waits for
+MOST_AHEAD = 200  # a change waits for its vectors if the embedding backlog of all namespaces is at most this long
 _PASSING = (Busy, StorageFailed, StorageFull, TimedOut, Unavailable)
 
 log = logging.getLogger(__name__)
 
 
 class FollowedFolder:
-    """A folder with the patterns of files to index, and their namespace, by default named like the folder."""
+    """A folder whose files are indexed: `globs` select them; their `namespace` is by default the folder's name."""
 
     def __init__(
         self, client: Client, folder: str | os.PathLike[str], namespace: str | None, globs: Sequence[str]

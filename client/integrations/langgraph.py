@@ -62,11 +62,11 @@ with named_extra("langgraph"):
     )
     from langgraph.store.base.batch import AsyncBatchedBaseStore
 
-SOURCE, PART = "langgraph", "langgraph part"  # of items and of their further texts
-_MOST = 1000  # memories in a reply
-_MOST_TEXTS = 100  # of an item
-_MOST_BYTES = MAX_FRAME_BYTES - 64 * 1024  # of the entries in a call
-_MOST_MINUTES = 1_000_000_000  # of a time to live
+SOURCE, PART = "langgraph", "langgraph part"  # `source` of items, and of their further texts
+_MOST = 1000  # memories per reply
+_MOST_TEXTS = 100  # texts per item
+_MOST_BYTES = MAX_FRAME_BYTES - 64 * 1024  # bytes of entries per call
+_MOST_MINUTES = 1_000_000_000  # the longest time to live
 _Mode = Literal["hybrid", "lexical", "dense"]
 
 
@@ -266,7 +266,7 @@ class MemorydStore(BaseStore):
             self._get(GetOp(item.namespace, item.key, refresh_ttl=True))
 
     def _is_renewing(self, op: GetOp | SearchOp) -> bool:
-        """Return whether a read renews the time to live: if the store is configured so and the read agrees."""
+        """Return whether a read renews the time to live: both the store's configuration and the operation say so."""
         return op.refresh_ttl and bool(self.ttl_config and self.ttl_config.get("refresh_on_read"))
 
     def _build_fields(self, memory: Memory) -> dict[str, Any]:

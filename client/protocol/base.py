@@ -11,7 +11,7 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 MAX_CONTENT_BYTES = 1024 * 1024
 MAX_METADATA_BYTES = 64 * 1024
 MAX_METADATA_DEPTH = 16
-MAX_CONDITIONS = 64  # of one filter
+MAX_CONDITIONS = 64  # in one filter
 MAX_QUEUED = 256  # calls that may wait for a thread; further ones are refused with `busy`
 
 Reach = Literal["visible", "subtree", "exact", "all"]
@@ -19,7 +19,7 @@ Tier = Literal["L0", "L1", "L2", "documents", "waiting", "L3"]
 TierName = Literal["L0", "hot", "L1", "L2", "documents", "waiting", "L3"]
 MEMORY_TIERS: tuple[Tier, ...] = tuple(name for name in get_args(Tier) if name not in ("L0", "documents", "L3"))
 MemoryOrigin = Literal["person", "agent", "heard", "file", "import"]
-SAVED_FROM = "saved_from"  # key in the metadata: the agent's own project, where it saved into another one
+SAVED_FROM = "saved_from"  # metadata key: the agent's own project, if it saved the memory in another one
 Sort = Literal["created", "updated", "accessed", "count", "importance"]
 Action = Literal["created", "updated", "deleted"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]

@@ -9,7 +9,7 @@ from memoryd.client.protocol.memories import NewMemory
 
 MAX_KEY_BYTES = 512
 MAX_VALUE_BYTES = 8 * 1024 * 1024
-MAX_ENTRIES = 1000  # of one call, which is one transaction; other writes wait for it
+MAX_ENTRIES = 1000  # per call, which is one transaction that other writes wait for
 TimeToLive = Annotated[float, Meta(gt=0.0, le=1e11)]
 
 

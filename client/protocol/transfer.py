@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 from memoryd.client.protocol.base import Call, Filtered, Limit, Listed, Redacted, Scoped, rpc
 from memoryd.client.protocol.memories import Memory, Vote
 
-MAX_RECORDS = 10_000  # of one call
-MAX_GONE = 1_000  # of one call
+MAX_RECORDS = 10_000  # per call
+MAX_GONE = 1_000  # per call
 
 
 class Link(Struct, kw_only=True):

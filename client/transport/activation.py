@@ -14,9 +14,9 @@ from memoryd.client.transport import paths
 
 SOCKET_UNIT, SERVICE_UNIT = "memoryd.socket", "memoryd.service"
 WANTED = Path("sockets.target.wants") / SOCKET_UNIT  # the link that `systemctl enable` creates
-STARTED = Path("default.target.wants") / SERVICE_UNIT  # such a link too, with which the daemon starts at login
+STARTED = Path("default.target.wants") / SERVICE_UNIT  # the same kind of link, which starts the daemon at login
 LOGS = "journalctl --user -u memoryd"
-START_LIMIT_S = 320.0  # a little more than the limit in the unit
+START_LIMIT_S = 320.0  # a little more than TimeoutStartSec of the unit
 FAILED = f"The service memoryd does not start: `{LOGS}` shows why; after fixing it: `memctl service install`."
 
 

@@ -209,7 +209,7 @@ class _Stream:
         return self._receiving.done() or self._reader.at_eof() or bool(self._ended.poll(0))
 
     async def end(self) -> None:
-        """Process what the daemon sent before it closed the stream: replies to other calls, and the reason."""
+        """Process what the daemon sent before it closed the stream: replies to other calls, and why it closed it."""
         await asyncio.wait([self._receiving])
 
     async def close(self) -> None:
@@ -230,7 +230,7 @@ class _Stream:
             del self._waiting[request_id]
 
     def _write(self, data: bytes) -> None:
-        """Send directly if asyncio's buffer is empty: a failed write of asyncio discards received data."""
+        """Send directly if asyncio's buffer is empty, because asyncio discards received data if its write fails."""
         sent = 0
         if not self._writer.transport.get_write_buffer_size():
             try:
@@ -265,7 +265,7 @@ class _Stream:
                         continue
                     if reply.id:
                         self._deliver(reply)
-                    else:  # without an id: the reason why the daemon closes the stream
+                    else:  # an error without an id says why the daemon closes the stream
                         failure = exchange.error_of(reply)
         except MemorydError as error:
             failure = error

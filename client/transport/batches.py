@@ -10,7 +10,7 @@ from memoryd.client.protocol import AddedMany, Redacted
 
 T = TypeVar("T")
 
-BATCH_BYTES = 8 * 1024 * 1024  # of one call; well below the limit of a frame
+BATCH_BYTES = 8 * 1024 * 1024  # the most bytes per call; well below the limit of a frame
 
 
 def count_bytes(item: Any) -> int:

@@ -45,7 +45,7 @@ class Endpoint(Methods, ABC):
 
     @property
     def socket_path(self) -> "Path":
-        """Path of the usual socket; if no daemon listens there, the lock of the data folder may name another one."""
+        """Path of the usual socket; if no daemon listens there, the lock of the data folder may name another socket."""
         return paths.socket_path(self._address)
 
     def _find_or_start(self, error: OSError) -> str:

@@ -128,7 +128,7 @@ def config_path(path: str | os.PathLike[str] | None = None) -> "Path":
 
 
 def config_file() -> str:
-    """Return `config_path` as text, without `pathlib`: every hook asks."""
+    """Return `config_path` as text, without importing `pathlib`: every hook calls this."""
     file = os.environ.get("MEMORYD_CONFIG") or f"{base_folder('XDG_CONFIG_HOME', '.config')}/memoryd/config.toml"
     return os.path.abspath(os.path.expanduser(file))
 

@@ -15,23 +15,24 @@ _END_S = 5.0  # how long ssh may take to end
 
 
 class RemoteClient(Client):
-    """A client of the daemon of a host as ssh knows it; the line is opened with the first call, or by `open`.
+    """A client of the daemon on another host, which ssh knows by the name `host`.
 
-    `memctl` is how memctl is called there, `command` the command that takes this as `--memctl`, for messages.
+    The connection is opened by the first call, or by `open`. `memctl` is the command that runs memctl on the host.
+    Error messages name `command`, whose option `--memctl` sets it.
     """
 
     def __init__(self, host: str, memctl: str, command: str, namespace: str, timeout_s: float) -> None:
         super().__init__(namespace, token="", timeout_s=timeout_s, autostart=False)
-        self._host, self._taking = host, command
+        self._host, self._command = host, command
         self._line = ssh.build_owner_command(host, memctl)
         self._child: subprocess.Popen[bytes] | None = None
 
     def open(self) -> None:
-        """Open the line before the first call."""
+        """Open the connection before the first call."""
         self._idle.append(self._connect())
 
     def close(self) -> None:
-        """Close the line."""
+        """Close the connection."""
         super().close()
         self._end_child()
 
@@ -50,14 +51,14 @@ class RemoteClient(Client):
             with theirs, tempfile.TemporaryFile() as said:
                 way = theirs.fileno()
                 self._child = subprocess.Popen(self._line, stdin=way, stdout=way, stderr=said, start_new_session=True)
-                theirs.close()  # so that the stream ends with ssh
+                theirs.close()  # so that the stream ends when ssh ends
                 try:
                     self._greet(stream)
                 except BrokenStream:
                     with suppress(subprocess.TimeoutExpired):
                         self._child.wait(_END_S)
                     said.seek(0)
-                    raise Unavailable(ssh.explain(self._host, said.read(), "", self._taking)) from None
+                    raise Unavailable(ssh.explain(self._host, said.read(), "", self._command)) from None
         except OSError as error:
             stream.close()
             raise Unavailable(f"{self._line[0]} cannot be started: {error.strerror}.") from None
@@ -67,7 +68,7 @@ class RemoteClient(Client):
         return stream
 
     def _greet(self, stream: Stream) -> None:
-        """Read the first frame; raise an error unless the line speaks for the owner of the other machine."""
+        """Read the first frame; raise an error unless the connection has the rights of the other machine's owner."""
         try:
             greeting = ssh.read_greeting(self._host, stream.read_reply())
         except BadFrame:

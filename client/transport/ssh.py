@@ -33,17 +33,17 @@ def build_command(server: str, remote: str) -> list[str]:
 
 
 def build_line_command(server: str, memctl: str, token: str) -> list[str]:
-    """Return the command that exchanges frames with the daemon of a server on stdin and stdout, with a token."""
+    """Return the command that exchanges frames with a server's daemon on stdin and stdout, with a token's rights."""
     return build_command(server, f"{memctl} serve-stdio {shlex.quote(token)}")
 
 
 def build_owner_command(host: str, memctl: str) -> list[str]:
-    """Return the command that exchanges frames with the daemon of a host, which ssh knows, as its owner."""
+    """Return the command that exchanges frames with a host's daemon, with the owner's rights."""
     return ["ssh", *_OPTIONS, "--", host, f"{memctl} serve-stdio"]
 
 
 def place_of(name: str) -> str:
-    """Return how messages call the other machine of a root."""
+    """Return the phrase by which messages name the machine that has a root."""
     return f"The place of {name}"
 
 
@@ -68,7 +68,7 @@ def ask_greeting(name: str, command: list[str], limit_s: float) -> Greeting:
 def read_greeting(place: str, reply: Reply, name: str = "") -> Greeting:
     """Return the greeting in a server's first frame; raise its refusal, or `BadFrame` if it is not a greeting.
 
-    `name` is that of the root, and of its token unless another one was named.
+    `name` is the root's name, which is also that of its token unless the configuration names another one.
     """
     if reply.id:
         raise BadFrame("The first frame is no greeting.")
@@ -101,7 +101,7 @@ def say_no_memoryd(place: str) -> str:
 def explain(place: str, said: bytes, otherwise: str, command: str = "memctl shared join") -> str:
     """Return the error message for a failed connection: the last line of ssh or the remote shell, and advice.
 
-    `command` is the one that takes --memctl.
+    `command` is the memctl command whose option `--memctl` the advice names.
     """
     lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
     told = lines[-1] if lines else otherwise or "it ended the line"

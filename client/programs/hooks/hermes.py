@@ -33,7 +33,7 @@ class MemorydProvider(MemoryProvider):
         return "memoryd"
 
     def is_available(self) -> bool:
-        """Return True: a daemon that does not run is started with a session."""
+        """Return True, since a daemon is started with a session if none runs."""
         return True
 
     def initialize(self, session_id: str, **options: Any) -> None:

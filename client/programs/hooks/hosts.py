@@ -70,10 +70,10 @@ class Host(Struct, frozen=True):
     injects: tuple[str, ...] = (START, PROMPT)
     silence: bytes = b""  # the output without an answer
     prompts: str = ""  # module of `sessions` that recognises the person's prompts; empty: `clean_prompt` does
-    # The folder of its sessions: an environment variable that moves it (with the path below), and the path below home.
+    # The folder of the sessions: an environment variable with the path below it, else the path below the user's home.
     keeps: tuple[str, str] = ("", "")
-    file: str = ""  # path of a session's file there, as a format of its name, if events do not contain it
-    joins: bool = False  # whether the answer in an event includes earlier messages; in the file it is separate
+    file: str = ""  # path of a session's file there, a format for the session's name, if events do not contain the path
+    joins: bool = False  # whether the answer in an event includes earlier messages, which are separate in the file
     compactions: tuple[str, ...] = ()  # triggers of a compaction that count; empty: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
@@ -154,7 +154,9 @@ HOSTS = {
     ),
     "copilot": Host(
         "Copilot CLI",
-        _list_events(_NAMES, tool="create|edit|apply_patch"),  # names like these have fields like Claude Code's
+        _list_events(
+            _NAMES, tool="create|edit|apply_patch"
+        ),  # events with these names have the same fields as Claude Code's
         {".copilot/hooks/memoryd.json": "hooks", ".copilot/mcp-config.json": "server"},
         project_files={".github/copilot/settings.local.json": "hooks", ".mcp.json": "server"},
         home="COPILOT_HOME",

@@ -2,7 +2,7 @@
 
 An answer has two forms, text and structured content. A host shows its agent one of them; each is within the budget.
 Tokens are estimated from characters, since the tokenizer of the agent's model is not known. The estimate is high for
-English; Chinese and Japanese may have half as many tokens again.
+English; texts in Chinese and Japanese may have half as many tokens again as estimated.
 """
 
 import re
@@ -22,7 +22,7 @@ from memoryd.client.times import iso
 
 ID_DIGITS = 8
 ROOT = "/"  # the namespace that contains all others
-_SHARE = 3  # one memory takes at most a third of the budget
+_SHARE = 3  # one memory takes at most 1/_SHARE of the budget
 _SHORTEST = 24  # tokens that a memory may have even if the budget is small
 _LETTERS = re.compile(r"[A-Za-z ]+")
 _LETTERS_PER_TOKEN = 3.5  # for English words and the spaces between them
@@ -77,7 +77,7 @@ def show_memories(memories: Sequence[Memory], budget: int, own: str) -> list[Fou
 
 
 def _text(memory: Memory) -> str:
-    """Return the text of a memory; for a hit, after the message that it replies to and before its answers."""
+    """Return the text of a memory; the text of a hit is preceded by what it replies to, and followed by its answers."""
     if not isinstance(memory, Hit):
         return memory.content
     before = [f"{_BEFORE[one.kind]}: {one.content}" for one in memory.related if one.kind in _BEFORE and one.content]
@@ -101,8 +101,8 @@ def _show_memory(memory: Memory, text: str, own: str) -> FoundMemory:
 
 def tell_opposites(memory: Memory | Added) -> list[str]:
     """Return the memories that contradict this one: the short id and the text of each."""
-    told = zip(memory.contradicts, memory.contradicts_texts, strict=False)
-    return [f"{id[:ID_DIGITS]}: {make_inert(text)}" for id, text in told]
+    pairs = zip(memory.contradicts, memory.contradicts_texts, strict=False)
+    return [f"{id[:ID_DIGITS]}: {make_inert(text)}" for id, text in pairs]
 
 
 def tell_later(memory: Memory) -> str:
@@ -116,7 +116,7 @@ def day(when: float) -> str:
 
 
 def memory_line(memory: FoundMemory) -> str:
-    """Format a memory as a line: date, short id, kind, namespace (if not the own one), source, confidence, text."""
+    """Format a memory as a line: date, short id, kind, namespace (if not the caller's), source, confidence, text."""
     place = "shared by all" if memory.namespace == ROOT else memory.namespace
     about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source, memory.confidence]))
     note = "; ".join(filter(None, [memory.later, *(f"disagrees with {other}" for other in memory.disagrees_with)]))

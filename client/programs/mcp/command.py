@@ -27,7 +27,7 @@ def _serve(args: Namespace) -> int:
         return complain(f"The Model Context Protocol is an extra; {advise('mcp')}", 1)
     if not args.http and (args.port or args.allow_host):
         raise Usage("--port and --allow-host are for --http (see `memctl mcp --help`).")
-    gc.disable()  # importing the SDK creates thousands of classes and no garbage; collecting takes a tenth of the time
+    gc.disable()  # importing the SDK creates thousands of classes but no garbage; collecting would add a tenth
     from memoryd.client.programs.mcp import server
     from memoryd.client.programs.mcp.tools import CONNECTOR_TOOLS, TOOLS
 

@@ -44,7 +44,7 @@ from memoryd.client.transport import paths
 PATH = "/mcp"
 HTTPS = 443  # clients omit this port in the header Host
 TOKEN_FILE = "mcp.token"
-IDLE_S = 60  # longer than clients keep idle connections, so that none is closed while a client sends
+IDLE_S = 60  # longer than clients keep idle connections, so that no connection is closed while a client sends on it
 
 
 def check_method(asked: LoopbackRequest) -> HttpRefusal | None:

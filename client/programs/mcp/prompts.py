@@ -14,7 +14,7 @@ _SUMMARY = resources.uri("summary")
 
 
 class PromptEntry(NamedTuple):
-    """A prompt as a host shows it, its one optional argument, and the function that writes it."""
+    """A prompt as a host shows it, its only argument, which is optional, and the function that returns its text."""
 
     title: str
     description: str

@@ -1,4 +1,4 @@
-"""Resources, which a host can attach without a tool call: a summary of the project, one memory."""
+"""Resources, which a host can attach without a tool call: a summary of the project, or one memory."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ _TIERS = ("L1", "L2")  # without the files of workspaces, which a host reads its
 
 
 class Shelf(NamedTuple):
-    """A kind of resource: its description for hosts, and the function that reads it, given the end of the address."""
+    """A kind of resource: its description for hosts, and the function that reads it, whose argument is `part`."""
 
     title: str
     description: str

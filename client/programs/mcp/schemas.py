@@ -1,4 +1,4 @@
-"""Arguments and results of the tools, and their JSON schemas, which are simple, since hosts differ in their support."""
+"""Arguments and results of the tools, and their JSON schemas. These are simple, since not all hosts support more."""
 
 from collections.abc import Mapping
 from contextlib import suppress

@@ -4,7 +4,7 @@ This module serves standard input and output, `http` a port. Requests that need 
 are answered without the daemon. A failure in a tool is returned to the agent as the tool's error, in one sentence.
 
 The SDK cancels running calls when its input ends, so a client that writes its requests and closes, like a shell's pipe,
-would get no reply. Therefore the end of the input is passed on only when all requests are answered or cancelled.
+would get no reply. Therefore the SDK sees the end of the input only when all requests are answered or cancelled.
 """
 
 import argparse
@@ -56,7 +56,7 @@ When something saved does not hold any more, save what holds now with supersedes
 
 def serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> int:
     """Serve one client until its input ends."""
-    # A thread waits for the next line and cannot be interrupted; the daemon has everything that was acknowledged.
+    # A thread that reads the next line cannot be interrupted; the daemon has stored everything acknowledged.
     signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
     asyncio.run(_serve(args, tools))
     return 0
@@ -77,7 +77,7 @@ async def _serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> None:
 
 
 def _raise_first(group: BaseExceptionGroup[OSError]) -> NoReturn:
-    """Raise the first error of a group, for memctl to report; most likely the output was closed."""
+    """Raise the first error of a group, so that memctl reports it; most likely the output was closed."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

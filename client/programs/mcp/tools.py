@@ -34,7 +34,7 @@ SOURCE = "mcp"
 FORGET_BUDGET, FORGET_LIMIT = 1500, 10
 _DAY_S = 86400.0
 _DATE_CHARS = 10
-_HEAD_TOKENS = 60  # of the fields of a memory besides its text, in memory_get
+_HEAD_TOKENS = 60  # reserved for the other fields of a memory, in memory_get
 URL = "memory://memory/"
 _TITLE_CHARS = 120
 _TITLES_TOKENS = 1500
@@ -118,7 +118,7 @@ def _answer_search(part: Sequence[schemas.FoundMemory], total: int, degraded: Se
 
 
 def _parse_period(arguments: schemas.SearchArguments) -> dict[str, float]:
-    """Return the filters for a period; if its end is a date without a time, that day is included."""
+    """Return the filters for a period; if its end is a date without a time, that whole day is included."""
     period = {"after": moment(arguments.since)} if arguments.since else {}
     if arguments.until:
         is_day = len(arguments.until) == _DATE_CHARS and arguments.until[0].isdigit()
@@ -134,7 +134,7 @@ async def _get(session: ProjectSession, arguments: schemas.GetMany) -> ToolResul
         raise NotFound(" ".join(problems))
     texts = [make_lines_inert(memory.content) for memory in memories]
     size = max(_HEAD_TOKENS, arguments.max_tokens // len(memories) - _HEAD_TOKENS)
-    for part in _PARTS:  # escapes and marks take tokens too; how many is known only afterwards
+    for part in _PARTS:  # the tokens of escapes and marks are known only once the answer is built
         kept = [shorten_text(text, size // part) for text in texts]
         whole = [_show_whole(*parts) for parts in zip(memories, texts, kept, strict=True)]
         answer = fit_answer(whole, arguments.max_tokens, lambda some: _answer_get(some, len(memories), problems))

@@ -40,7 +40,7 @@ from memoryd.client.transport.sync import Client
 _GREETING_S, _PAUSE_S, _POLL_S = 30.0, 1.0, 0.1
 _PAGE, _BATCH = 1000, 100
 _KEEP = ("mine", "all", "none")
-_HELD = (
+_NOTE = (
     "All that is saved in {name}/… on this machine, preferences and what was saved before too, is read by everybody who"
     " has a token for {name}. Conversations and files are not."
 )
@@ -130,7 +130,7 @@ def _create(args: Namespace) -> int | None:
 
 def _created_text(name: str, patterns: list[str]) -> str:
     return (
-        f"{name} lies on this machine, for {', '.join(patterns)}. {_HELD.format(name=name)} `memctl shared join {name}`"
+        f"{name} lies on this machine, for {', '.join(patterns)}. {_NOTE.format(name=name)} `memctl shared join {name}`"
         " says which checkouts here lie in it; elsewhere add --server ssh://THIS-MACHINE. `memctl token add PERSON"
         f" --namespace {name}` lets somebody else in (docs/sharing.md)."
     )
@@ -190,10 +190,10 @@ def _join(args: Namespace) -> None:
         settings["repositories"] = _check_patterns(greeting.repositories)
         speaks = f"; {greeting.name} is {greeting.role} there"
     elif section:
-        speaks = f".\n{_HELD.format(name=name).rstrip('.')}"
+        speaks = f".\n{_NOTE.format(name=name).rstrip('.')}"
     else:
         raise Usage(f"which machine has {name}? give --server ssh://HOST (or create it here: memctl shared create).")
-    plan = _plan(name, settings["repositories"])
+    plan = _plan_moves(name, settings["repositories"])
     about = f"{name}{' on ' + settings['server'] if settings.get('server') else ''} is for"
     preview = make_printable(f"{about} {', '.join(settings['repositories'])}{speaks}.\n{_plan_text(plan)}")
     report: dict[str, Any] = {"name": name, "settings": settings, "dry_run": args.dry_run, "placed": []}
@@ -209,11 +209,11 @@ def _join(args: Namespace) -> None:
         given_name, _, _ = give_name(args, one.folder, one.place, join=True)
         report["placed"].append({**one._asdict(), "moved": given_name["moved"], "operations": given_name["operations"]})
     show(args, report, lambda: f"{_plan_text(plan)}\n{_joined_text(name, settings)}")
-    if settings.get("server") and (problem := _find_problem(args, name)):
+    if settings.get("server") and (problem := _try_connection(args, name)):
         print_note(make_printable(f"memctl: memctl reaches it, the daemon does not: {problem} {_OTHER_ENVIRONMENT}"))
 
 
-def _find_problem(args: Namespace, name: str) -> str:
+def _try_connection(args: Namespace, name: str) -> str:
     """Let a running daemon connect to the root; return why that failed, empty if it succeeded or no daemon runs."""
     if not spawn.locate(paths.socket_path(args.socket)):
         return ""
@@ -241,7 +241,7 @@ def ask_greeting(name: str, settings: dict[str, Any]) -> Greeting:
     return ssh.ask_greeting(name, command, _GREETING_S)
 
 
-def _plan(name: str, patterns: list[str]) -> list[Placing]:
+def _plan_moves(name: str, patterns: list[str]) -> list[Placing]:
     """Return the known checkouts whose namespace will change; refuse if any other one has a namespace of the root."""
     _check_strays(name, patterns)
     placings = []
@@ -271,12 +271,12 @@ def _plan_text(plan: list[Placing]) -> str:
 
 def _joined_text(name: str, settings: dict[str, Any]) -> str:
     if not settings.get("server"):
-        return _HELD.format(name=name)
+        return _NOTE.format(name=name)
     auto = settings.get("auto", "decisions")
-    goes = {"decisions": "Decisions, rules, lessons and conventions", "all": "All memories", "none": "No memories"}[
+    saves = {"decisions": "Decisions, rules, lessons and conventions", "all": "All memories", "none": "No memories"}[
         auto
     ]
-    where = f"{goes} saved in {name}/… go to {settings['server']} by themselves, where all of {name} read them"
+    where = f"{saves} saved in {name}/… go to {settings['server']} by themselves, where all of {name} read them"
     return f"{where}; what was saved before stays here. `memctl shared leave {name}` takes that back."
 
 
@@ -299,7 +299,7 @@ def _leave(args: Namespace) -> None:
     keep = args.keep or _ask_what_to_keep(name)
     with client_for(args) as client:
         author = _find_author(name, section) if keep == "mine" else ""
-        kept = 0 if keep == "none" else _keep(client, name, author)
+        kept = 0 if keep == "none" else _copy_memories(client, name, author)
         waiting = [save for save in client.call(GetShared()).waiting if find_root(save.namespace, {name: []})]
     write_section(name, None)
     _restart(args, "")
@@ -332,7 +332,7 @@ def _left_text(name: str, kept: int, waiting: int) -> str:
     return f"Left {name}; {count_text(kept, 'memory')} of it copied to this machine, in the same namespaces.{waits}"
 
 
-def _keep(client: Client, name: str, author: str) -> int:
+def _copy_memories(client: Client, name: str, author: str) -> int:
     """Copy the memories of a root, or those of one author, to this machine; return how many there are."""
     by_namespace: dict[str, list[NewMemory]] = {}
     for memory in _read_all(client, name, author):

@@ -17,7 +17,7 @@ from memoryd.client.programs.memctl.output import show
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.transport.postgres import migrating
-from memoryd.client.transport.postgres.migrating import Left
+from memoryd.client.transport.postgres.migrating import PendingMemory
 
 R = TypeVar("R")
 
@@ -36,7 +36,7 @@ def _migrate(args: Namespace) -> None:
     if model not in installed:
         raise ModelUnavailable(f"{model} is not installed here: memctl model pull {model}")
     size = installed[model]
-    run = partial(_insist, name, server)
+    run = partial(_retry_while_locked, name, server)
     state = run(partial(migrating.prepare, root=name, model=model, dimensions=size))
     filled = 0
     if state is not None:
@@ -63,7 +63,7 @@ def _text(name: str, model: str, filled: int, had: bool) -> str:
     )
 
 
-def _insist(name: str, server: str, work: Callable[[Any], R]) -> R:
+def _retry_while_locked(name: str, server: str, work: Callable[[Any], R]) -> R:
     """Run `work` in one transaction; try again while other connections hold a lock."""
     for _ in range(_TRIES):
         try:
@@ -73,7 +73,7 @@ def _insist(name: str, server: str, work: Callable[[Any], R]) -> R:
     return run_there(name, server, work)
 
 
-def _embed(model: str, memories: list[Left]) -> list[tuple[str, str, int]]:
+def _embed(model: str, memories: list[PendingMemory]) -> list[tuple[str, str, int]]:
     """Return the vector of each memory, as text, with its id and version."""
     texts = msgspec.json.encode([one.content for one in memories])
     vectors = run_models("embed", model, *folder_options(), given=texts) if memories else []

@@ -36,8 +36,8 @@ def _root_text(root: RootStatus) -> str:
         "left out": f"{count_text(root.unreadable, 'row')} that cannot be read" if root.unreadable else "",
     }
     fields |= {make_printable(name): make_printable(value) for name, value in root.place.items()}
-    told = [(name, value) for name, value in fields.items() if value]
-    return f"{paint(make_printable(root.name), 'cyan')}\n{format_fields(told)}"
+    present = [(name, value) for name, value in fields.items() if value]
+    return f"{paint(make_printable(root.name), 'cyan')}\n{format_fields(present)}"
 
 
 def _declare_waiting(parser: ArgumentParser) -> None:

@@ -79,8 +79,8 @@ def sync(here: Client, there: Client, bar: ProgressBar, dry_run: bool) -> Report
     report = Report(same=same, dry_run=dry_run)
     taken = _plan(theirs, ours, roots)
     if dry_run:
-        _foresee(taken, ours, report.here)
-        _foresee(_plan(ours, theirs, roots), theirs, report.there)
+        _preview(taken, ours, report.here)
+        _preview(_plan(ours, theirs, roots), theirs, report.there)
     else:
         _apply(taken, there, here, report.here, bar)
         if any(taken):  # the import may have changed other memories too, such as a circle of successors
@@ -132,7 +132,7 @@ def _is_later(one: Version, other: Version | None) -> bool:
     return one.digest != other.digest and not is_erased and (one.at, one.digest) > (other.at, other.digest)
 
 
-def _foresee(plan: _Plan, target: Versions, outcome: Outcome) -> None:
+def _preview(plan: _Plan, target: Versions, outcome: Outcome) -> None:
     outcome.erased, outcome.deleted = plan.erased, [one.id for one in plan.gone]
     outcome.changed = [one.id for one in plan.records if one.id in target and target[one.id].digest]
     outcome.added = len(plan.records) - len(outcome.changed)
@@ -215,19 +215,19 @@ def _text(host: str, report: Report) -> str:
     for where, outcome in (("here", report.here), (f"on {host}", report.there)):
         ids = {name: getattr(outcome, name) for name in ("changed", "deleted", "erased")}
         done = [f"{outcome.added:,} added"] if outcome.added else []
-        done += [f"{len(some):,} {name} ({_name(some)})" for name, some in ids.items() if some]
+        done += [f"{len(some):,} {name} ({_list_ids(some)})" for name, some in ids.items() if some]
         lines.append(f"{where[0].upper()}{where[1:]}: {', '.join(done) or 'nothing to do'}.")
         if outcome.operation:
             lines.append(f"  `{paint(f'memctl undo {outcome.operation[:8]}', 'cyan')}` {where} takes it back.")
         if outcome.kept:
-            lines.append(f"  Left as they are, being changed meanwhile: {_name(outcome.kept)}.")
+            lines.append(f"  Left as they are, being changed meanwhile: {_list_ids(outcome.kept)}.")
         if outcome.copies:
             lines.append(f"  Backups {where} still have what was erased: `memctl erase ID --copies` there.")
     lines.append(f"{count_text(report.same, 'memory')} {'was' if report.same == 1 else 'were'} the same on both.")
     return "\n".join(lines)
 
 
-def _name(ids: list[str]) -> str:
+def _list_ids(ids: list[str]) -> str:
     return f"{', '.join(id[:8] for id in ids[:_SHOWN])}{' …' if len(ids) > _SHOWN else ''}"
 
 

@@ -53,7 +53,7 @@ class PastAgent(NamedTuple):
         return sorted(filter(_is_plain, found))
 
     def list_closed(self) -> list[Path]:
-        """Return the folders of sessions that the user has no permission to read."""
+        """Return the folders with sessions for which the user has no read permission."""
         above = {pattern.rpartition("/")[0] for pattern in self.files if "/" in pattern}
         names = {
             "/".join(parts[:end]) for parts in (path.split("/") for path in above) for end in range(len(parts) + 1)
@@ -63,7 +63,7 @@ class PastAgent(NamedTuple):
         return sorted(folder for folder in found if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK))
 
     def read(self, path: Path, start: int = 0, only: str = "") -> Iterator[Session]:
-        """Yield the sessions of a file, or their part from an offset on; of a database, optionally only one session."""
+        """Yield the sessions of a file from an offset on; with `only`, yield just that session of a database."""
         read: ReadSessions = self._find_module().read
         wanted = {name: given for name, given in {"start": start, "only": only}.items() if given}
         changed_at = path.stat().st_mtime

@@ -36,8 +36,8 @@ from memoryd.client.times import seconds
 TOOLS, THINKING, BETWEEN = "output of tools", "thinking", "said between tools"
 HOST, SUBAGENT, UNREADABLE = "commands, and what the agent's program added", "turns of subagents", "unreadable lines"
 MAX_LINE_BYTES = 64 * 1024 * 1024
-MAX_FILE_BYTES = 256 * 1024 * 1024  # of a file that is read as a whole
-BIG_LINE_BYTES = 1024 * 1024  # of a longer line only both ends are read
+MAX_FILE_BYTES = 256 * 1024 * 1024  # the largest file that is read as a whole
+BIG_LINE_BYTES = 1024 * 1024  # if a line is longer, only its two ends are read
 END_BYTES = 2048
 _CLOCKS_DIFFER_S = 300.0
 UNKNOWN_TIME = 0.0  # replaced by `date`
@@ -46,7 +46,7 @@ _MILLISECONDS_FROM = 1e11
 _UUID = compile_late(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # A text that is a single element, which programs add to prompts: <environment_context>, <session_context>.
 _ADDED = compile_late(r"\s*<([a-z][\w-]*)(?:\s[^>]*)?>.*</\1>\s*", re.DOTALL)
-# Of a long line: the scalar fields at its end, and an incomplete escape at a cut.
+# For the two ends of a long line: the scalar fields at its end, and an incomplete escape where its beginning was cut.
 _LAST_FIELDS = compile_late(r'[}\]"],((?:"\w+":(?:"[^"\\]*"|true|false|null|-?\d[\d.]*),?)+)\}\s*\Z')
 _CUT_CHARACTER = compile_late(r"\\u[0-9a-fA-F]{0,3}\Z")
 _DRIVE = compile_late(r"[A-Za-z]:[\\/]")
@@ -60,9 +60,9 @@ class Utterance(NamedTuple):
     """A message with its speaker, time (UTC seconds) and folder (empty: that of the session).
 
     `kind` is one of the constants above. `files` were written by the agent's tools before this answer. `question` is
-    the question that a reply answers. `to_program`: the answer is to a program, not to the person. `taken_back`: the
-    person has rewound the session to before it. `offset` is the beginning of its line in the file, or its time in
-    milliseconds.
+    the question that a reply answers. `to_program`: the agent answers a program, not the person. `taken_back`: the
+    person rewound the session to a point before this message. `offset` is where the message's line begins in the file,
+    or the message's time in milliseconds.
     """
 
     id: str
@@ -91,16 +91,16 @@ class Utterance(NamedTuple):
 class Session:
     """A session, built while it is read: the utterances that are kept, and counts of the others by reason.
 
-    `automated` is the sign that a program ran the session, empty for a person's. `unknown` counts unknown kinds of
+    `automated` is the evidence that a program ran the session, empty if a person did. `unknown` counts unknown kinds of
     entries; `version` is that of the host that wrote the last entry. `forked_from` is the session whose beginning this
-    one repeats, `began` its start according to the file. `worktrees` maps worktrees that the host created for it to the
-    folders that it left for them.
+    one repeats. `began` is when the session started, according to the file. `worktrees` maps each worktree that the
+    host created for the session to the folder in which the session was before.
 
     The reader sets `offset` to the beginning of each line, or to the time of each message in milliseconds. `settled` is
-    where the next reading starts: later entries cannot affect anything before it. `is_torn`: the entries read continue
-    from one before the start, so the whole file must be read to see what was retracted. `continues` are other files
-    of the session, whose entries this one may retract. `there` are the ids of all entries, for a host that deletes
-    retracted ones; None for other hosts.
+    where the next reading starts: later entries cannot affect anything before it. `is_torn`: an entry continues from
+    one before the start of this reading, so the whole file must be read to find what was retracted. `continues` are
+    other files of the session, whose entries this one may retract. `there` has the ids of all entries if the host
+    deletes retracted entries; it is None for other hosts.
     """
 
     def __init__(self, agent: str, name: str, folder: str = "") -> None:
@@ -151,7 +151,7 @@ class Session:
         self.left_out[reason] += 1
 
     def agent_says(self, text: str, at: float | None, key: str, folder: str = "") -> None:
-        """Set the agent's pending answer; it replaces an earlier message since the person or a program spoke."""
+        """Set the agent's pending answer, which replaces any earlier one since the person or a program last spoke."""
         text = _clean(text)
         if not text.strip():
             return
@@ -216,7 +216,7 @@ class Session:
             self.automated = doubt or ("a prompt of a program" if _is_template(prompts[0].text) else "")
 
     def date(self, began: float | None, now: float) -> None:
-        """Replace missing and future times by that of the preceding utterance, or by the beginning of the file."""
+        """Replace a missing or future time by that of the preceding utterance, at first by the start of the session."""
         times = [said.at if UNKNOWN_TIME < said.at <= now + _CLOCKS_DIFFER_S else None for said in self.utterances]
         if late := sum(said.at > now + _CLOCKS_DIFFER_S for said in self.utterances):
             self.unknown["times in the future"] += late
@@ -271,9 +271,9 @@ def read_objects(path: Path, left_out: Counter[str]) -> Iterator[dict[str, Any]]
 
 
 def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (offset of the line, JSON object) of a file of lines from an offset on; count invalid lines.
+    """Yield (offset of the line, JSON object) for each line of a file from an offset on; count invalid lines.
 
-    Of a line of more than 1 MB only both ends are read and decoded (`read_ends`).
+    If a line has more than 1 MB, only its two ends are read and decoded (`read_ends`).
     """
     with open_file(path) as file:
         if start:
@@ -336,7 +336,7 @@ def read_ends(head: bytes, tail: bytes) -> dict[str, Any]:
 
 
 def _list_cuts(text: str) -> Iterator[str]:
-    """Yield possible completions of a cut JSON object: all of it, then up to each of its last commas."""
+    """Yield possible completions of a cut JSON object: of all its text, then up to each of the last commas."""
     closing: list[str] = []
     commas: list[tuple[int, str]] = []  # the end of a value, and the brackets to close there
     in_text = escaped = False
@@ -362,7 +362,7 @@ def _list_cuts(text: str) -> Iterator[str]:
 
 
 def read_object(path: Path, left_out: Counter[str]) -> dict[str, Any]:
-    """Return the JSON object in a file; if it is not one, count that and return an empty object."""
+    """Return the JSON object in a file; if the file has none, count it as unreadable and return an empty object."""
     try:
         with open_file(path) as file:
             if os.fstat(file.fileno()).st_size <= MAX_FILE_BYTES:

@@ -100,7 +100,7 @@ class _Reading:
         self.only_queued: dict[str, str] = {}  # text -> id of utterances found only in the queue so far
         self.said: set[str] = set()  # texts of attachments typed while the agent worked
         self.writes: dict[str, tuple[Any, str]] = {}  # id of a tool call -> file that it writes, and folder
-        self.is_working = False  # the agent has called a tool after its last message
+        self.is_working = False  # whether the agent has called a tool after its last message
         self.entry_points: set[str] = set()
         self.keys: Counter[str] = Counter()  # utterances per entry
 
@@ -133,7 +133,7 @@ class _Reading:
             session.unknown[f"entries of type {kind[:40]}"] += 1
 
     def end(self, is_part: bool) -> Session:
-        """Return the session after the last entry; `is_part`: it was not read from the beginning."""
+        """Return the session after the last entry; `is_part`: the file was not read from its beginning."""
         session = self.session
         session.close()
         self.branches.mark(is_part)
@@ -212,9 +212,9 @@ class _Reading:
         self.is_working = False
 
     def _take_queued(self, entry: dict[str, Any]) -> None:
-        """Follow the queue of prompts: a removed one was sent to the agent, `popAll` returns all for editing.
+        """Follow the queue of prompts: `remove` means that a prompt was sent, `popAll` that all are edited again.
 
-        Before 2.1.60 there is no other entry for it; later versions also write an attachment.
+        Before 2.1.60 a prompt from the queue has no other entry; later versions also write an attachment.
         """
         text, at = get_text(entry, "content"), parse_time(entry.get("timestamp"))
         match entry.get("operation"):
@@ -222,7 +222,7 @@ class _Reading:
                 self.queue.append((text, at, self.session.offset))
             case "popAll":
                 self.queue.clear()
-            case "dequeue":  # it follows as a prompt
+            case "dequeue":  # the prompt follows as an entry of its own
                 self._take_from_queue(text)
             case "remove":
                 text, at, self.session.offset = self._take_from_queue(text)
@@ -302,13 +302,15 @@ class _Reading:
 
 
 def _find_program(entry: dict[str, Any]) -> str:
-    """Return the kind of a program's entry, by its fields; empty if it may be a person's prompt."""
+    """Return the kind of an entry that a program wrote, by its fields; empty if it may be a person's prompt."""
     origin = _find_origin(entry)
     if entry.get("isCompactSummary"):
         return COMPACTION
     if entry.get("wakeupSource") or entry.get("scheduledTaskId"):
         return NOTICE
-    if origin not in _PERSONS and origin != "auto-continuation":  # that one may have the person's remarks on a plan
+    if (
+        origin not in _PERSONS and origin != "auto-continuation"
+    ):  # such an entry may have the person's remarks on a plan
         return _ORIGINS.get(origin, PEER)
     if entry.get("isMeta") or entry.get("isVisibleInTranscriptOnly") or entry.get("isVirtual"):
         text = get_text(get_object(entry, "message"), "content").lstrip()
@@ -348,7 +350,7 @@ def _list_replies(result: Any) -> list[tuple[str, str]]:
 
 
 def _find_automated(session: Session, entry_points: set[str]) -> str:
-    """Return two signs that a program ran a session, empty if a person may have typed in it."""
+    """Return the evidence, two signs, that a program ran a session; empty if a person may have typed in it."""
     prompts = [said for said in session.utterances if said.role == "user"]
     entry_point = next(iter(entry_points), "") if len(entry_points) == 1 else ""
     if not prompts and session.left_out[PEER]:

@@ -54,7 +54,7 @@ def read(path: Path, home: Path) -> Iterator[Session]:
 
 
 class _Reading:
-    """State while the messages of a session are read: calls without a result yet, by id."""
+    """State while the messages of a session are read; `calls` are those without a result yet, by id."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

@@ -1,12 +1,12 @@
 """Codex: `sessions/YYYY/MM/DD/rollout-*.jsonl`, a line for each item, compressed to `.jsonl.zst` after some time.
 
-Lines are `{timestamp, type, payload}` (`codex-rs/protocol/src/protocol.rs`, `RolloutLine`); until late 2025 they were
-the items themselves, without a time, after a line with the id and the time of the session.
+Lines are `{timestamp, type, payload}` (`codex-rs/protocol/src/protocol.rs`, `RolloutLine`). Until late 2025 each line
+was the item itself, without a time; only the first line had the id and the time of the session.
 
 A prompt is in the file twice: as an item of the model's conversation (`response_item`, role user), among items that
 Codex itself adds, and as the event `user_message`. Codex writes that event for typed prompts, and for the prompt of a
-review, which was not typed. So an item with an event is a prompt; in files without these events, an item that is none
-of the fragments of `codex-rs/core/src/context`.
+review, which was not typed. So an item with an event is a prompt. In files without these events, an item is a prompt
+unless it is a fragment that Codex adds (`codex-rs/core/src/context`).
 
 Since 0.15x a rewind starts another file of the same session, named `…-SESSION_FILE`. Its header names the file that it
 continues, and up to which byte (`history_base`, `codex-rs/thread-store/src/local/rollout_lineage.rs`); turns after that
@@ -61,9 +61,9 @@ _NOTE = (
 )
 _CWD = compile_late(r"<cwd>([^<\n]*)</cwd>|Current working directory:([^\n]*)")
 _DONE = "Updated the following files"  # output of a patch that was applied
-_MAX_WAITING = 10  # prompts that an event is compared with, and events that a prompt is compared with
-_ID_CHARS = 36  # at the end of a file's name
-_FURTHER = compile_late(r"rollout-.*([0-9a-f-]{36})_([0-9a-f-]{36})\Z")  # the session, and another file of it
+_MAX_WAITING = 10  # how many prompts an event is compared with, and how many events a prompt
+_ID_CHARS = 36  # the length of the id at the end of a file's name
+_FURTHER = compile_late(r"rollout-.*([0-9a-f-]{36})_([0-9a-f-]{36})\Z")  # the ids of the session and of a later file
 _STARTED = compile_late(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 
 _LINES = frozenset(
@@ -109,7 +109,7 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
 
 
 def _find_end(path: Path, home: Path, stem: str, is_in_parts: bool) -> int | None:
-    """Return the offset from which the session's later files have retracted a file, None if it is the latest."""
+    """Return the offset from which later files of the session have retracted this one, None if it is the latest."""
     further = _FURTHER.match(stem)
     session, file = (further[1], further[2]) if further else (stem[-_ID_CHARS:], stem[-_ID_CHARS:])
     files = {_find_name(found): found for found in _list_files(home, session)} if is_in_parts else {}
@@ -121,7 +121,7 @@ def _find_end(path: Path, home: Path, stem: str, is_in_parts: bool) -> int | Non
         base = get_object(get_object(line, "payload"), "history_base")
         last, end = get_text(base, "thread_id"), base.get("end_byte_offset")
         if not last or not isinstance(end, int):
-            return None  # the header does not say where it continues
+            return None  # the header does not say which file it continues
         if last == file:
             return end
     return 0 if ends else None
@@ -133,7 +133,7 @@ def _find_name(path: Path) -> str:
 
 
 def _list_files(home: Path, session: str) -> list[Path]:
-    """Return all files of a session that has more than one, else none."""
+    """Return all files of a session if it has more than one, else an empty list."""
     days = home / "sessions"
     for _ in ("year", "month", "day"):
         days = max((below for below in _list_folder(days)), default=days)
@@ -150,7 +150,10 @@ def _list_folder(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=1)
 def _list_further(home: Path, changed_at: int) -> dict[str, tuple[Path, ...]]:
-    """Return the files of each session with more than one; a new file changes `changed_at`, of its day's folder."""
+    """Return the files of each session that has several.
+
+    The result is cached until `changed_at`, the time of the day's folder, changes, as it does with each new file.
+    """
     names = "rollout-*.jsonl*"
     paths = [path for below in ("sessions/*/*/*", "archived_sessions") for path in home.glob(f"{below}/{names}")]
     found: dict[str, list[Path]] = {}
@@ -175,8 +178,8 @@ class _Rollout:
     """State while a rollout is read.
 
     `unconfirmed` are prompts without an event so far, `unmatched` are texts of events without a prompt. `turns` has the
-    number of each of the user's turns and the index of its first utterance. `file` is the id of a later file of the
-    session, if it is one. `is_in_parts`: the session may have several files.
+    number of each of the user's turns and the index of its first utterance. `file` is the id of the file that is read
+    if it is a later file of the session, else empty. `is_in_parts`: the session may have several files.
     """
 
     def __init__(self, session: Session) -> None:
@@ -204,7 +207,9 @@ class _Rollout:
         item = line if is_old else get_object(line, "payload")
         kind, at = "response_item" if is_old else get_text(line, "type"), parse_time(line.get("timestamp"))
         if kind == "session_meta" or (is_old and not item.keys() & {"type", "record_type"}):
-            if not self.has_header:  # a later one repeats it with other settings, or is that of the session's origin
+            if (
+                not self.has_header
+            ):  # a later header repeats this one with other settings, or is that of the session's origin
                 self.has_header = True
                 self._read_header(item)
         elif self.is_subagent:
@@ -390,7 +395,7 @@ class _Rollout:
             self.session.write(path)
 
     def _confirm(self, message: str) -> None:
-        """Mark a prompt as typed: the last one with the text of this event."""
+        """Mark the last prompt with the text of this event as typed."""
         said = _squeeze(message)
         for index, text in islice(reversed(self.unconfirmed.items()), _MAX_WAITING):
             if said and (said in text or text in said):

@@ -104,7 +104,7 @@ class _Reading:
         elif kind == "user.message" and source in _TYPED and not data.get("isAutopilotContinuation"):
             self._read_prompt(data, at, key)
         elif kind == "user.message":
-            self._hear_program(next((of for begin, of in _SOURCES.items() if source.startswith(begin)), NOTICE))
+            self._count_message(next((of for begin, of in _SOURCES.items() if source.startswith(begin)), NOTICE))
             if source and not source.startswith(tuple(_SOURCES)):
                 session.unknown[f"messages of {source[:40]}"] += 1
         elif kind == "assistant.message":
@@ -115,7 +115,7 @@ class _Reading:
         elif kind == "assistant.reasoning":
             session.left_out[THINKING] += 1
         elif kind == "system.notification":
-            self._hear_program(NOTICE)
+            self._count_message(NOTICE)
         elif kind == "tool.execution_start":
             self.calls[get_text(data, "toolCallId")] = get_text(data, "toolName"), get_object(data, "arguments"), offset
         elif kind == "human_response.recorded":
@@ -136,18 +136,18 @@ class _Reading:
     def _read_prompt(self, data: dict[str, Any], at: float | None, key: str) -> None:
         judged = judge(get_text(data, "content"))
         if not judged.is_person:
-            self._hear_program(judged.kind)
+            self._count_message(judged.kind)
             return
         is_queued = get_text(data, "delivery") in ("steering", "queued")
-        self._hear_person(judged.text, at, key, QUEUED if is_queued and judged.kind == TYPED else judged.kind)
+        self._add_message(judged.text, at, key, QUEUED if is_queued and judged.kind == TYPED else judged.kind)
 
-    def _hear_person(self, text: str, at: float | None, key: str, kind: str, question: str = "") -> None:
+    def _add_message(self, text: str, at: float | None, key: str, kind: str, question: str = "") -> None:
         if kind in (QUEUED, REPLY, REASON) and self.is_working:
             self.session.drop_interim()
         self.session.says(kind, text, at, key, question=question)
         self.is_working = False
 
-    def _hear_program(self, reason: str) -> None:
+    def _count_message(self, reason: str) -> None:
         """Count a program's message; while the agent is working, it does not end the agent's answer."""
         if self.is_working:
             self.session.left_out[reason] += 1
@@ -160,20 +160,20 @@ class _Reading:
         id = get_text(data, "toolCallId")
         name, given, _ = self.calls.pop(id, ("", {}, 0))
         form = self.forms.pop(id, {})
-        told = get_text(get_object(data, "result"), "content") or get_text(get_object(data, "error"), "message")
+        output = get_text(get_object(data, "result"), "content") or get_text(get_object(data, "error"), "message")
         if name in _WRITES and data.get("success"):
             for path in [edit.get("path") for edit in list_objects(data, "fileEdits")] or [given.get("path")]:
                 session.write(path)
         elif name == "ask_user" and (replies := _list_replies(form)):
-            self._hear_person("\n".join(replies), at, key, REPLY, get_text(form, "message"))
-        elif name == "ask_user" and (found := _REPLIED.match(told)) and not found[1].startswith(_NOBODY):
+            self._add_message("\n".join(replies), at, key, REPLY, get_text(form, "message"))
+        elif name == "ask_user" and (found := _REPLIED.match(output)) and not found[1].startswith(_NOBODY):
             question = get_text(given, "question") or get_text(given, "message")
-            self._hear_person(found[1].strip(), at, key, REPLY, question)
-        elif name == "exit_plan_mode" and told.startswith(_APPROVED) and (plan := get_text(given, "summary")):
+            self._add_message(found[1].strip(), at, key, REPLY, question)
+        elif name == "exit_plan_mode" and output.startswith(_APPROVED) and (plan := get_text(given, "summary")):
             session.agent_plans(plan, at, key)
         for begin, end in _REFUSALS.items():
-            if told.startswith(begin) and (reason := told.removeprefix(begin).strip().removesuffix(end).strip()):
-                self._hear_person(reason, at, key, REASON)
+            if output.startswith(begin) and (reason := output.removeprefix(begin).strip().removesuffix(end).strip()):
+                self._add_message(reason, at, key, REASON)
 
     def end(self) -> None:
         """End the session."""

@@ -5,8 +5,8 @@ when a session is resumed, with other times and with thoughts in the text, so th
 are used. `$rewindTo` retracts a message and all later ones (`packages/core/src/services/chatRecordingService.ts`).
 
 The model's history differs from the conversation: a compression replaces messages by a summary, and after a cancelled
-request the rest is recorded again, all at one time and with new ids. So messages that only `$set` has are ignored once
-others were recorded one by one, and so are those recorded again.
+request the rest is recorded again, all at one time and with new ids. Therefore messages that are recorded again are
+ignored; so are messages that only `$set` has, once other messages were recorded one by one.
 
 The model's prompt is `content`; if the user typed something else, that is `displayContent`. Prompts of the program
 itself ("Please continue.", the reason of a hook) repeat the `displayContent` of the prompt before them
@@ -54,7 +54,7 @@ _TYPES = frozenset("info error warning".split())
 
 
 def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
-    """Yield the one session of a file, or its part from an offset on; nothing if a file of JSON lines continues it."""
+    """Yield the one session of a file from an offset on; nothing if a file of JSON lines continues the session."""
     if path.suffix == ".json" and path.with_suffix(".jsonl").exists():  # copied there when it was resumed
         return
     session = Session("gemini", path.stem)
@@ -120,7 +120,7 @@ class _Chat:
         self._merge(message for message in listed if get_text(message, "id") not in self.copies)
 
     def _find_copies(self, listed: list[str]) -> None:
-        """Drop messages that were recorded at one time if each has the text of a message that is not in the list."""
+        """Drop messages that were recorded at the same time and repeat the text of a message outside of the list."""
         times = [parse_time(self.messages[id].get("timestamp")) or 0.0 for id in listed]
         earlier = [message for id, message in self.messages.items() if id not in listed]
         for number, id in enumerate(listed):
@@ -194,7 +194,7 @@ class _Chat:
         if shown and shown == self.shown and sent != self.sent and not sent.startswith(shown):
             settled = self.session.settled
             self.session.program_says(FEEDBACK if sent != "Please continue." else SYNTHETIC)
-            self.session.settled = settled  # recognising it needs the prompt before
+            self.session.settled = settled  # the next reading needs the prompt before to recognise this one
             return
         self.shown, self.sent = shown or sent, sent
         judged = judge(shown or sent)
@@ -262,7 +262,7 @@ def _find_answers(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_folder(project: Path, digest: str, home: Path) -> str:
-    """Return the folder of a session from the file next to it, or the known folder with this SHA-256."""
+    """Return the folder of a session, which a file next to it names; else the known folder with this SHA-256."""
     with suppress(OSError, UnicodeDecodeError), (project / ".project_root").open(encoding="utf-8") as file:
         return file.read(_MAX_FOLDER_BYTES).strip()
     for file_name in ("projects.json", "trustedFolders.json"):

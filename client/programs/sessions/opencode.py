@@ -75,7 +75,7 @@ class _Message(NamedTuple):
 
 
 def read(path: Path, home: Path, start: int = 0, only: str = "") -> Iterator[Session]:
-    """Yield the sessions of a database, or one session from a time on, with its state."""
+    """Yield the sessions of a database, or one session from a time on, with the ids of all its entries."""
     began: dict[tuple[float, str], str] = {}  # time and text of the first message -> session
     with _open(path) as connection:
         names = [str(name) for (name,) in connection.execute(_COLUMNS)]
@@ -177,7 +177,7 @@ class _Reading:
         self.worked_until = 0.0
 
     def read_prompt(self, message: _Message) -> None:
-        """Add a prompt; parts that OpenCode added are `synthetic`, those that the model does not get are `ignored`."""
+        """Add a prompt; OpenCode's own parts are marked `synthetic`, and parts not sent to the model `ignored`."""
         session, texts, reason = self.session, [], COMMAND
         for _, part in message.parts:
             kind, text = part.get("type"), get_text(part, "text")

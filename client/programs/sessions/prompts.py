@@ -1,6 +1,6 @@
-"""Shared by the modules that classify prompts, of hooks or of session files, and extract the person's words.
+"""Code shared by the modules that classify prompts (of hooks, or of session files) and extract the person's words.
 
-Of this folder, a hook imports only this module and that of its host.
+A hook imports only this module and the one of its host from this folder.
 """
 
 import re
@@ -32,8 +32,8 @@ class Judged(Struct, frozen=True):
 
 
 _COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
-# Output of hooks that hosts add to a prompt; as words of the user it would be learnt again. An element that is not
-# closed belongs to the user: it is matched to the end of the text, so that the text is scanned only once.
+# Output of hooks that hosts add to a prompt; it must not be stored again as the user's words. An unclosed element is
+# the user's text: it is matched to the end of the text, so that the text is scanned only once.
 _INJECTED = [compile_late(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
 
 

@@ -35,7 +35,7 @@ UPDATE @SCHEMA@.meta SET model = @MODEL@, dimensions = @SIZE@;
 """
 
 
-class Left(NamedTuple):
+class PendingMemory(NamedTuple):
     """A memory that has no vector of the new model yet."""
 
     id: str
@@ -62,7 +62,7 @@ def prepare(connection: Any, root: str, model: str, dimensions: int) -> tuple[in
     return left, total
 
 
-def fill(connection: Any, root: str, model: str, made: Sequence[tuple[str, str, int]]) -> list[Left]:
+def fill(connection: Any, root: str, model: str, made: Sequence[tuple[str, str, int]]) -> list[PendingMemory]:
     """Write vectors, each given with the id and version of its memory; return the next memories without a vector."""
     _check_model(connection, root, model)
     if made:
@@ -72,7 +72,7 @@ def fill(connection: Any, root: str, model: str, made: Sequence[tuple[str, str, 
         f"SELECT id, version, content FROM {name_of(root)}.memories WHERE embedding_next IS NULL"
         f" ORDER BY id LIMIT {_PART}"
     )
-    return [Left(*row) for row in connection.execute(sql).fetchall()]
+    return [PendingMemory(*row) for row in connection.execute(sql).fetchall()]
 
 
 def switch(connection: Any, root: str, model: str, dimensions: int) -> bool:
