@@ -7,7 +7,7 @@ import ipaddress
 import os
 
 VARIABLE = "MEMORYD_OFFLINE"
-_forbidden = False  # by the settings; an environment variable would outlive a change of the settings
+_forbidden = False  # set by the settings; an environment variable would outlive a change of the settings
 
 
 def is_offline() -> bool:

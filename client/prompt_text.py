@@ -1,4 +1,4 @@
-"""Stored text for prompts: inert, without characters that could pass for the structure of the prompt itself."""
+"""Make stored text inert for prompts: without characters that could pass for the structure of the prompt itself."""
 
 import re
 import unicodedata

@@ -156,7 +156,7 @@ def _unit(vector: Embeddings) -> Embeddings:
 
 
 def load(name: str, models_dir: Path, threads: int = 1) -> Embedder:
-    """Open an installed model; calibrate it unless that was done with this edition of the bundled set.
+    """Open an installed model; calibrate it unless it was calibrated with this version of the bundled texts.
 
     Checks the sizes of its files, not their hashes (`verify` does that). Raises ModelMissing when it is not installed
     and ModelBroken when a file is damaged or cannot be run; both messages name the command that fixes it.

@@ -1,4 +1,4 @@
-"""Errors of models: one class per thing that the user can do about it."""
+"""Errors of models: one class for each way in which the user can solve the problem."""
 
 
 class ModelError(Exception):

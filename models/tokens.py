@@ -1,4 +1,4 @@
-"""Text to token ids; safe for many threads.
+"""Convert texts to token ids; safe for many threads.
 
 Wraps a `tokenizer.json`. Truncation and padding written in that file are switched off, because published files often
 cut at the wrong length and pad every text; this module cuts at the model's own limit. Nothing is changed after

@@ -24,9 +24,9 @@ from memoryd.client.transport import paths, trust
 from memoryd.client.transport.lock import take
 
 FILE, LOCK, FORMER, INTRODUCED = "projects.json", "projects.lock", "projects.former", "projects.introduced"
-MAX_NAME_BYTES = 512  # of a namespace
-_MAX_FOLDERS = 16  # of one project
-_MAX_WORKTREES = 50  # of one project
+MAX_NAME_BYTES = 512  # the longest namespace
+_MAX_FOLDERS = 16  # per project
+_MAX_WORKTREES = 50  # per project
 _MAX_PROJECTS = 1000  # if there are more, projects without existing folders are removed
 _LOCK_LIMIT_S = 0.5
 
@@ -63,7 +63,7 @@ class FolderFacts(TypedDict):
 
 
 def namespace_of(path: str, name: str, note: bool = True, top: str = "") -> str:
-    """Return the namespace of the project at a folder whose default name is `name`; `note` adds new ones to the table.
+    """Return the namespace of the project at a folder whose default name is `name`; `note` adds a new one to the table.
 
     `top` is the worktree if the folder is its main checkout; it is added to the project. A new checkout of a repository
     in a shared root gets its namespace there; no other project gets a namespace in a root, or the name of one.
@@ -124,7 +124,7 @@ def find_checkout(path: str) -> str:
 
 
 def take_origin(path: str) -> tuple[Project, str] | None:
-    """Return a new project and the namespace of the one that it may have been; only once for each project."""
+    """Return a new project and the namespace of the known one that it may be; only once for each project."""
     with suppress(OSError, MemorydError, UnicodeError):
         known = _find_by_folder(read_table(), path)
         if known and "origin" in known:

@@ -1,11 +1,11 @@
-"""Find the project of a folder and its namespace, which like that of a workspace is named after the folder.
+"""Find the project of a folder and the project's namespace, which like a workspace's is named after the folder.
 
 Hooks and MCP servers always use the namespace of the folder that they work in. Other clients, such as memctl, do so in
 git checkouts and in folders in which an agent has worked before; elsewhere they use the root, which is the user's.
 
 The project is the git checkout that contains the folder, else the folder itself. A linked worktree belongs to its main
-checkout, so that parallel branches share one memory, even after it was deleted: `projects` stores it. Finding a known
-project takes one check per parent folder and two small files; `projects` distinguishes projects of the same name.
+checkout, so that parallel branches share one memory. It still does after it was deleted, because the table of projects
+(`known`) stores it. Finding a known project takes one check per parent folder and two small files.
 """
 
 import os

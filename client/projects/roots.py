@@ -51,7 +51,7 @@ def find_place(remotes: Sequence[str], roots: Roots) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a root may be called so: its name is also that of a namespace and of a section."""
+    """Return whether a text can be the name of a root, which also names a namespace and a section of the settings."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -61,7 +61,7 @@ def is_pattern(pattern: str) -> bool:
 
 
 def _name(remote: str, pattern: str) -> str:
-    """Return a repository's name in its root, the same on every machine: the path after the pattern's fixed part."""
+    """Return a repository's name in its root: the path after the pattern's fixed part, the same on every machine."""
     fixed = _WILDCARD.split(pattern)[0]
     parts = remote[fixed.rfind("/") + 1 :].split("/")
     is_name = all(part.strip() not in ("", ".", "..") and part.isprintable() for part in parts)

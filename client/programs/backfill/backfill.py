@@ -1,4 +1,4 @@
-"""backfill: import past sessions of coding agents, or show what would be imported."""
+"""The command `backfill`: import past sessions of coding agents, or show what would be imported."""
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter

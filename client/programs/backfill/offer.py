@@ -13,7 +13,7 @@ from memoryd.client.projects.project import project_root
 
 
 def declare(parser: ArgumentParser) -> None:
-    """Declare the option that answers the question beforehand."""
+    """Declare the option that answers the offer in advance."""
     told = "take in its past sessions too, or do not (default: ask, on a terminal)"
     parser.add_argument("--backfill", action=BooleanOptionalAction, help=told)
 

@@ -1,4 +1,4 @@
-"""The command doctor."""
+"""The command `doctor`."""
 
 from argparse import ArgumentParser, Namespace
 

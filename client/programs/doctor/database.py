@@ -14,7 +14,7 @@ from memoryd.client.transport import paths
 
 FULL = 0.8
 DAY_S = 86400.0
-LATE = 3  # times the interval of the job `backup`
+LATE = 3  # a backup is late after this many intervals of the job `backup`
 COPY = [["memctl", "backup"]]
 RECOVER = "memctl repair --recover"
 SETTING = "set `backups` under [jobs] in the file that `memctl config path` names"

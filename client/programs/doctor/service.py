@@ -129,7 +129,7 @@ def check_data_folder(patient: Patient) -> Finding | None:
 
 
 def _is_newer(folder: Path, patient: Patient) -> bool:
-    """Return whether a folder has memories, and later ones than the usual folder."""
+    """Return whether the newest memory in a folder is newer than the newest one in the usual folder."""
     try:
         newest_at: float = examine_file(folder / DATABASE, check=False)["newest_at"]
     except MemorydError:  # it is damaged, or the daemon's packages are not installed

@@ -21,9 +21,9 @@ MANY_FAILURES = 0.2
 
 
 def check_configuration(patient: Patient) -> Finding | None:
-    """Check that the configuration is valid, that nobody else can change it, and that the daemon has loaded it.
+    """Check that the configuration is valid, that the daemon has loaded it, and that nobody else can change it.
 
-    It names addresses that texts are sent to.
+    Whoever can change it could have texts sent elsewhere, since it names the addresses of models.
     """
     path = paths.config_path()
     if is_installed():

@@ -15,8 +15,8 @@ from memoryd.client.programs.memctl.output import columns, make_printable, paint
 from memoryd.client.programs.memctl.text_table import count_text, pad, wrap
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
-STATE = 6  # columns of a state and the gap after it
-LINES = 6  # of one message
+STATE = 6  # the width of a state and the gap after it
+LINES = 6  # the most lines of one message
 MEND_LIMIT_S = 900.0
 
 

@@ -6,7 +6,7 @@ from memoryd.client.programs.doctor.patient import Finding, Patient, quote_path,
 from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol.workspaces import Workspace, Workspaces
 
-WATCHED = 0.8  # share of the system's limit
+WATCHED = 0.8  # the share of the system's limit above which the check warns
 WATCH_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 
 

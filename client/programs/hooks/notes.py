@@ -25,9 +25,9 @@ from memoryd.client.projects.project import project_namespace
 
 CLAUDE_CODE, CODEX = "claude-code", "codex"
 _FOLDERS = {CLAUDE_CODE: (".claude", "projects/*/memory"), CODEX: (".codex", "memories")}
-# Not raw_memories.md of Codex, which MEMORY.md is made from, nor its skills.
+# Of Codex, neither raw_memories.md, from which it makes MEMORY.md, nor its skills are indexed.
 _GLOBS = {CLAUDE_CODE: ("**/*.md",), CODEX: ("MEMORY.md", "memory_summary.md", "rollout_summaries/*.md")}
-_MAX_LINES, _MAX_LINE_BYTES = 50, 1024 * 1024  # of a session's file, searched for the session's folder
+_MAX_LINES, _MAX_LINE_BYTES = 50, 1024 * 1024  # how much of a session's file is searched for the session's folder
 
 
 def declare(parser: ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def list_folders(agent: str, project: Path | None) -> list[Path]:
 
 
 def find_namespace(path: Path, note: bool = True) -> str | None:
-    """Return the namespace for a folder of an agent's own notes; None if it is not one, or its project is unknown.
+    """Return the namespace for a folder of an agent's own notes; None for any other folder or an unknown project.
 
     Without `note` a new project is not added to the table of projects.
     """

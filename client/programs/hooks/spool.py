@@ -46,8 +46,8 @@ def dropped_path() -> str:
 def append(call: dict[str, Any]) -> bool:
     """Append a call, without private passages and credentials, and sync; return whether there was room.
 
-    Turns that the session's file will have are left out. Raise `Untrusted` if the folder or the spool belongs to
-    another user.
+    Turns that can be read later from the session's file are left out. Raise `Untrusted` if the folder or the spool
+    belongs to another user.
     """
     from memoryd.client.credentials import redact_tree  # takes 10 ms to import
     from memoryd.client.credentials.private import cut_private_tree
@@ -124,7 +124,9 @@ def _send_waiting(link: DaemonLink, until: float) -> int:
                         break
                     sent += 1
                 except Silent:
-                    unanswered = b"" if done else line  # only a first call is moved, so the order is kept if possible
+                    unanswered = (
+                        b"" if done else line
+                    )  # only the first call of the spool is moved, to keep the order if possible
                     break
             done += len(line)
     finally:
@@ -208,9 +210,9 @@ def list_sessions() -> list[str]:
 
 
 def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> list[SpooledText]:
-    """Remove turns from the spool: with the given ids, of a session, or with a text (within it).
+    """Remove turns from the spool: those with the given ids, those of a session, or those (in it) that contain a text.
 
-    Matching lists of written files are deleted too. Return the text of each call concerned; `dry_run` changes nothing.
+    Matching lists of written files are deleted too. Return the text of each changed call; `dry_run` changes nothing.
     """
     from memoryd.client.text_match import Wording  # not needed by hooks
 

@@ -1,4 +1,4 @@
-"""import --from: read the memories of another system, check them, and import them as records in one operation."""
+"""Run `memctl import --from`: read the memories of another system, check them, and import them in one operation."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Shared by the importers: build records, convert times and namespaces, count skipped entries.
+"""Code shared by the importers: build records, convert times and namespaces, count skipped entries.
 
 The id of an imported memory is a hash of its system, its name there and the namespace of the import. So a repeated
 import finds the memories of the first, and two projects with files of the same name do not overwrite each other's.

@@ -1,4 +1,4 @@
-"""The command `changes`: list saved memories that a later statement seems to change, and settle which holds."""
+"""The command `changes`: list saved memories that a later statement seems to change, and record which one holds."""
 
 from argparse import ArgumentParser, Namespace
 

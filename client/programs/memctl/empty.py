@@ -10,7 +10,7 @@ from memoryd.client.programs.memctl.output import make_printable
 from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.protocol import GetStats, List, Stats
 
-_SHOWN = 12  # values of a filter that are listed
+_SHOWN = 12  # listed values of a filter
 _ELSEWHERE = "`memctl namespaces` lists where there are some"
 
 
@@ -64,7 +64,7 @@ def count_turns(args: Namespace) -> str:
 
 
 def explain_place(args: Namespace) -> str:
-    """Return where memories are if the namespace that a command names has none of its own, otherwise an empty text."""
+    """Return where memories are if the namespace of a command has none of its own; otherwise an empty text."""
     there = named_namespace(args)
     if not there or args.reach in ("subtree", "all"):
         return ""

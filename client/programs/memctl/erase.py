@@ -72,7 +72,7 @@ def _erase(args: Namespace) -> int:
     sessions = _sessions_of(unsent)
     report = send(args, Erase(copies=args.copies, unsent=sessions, **fields))
     unsent = _erase_unsent(args, fields, report)
-    if later := sorted({*_sessions_of(unsent)} - {*sessions}):  # hooks have spooled more meanwhile
+    if later := sorted({*_sessions_of(unsent)} - {*sessions}):  # hooks have spooled more calls meanwhile
         send(args, Erase(unsent=later, **fields))
     show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places))
     remains = ["It is still in indexed files."] if report.notes else []
@@ -100,13 +100,13 @@ def _list_unsent_sessions(beginning: str | None) -> list[str]:
 
 
 def _sessions_of(unsent: "list[SpooledText]") -> list[str]:
-    return sorted({said.session for said in unsent if said.session})
+    return sorted({one.session for one in unsent if one.session})
 
 
 def _erase_unsent(
     args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False
 ) -> "list[SpooledText]":
-    """Erase from the hooks' spool; return the text of each call concerned."""
+    """Erase from the hooks' spool; return the text of each changed call."""
     from memoryd.client.programs.hooks import spool
 
     is_plain = fields.keys() <= {"session", "matching"} and not named_namespace(args)
@@ -116,7 +116,7 @@ def _erase_unsent(
 
 def _add_unsent(report: Erased, unsent: "list[SpooledText]") -> dict[str, Any]:
     """Return the report for JSON, which includes the texts that were erased from the spool."""
-    texts = [said.text for said in unsent]
+    texts = [one.text for one in unsent]
     return {name: getattr(report, name) for name in report.__struct_fields__} | {"unsent": texts}
 
 
@@ -129,7 +129,7 @@ def _count(report: Erased, unsent: int) -> str:
         count_text(report.count, "memory") if report.count else "",
         count_text(report.skipped, "skipped turn") if report.skipped else "",
         f"{count_text(report.waiting, 'conversation')} waiting for a summary"
-        if report.waiting and not report.count  # otherwise it belongs to the counted turns
+        if report.waiting and not report.count  # otherwise the conversation belongs to the counted turns
         else "",
         f"{count_text(unsent, 'message')} that hooks have not sent yet" if unsent else "",
         f"the neighbours of {count_text(len(report.around), 'memory')}" if report.around else "",
@@ -156,8 +156,8 @@ def _found_text(args: Namespace, preview: Erased, unsent: "list[SpooledText]", p
         lines += [f"  {_format_mention(one, records.get(one.id))}" for one in shown]
         lines += [f"  … and {len(preview.around) - _SHOWN} more"] if len(preview.around) > _SHOWN else []
     if unsent:
-        said = [shorten(to_one_line(one.text), columns() - 2) for one in unsent]
-        lines += ["Messages that hooks have not sent yet:", *map("  {}".format, said)]
+        messages = [shorten(to_one_line(one.text), columns() - 2) for one in unsent]
+        lines += ["Messages that hooks have not sent yet:", *map("  {}".format, messages)]
     lines += _describe(args, preview)
     total = _count_all(preview, len(unsent))
     if not total:

@@ -71,7 +71,7 @@ def _export_markdown(args: Namespace) -> int:
     scope = {"namespace": named_namespace(args) or "", "reach": reach_of(args) or "", **filters_of(args)}
     folder = Path(args.markdown).expanduser()
     parts = _fetch_parts(args)
-    first = next(parts)  # before the folder is touched, in case the daemon does not answer
+    first = next(parts)  # fetched first, so that the folder is not touched if the daemon does not answer
     with ExportFolder(folder, scope, args.force) as target:
         for part in chain([first], parts):
             for record in part:
@@ -83,7 +83,7 @@ def _export_markdown(args: Namespace) -> int:
 
 
 def _find_erased(args: Namespace) -> set[str]:
-    """Return the ids of erased memories, as far as the operation log has them."""
+    """Return the ids of erased memories that the operation log still has."""
     ids = set[str]()
     with client_for(args) as client, suppress(Forbidden):
         for one in client.call(Operations(kind=["erase"], limit=_MOST, namespace="", reach="all")).operations:

@@ -19,8 +19,8 @@ from memoryd.client.protocol import MemoryOrigin
 from memoryd.client.times import is_past
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
-PER_CALL = 200  # lines
-SHOWN = 5  # namespaces
+PER_CALL = 200  # lines per call
+SHOWN = 5  # listed namespaces
 
 
 class Line(NamedTuple):
@@ -40,7 +40,7 @@ class Report(msgspec.Struct):
 
 
 def is_new(line: bytes) -> bool:
-    """Return whether a line is a new memory; the lines of an export have the time of the last change."""
+    """Return whether a line is a new memory; a line of an export also has the time of the last change."""
     try:
         item = decode_json(line, dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -16,7 +16,7 @@ from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
 
 ALL = "all"
-PAGE = 1000  # steps of a plan per call
+PAGE = 1000  # how many steps of a plan are fetched per call
 SHOWN = 50
 ID_DIGITS = 8
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))

@@ -28,8 +28,8 @@ from memoryd.client.protocol import (
 )
 from memoryd.client.transport.sync import Client
 
-MAX_PARTS = 16  # of a namespace
-BATCH = 100  # memories that are moved in one operation
+MAX_PARTS = 16  # the most parts of a namespace
+BATCH = 100  # how many memories are moved in one operation
 
 
 # list ----------------------------------------------------------------------------------------------------------------
@@ -97,7 +97,9 @@ def give_name(args: Namespace, name: str, new: str, join: bool) -> tuple[dict[st
             if moves_memories:
                 existing = _count_memories(client, new) or client.call(Turns(namespace=new, reach="exact")).total
                 report["is_apart"] = not existing
-                first = client.call(MoveNamespace(namespace=old, to=new))  # first, so that pauses apply to the new name
+                first = client.call(
+                    MoveNamespace(namespace=old, to=new)
+                )  # before the memories, so that pauses apply to the new name
                 report |= _move(client, old, new)
             elif any(_is_in(old, name) and not _is_in(new, name) for name in paused):
                 client.call(PauseObserving(kind="namespace", name=new))
@@ -134,7 +136,7 @@ def _write_name(name: str, new: str, join: bool) -> None:
         _, entries = _choose_projects(table, name)
         _check_free(table, entries, new, join)
         for other in _find_projects(table, new):
-            if projects.is_gone(other) and not other["remote"]:  # with a remote it may be checked out again
+            if projects.is_gone(other) and not other["remote"]:  # a project with a remote may be checked out again
                 table["projects"].remove(other)
                 projects.inherit_folders(entries[-1], other)  # past sessions refer to them
         for project in entries:
@@ -151,7 +153,7 @@ def _check_name(name: str) -> str:
 
 
 def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]]:
-    """Return the namespace and the projects named by a path inside one, or by the namespace."""
+    """Return the namespace and the projects that a name selects: a namespace, or a path inside a project."""
     path = _read_path(name)
     entries = _find_within(table, path) if path else _find_projects(table, name.strip("/"))
     if not entries:

@@ -16,7 +16,7 @@ from memoryd.client.programs.memctl.output import make_printable
 from memoryd.client.programs.memctl.text_table import width, wrap
 
 MAX_CHARS = 100_000  # only the beginning of a longer content is examined
-FILLED = 0.85  # share of a line's columns that is filled on average, because lines end with whole words
+FILLED = 0.85  # the share of a line that is filled on average, because lines end with whole words
 
 # Words that are common in questions.
 COMMON = frozenset(
@@ -24,7 +24,7 @@ COMMON = frozenset(
     " into is it its me my no not of on or our out over she should so some that the their them then there these they"
     " this to was we were what when where which who why will with would you your".split()
 )
-# The longest first. At least three letters of a word must be left.
+# The longest first. An ending is only removed if at least three letters remain.
 ENDINGS = "ations ation ments ment ings ing ers ies ied ed er es ly s e".split()
 
 _WORD = compile_late(r"[^\W_]+")
@@ -96,7 +96,7 @@ def _join_lines(content: str) -> tuple[str, list[int]]:
 
 
 def _count_fitting(text: str, columns: int) -> int:
-    """Return how many characters of a text fit."""
+    """Return how many characters of a text fit into so many columns."""
     sample = text[:columns]
     return max(1, int(FILLED * columns * len(sample) / max(width(sample), 1)))
 
@@ -111,7 +111,7 @@ def _find_start(text: str, begins: list[int], words: QueryWords, room: int) -> i
     first, last = _find_densest(marks, room)
     if last <= room * 2 // 3:
         return 0
-    # Begin with a sentence or line not far before the first mark, and leave no room unused at the end.
+    # Begin with a sentence or line that begins a little before the first mark, and fill the room at the end.
     earliest = min(max(0, first - (room - (last - first)) // 3), len(text) - room)
     return next(
         (begin for begin in begins if earliest <= begin <= first), _find_word_begin(text, max(earliest, first - 30))
@@ -119,7 +119,7 @@ def _find_start(text: str, begins: list[int], words: QueryWords, room: int) -> i
 
 
 def _find_densest(marks: list[_Mark], room: int) -> tuple[int, int]:
-    """Return the start of the first and the end of the last mark of the best stretch that fits."""
+    """Return where the best stretch that fits begins and ends: at its first and its last mark."""
     best, span, until = (0, 0), (marks[0].start, marks[0].end), 0
     within: dict[str, int] = {}
     for number, mark in enumerate(marks):

@@ -14,7 +14,7 @@ from memoryd.client.transport import paths
 
 def send_spooled(args: Namespace, *, autostart: bool = False) -> None:
     """Send the spooled calls; report how many were sent, and how many still wait."""
-    from memoryd.client.programs.hooks import spool  # not at the head: mostly nothing waits
+    from memoryd.client.programs.hooks import spool  # imported here, because usually no call waits
     from memoryd.client.programs.hooks.wire import DaemonLink, Silent
 
     if not spool.count_waiting() or paths.socket_address(args.socket) != paths.socket_address():

@@ -97,7 +97,7 @@ def _state_text(daemon: Runtime) -> str:
 
 
 def _waiting_text(queues: dict[str, int]) -> str:
-    """Return how many items wait in each queue, without the present call; empty if nothing waits."""
+    """Return how many items wait in each queue, not counting this call; empty if nothing waits."""
     others = {name: number - (name == "interactive") for name, number in queues.items()}
     pairs = [(number, QUEUES.get(name, (name, name))) for name, number in others.items() if number]
     return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in pairs)

@@ -89,12 +89,12 @@ def to_one_line(text: str) -> str:
 
 
 def origin_text(memory: Memory) -> str:
-    """Return whose words a memory is, and whether the person confirmed them."""
+    """Return whose words the text of a memory is, and whether the person confirmed them."""
     return f"{memory.origin}, confirmed" if memory.confirmed_at is not None else memory.origin
 
 
 def disagreement_lines(ids: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """Return a line for each memory that disagrees with one: its short id and its text."""
+    """Return a line for each memory that disagrees with this one: its short id and its text."""
     return [f"{id[:8]}: {to_one_line(text)}" for id, text in zip(ids, texts, strict=False)]
 
 
@@ -174,6 +174,6 @@ def count_kept(memories: int, turns: int, parts: int = 0) -> str:
 
 
 def count_stored(memories: int, turns: int, by_tier: Mapping[str, int]) -> str:
-    """Return the same for counts of the daemon, in which memories include parts of files."""
+    """Return the same as `count_kept` for counts of the daemon, in which memories include parts of files."""
     parts = by_tier.get("documents", 0)
     return count_kept(memories - parts, turns, parts)

@@ -1,4 +1,4 @@
-"""The command `usefulness`: how many of the lines shown to sessions were used, by project and month."""
+"""The command `usefulness`: count the lines shown to sessions that were used, by project and month."""
 
 from argparse import ArgumentParser, Namespace
 

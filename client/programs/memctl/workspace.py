@@ -18,8 +18,8 @@ from memoryd.client.projects.project import project_namespace, project_root
 from memoryd.client.protocol import workspaces as declared
 from memoryd.client.times import iso
 
-SHOWN = 50  # problems of one workspace
-_PAGE = 1000  # files asked for at once
+SHOWN = 50  # listed problems per workspace
+_PAGE = 1000  # files per call
 _COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}
 _ALL = "**/*.md"
 _MEANINGS = {
@@ -51,7 +51,7 @@ def _add(args: Namespace) -> int:
 def _project_namespace(path: str) -> str | None:
     """Return the namespace of a folder that is a whole project, so that its notes are with its memories.
 
-    A folder `memory` inside a project has the project's namespace; notes that an agent keeps itself have one below it.
+    A folder `memory` inside a project has the project's namespace; an agent's own notes have a namespace below it.
     """
     root = os.path.realpath(os.path.expanduser(path))
     if namespace := notes.find_namespace(Path(root)):

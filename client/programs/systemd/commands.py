@@ -1,4 +1,4 @@
-"""service install, uninstall, status."""
+"""The commands `service install`, `service uninstall` and `service status`."""
 
 from argparse import ArgumentParser, Namespace
 

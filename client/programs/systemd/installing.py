@@ -1,9 +1,9 @@
-"""Install and remove the service, and report its state: that of the units, and notes for the user.
+"""Install and remove the service, and report its state (that of the units) with notes for the user.
 
 Only files with our mark are changed, and running clients are never refused.
 
-A daemon that clients started continues until systemd has taken over its socket: systemd replaces the socket by its own,
-then the old daemon is asked to stop over a connection that was opened before; new clients wait in the queue.
+A daemon that clients started continues until systemd has taken over its socket. systemd replaces the socket by its own;
+then the old daemon is asked to stop, over a connection that was opened before. New clients wait in the queue.
 """
 
 import os

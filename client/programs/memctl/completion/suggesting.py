@@ -18,7 +18,7 @@ from memoryd.client.programs.memctl.text_table import shorten, to_one_line
 from memoryd.client.protocol import GetStats, List, ListTokens
 from memoryd.client.transport.sync import Client
 
-ABOUT = 60  # characters of a word's meaning
+ABOUT = 60  # the most characters of a word's meaning
 LIMIT_S = 1.0
 IDS = 30
 ID_DIGITS = 8
@@ -185,7 +185,7 @@ def _list_values(action: argparse.Action, command: str, args: argparse.Namespace
 
 def _value_kind(action: argparse.Action, command: str) -> str:
     """Return the kind of a value: its metavar, for NAME together with the command."""
-    if action.dest in ("session", "plan", "last"):  # called ID, but not of a memory
+    if action.dest in ("session", "plan", "last"):  # their metavar is ID too, but they take no ids of memories
         return ""
     if action.metavar == "NAME" and not action.option_strings:
         return f"NAME of {command.split()[0]}"

@@ -1,4 +1,4 @@
-"""backup, restore: make verified copies of the database, and restore one."""
+"""The commands `backup` and `restore`: make verified copies of the database, and restore one."""
 
 import os
 import shlex
@@ -88,7 +88,7 @@ def _restore(args: Namespace) -> None:
 
 
 def choose_copy(folder: Path, name: str) -> Path:
-    """Return the file for a path, or for a name in the list of copies; raise `Invalid`."""
+    """Return the file of a copy, given by a path or by its name in the list of copies; raise `Invalid`."""
     if name == "latest":
         if not (found := list_copies(folder)):
             raise Invalid(f"There are no copies in {folder / BACKUPS}.")

@@ -52,7 +52,7 @@ def _repair(args: Namespace) -> int:
         return _recover(args)
     try:
         found = _check(args, repair=True)
-    except (Unavailable, StorageFailed, Internal) as error:  # it does not start, or fails to read the database
+    except (Unavailable, StorageFailed, Internal) as error:  # the daemon does not start, or fails to read the database
         advice = "" if RECOVER in error.message else f" If the file is damaged: {RECOVER}"
         raise type(error)(error.message + advice, error.data) from None
     show(args, found, lambda: f"Done: {', '.join(found.repaired)}.\n{_verified_text(found)}")
@@ -89,7 +89,9 @@ def _recover(args: Namespace) -> int:
             report = restart.rescue(folder, "recover", wait_s=_LOCK_S)
     finally:
         if status:
-            with nullcontext() if report else suppress(MemorydError):  # the error of reading the file is more helpful
+            with (
+                nullcontext() if report else suppress(MemorydError)
+            ):  # if `rescue` failed, its error is more helpful than that of the start
                 restart.start(args, arguments)
     show(args, report, lambda: _recovered_text(report))
     return complain(_lost_text(report, list_copies(folder)), 1) if report.damaged else 0
@@ -143,7 +145,7 @@ def _reset_namespace(args: Namespace) -> None:
         _ask(args, namespace, f"This deletes {count_text(len(ids), 'memory')} in {namespace} and below it.")
         copied = "" if args.no_backup else _copy_database(client)
         operations = _delete(client, ids)
-        while turns := _list_turns(client):  # there may be more than fit one reply
+        while turns := _list_turns(client):  # there may be more turns than one reply contains
             ids += turns
             operations += _delete(client, turns)
     undo = " and ".join(f"memctl undo {operation[:8]}" for operation in operations)
@@ -174,7 +176,7 @@ def _copy_database(client: Client) -> str:
 
 def _delete(client: Client, ids: list[str]) -> list[str]:
     operations: list[str] = []
-    gone: set[str] = set()  # derived memories, which were deleted with their turns
+    gone: set[str] = set()  # derived memories, which the daemon deleted with their turns
     with ProgressBar("deleting", len(ids)) as bar:
         for part in split_evenly(ids, _PER_CALL):
             if present := [id for id in part if id not in gone]:
@@ -186,7 +188,7 @@ def _delete(client: Client, ids: list[str]) -> list[str]:
 
 
 def _ask(args: Namespace, name: str, warning: str) -> None:
-    """Ask the user to type the name; raise `Usage` without a terminal."""
+    """Ask the user to type `name`, unless `--yes` is given; raise `Usage` without a terminal."""
     if args.yes:
         return
     confirm(name, warning, f"memctl: {warning}", "Nothing was deleted.")
