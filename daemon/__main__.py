@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.print_config:
             print(msgspec.json.format(msgspec.json.encode(settings), indent=2).decode())
             return 0
-        _place(options)
+        _make_absolute(options)
         process.leave_working_directory()
         if settings.network.offline:
             go_offline()
@@ -113,7 +113,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _place(options: argparse.Namespace) -> None:
+def _make_absolute(options: argparse.Namespace) -> None:
     """Make the paths of the options absolute, before the working directory changes."""
     options.data_dir, options.socket = paths.data_dir(options.data_dir), paths.socket_path(options.socket)
     options.config = paths.config_path(options.config)
@@ -151,7 +151,7 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
     models_folder = paths.models_dir(settings.model.folder)
     code = 0
     with ExitStack() as stack:
-        stack.push(lambda kind, error, trace: _is_of_loss(code, error))
+        stack.push(lambda kind, error, trace: _is_due_to_loss(code, error))
         make_private(folder)
         trust.make_private(socket_path.parent)
         for lock in _hold_locks(options, folder, socket_path):
@@ -160,7 +160,7 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
             log_lines.keep_in_file(options.log_file)
         process.clear(process.keep_temporary_files(folder))
         models.sweep(models_folder)
-        _take_up_waiting(folder)
+        _put_waiting_in_place(folder)
         choice = Models(settings.embedding_api, models.load)
         clock = FileClock(options.clock) if options.clock else SystemClock()
         check_not_emptied(folder / FILE_NAME)
@@ -177,7 +177,7 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
         worker = Worker(core)
         stack.callback(worker.close)
         worker.start()
-        held = _hold_files(core, listener, socket_path)
+        held = _list_watched_files(core, listener, socket_path)
         code = _run_to_end(_run(core, settings, listener, options.ready_fd, held), held)
         heir = listener.socket.dup() if code == succession.RESTART and not listener.held else None
     logger.info("stopped")
@@ -200,14 +200,14 @@ def _apply_options(core: "Core", options: argparse.Namespace) -> None:
         core.new_id = lambda: f"{drawn.getrandbits(128):032x}"
 
 
-def _take_up_waiting(folder: Path) -> None:
+def _put_waiting_in_place(folder: Path) -> None:
     from memoryd.daemon.upkeep import swap
 
     if former := swap.take_up(folder, time()):
         logger.warning("the database was exchanged; the former one is in %s", former)
 
 
-def _hold_files(core: "Core", listener: listen.Listener, socket_path: Path) -> list[presence.WatchedFile]:
+def _list_watched_files(core: "Core", listener: listen.Listener, socket_path: Path) -> list[presence.WatchedFile]:
     """Return the files whose loss ends the daemon: its locks, its own socket, the database."""
     places = [*_lock_paths(core.folder, socket_path), *([] if listener.held else [listener.path])]
     return [*presence.hold(places), *core.store.files]
@@ -224,7 +224,7 @@ def _run_to_end(serving: Coroutine[None, None, int], held: list[presence.Watched
         return watchdog.LOST
 
 
-def _is_of_loss(code: int, error: BaseException | None) -> bool:
+def _is_due_to_loss(code: int, error: BaseException | None) -> bool:
     """Return whether an error while closing is due to the loss of the daemon's files; log it."""
     if code != watchdog.LOST or error is None:
         return False

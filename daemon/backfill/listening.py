@@ -408,7 +408,7 @@ class _Recording:
         return observing.PAUSED if is_session_paused or pauses.covers(place, at) else ""
 
     def _find_deleted(self) -> dict[str, str]:
-        """Return the turns of entries that the host has deleted, by entry; none if the host has lost all of them."""
+        """Return the turns of entries that the host has deleted, by entry; none if the host has lost all entries."""
         if not (there := self._session.there):
             return {}
         with self._core.store.reading() as connection:

@@ -1,4 +1,4 @@
-"""Decide what can be decided of a session's turns without the database: gate, importance, neighbours, answers.
+"""Plan a session's turns as far as that needs no database: gate, importance, neighbours, answers.
 
 The rules are those of `conversations/observing`, which sees one turn at a time. Pure functions.
 """

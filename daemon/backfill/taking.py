@@ -87,7 +87,7 @@ def _is_paused(core: Core, call: Backfill, folder: str, at: float) -> bool:
 def _find_stored(
     core: Core, connection: Connection, call: Backfill, number: int, before: Sequence[PlannedTurn]
 ) -> dict[str, str]:
-    """Return by id the stored turns among those that an earlier call has sent."""
+    """Return by id the turns that an earlier call has sent and that are stored."""
     stored: dict[str, str] = {}
     return {
         str(one.turn.id): stored[str(one.turn.id)]

@@ -117,7 +117,7 @@ def _add_notes(
 
 
 def _drop_spare(note: ContextNote) -> ContextNote:
-    """Return a note without its spare lines, itself if it has none."""
+    """Return a note without its spare lines."""
     lines = tuple(line for line in note.lines if not line.spare)
     return note if len(lines) == len(note.lines) else note._replace(lines=lines)
 

@@ -31,7 +31,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
 _SHARE, _STANDING_SHARE = 3, 4  # one memory takes at most 1 / _SHARE of the budget, a standing one 1 / _STANDING_SHARE
-_MIN_TOKENS = 24  # that a memory may have with any budget
+_MIN_TOKENS = 24  # a memory may have so many with any budget
 _MIN_ALONE, _MAX_ALONE = 40, 300  # characters of a turn that is understood without its question or answers
 _CHARS_PER_TOKEN = 16  # tokens are hardly ever longer
 _READ_CHARS = 16_000  # of a memory

@@ -10,7 +10,7 @@ from memoryd.daemon.language import rating
 from memoryd.daemon.language.sentences import split_sentences
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
-MAX_SENTENCES = 10  # considered, from the beginning, where people come to the point
+MAX_SENTENCES = 10  # considered, from the beginning, which usually has the main point
 MAX_CHARS = 300  # of the result
 _MIN_WORDS, _MIN_UNSPACED = 3, 6  # of a sentence: words, or characters of a script without blanks
 _UNSPACED = compile_late(r"[\u3040-\u30ff\u3400-\u9fff]")

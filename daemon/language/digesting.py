@@ -13,7 +13,7 @@ ASKED, ANSWER, FILES = "Asked: ", "Answer: ", "Files: "
 _CHARS_PER_TOKEN = 4
 _ASKED_SHARE = 3  # share of the text for the request: one part in so many
 _LEAST_BYTES = 60  # minimum length of a substantial answer; if all are shorter, the longest one is used
-_CODE = compile_late(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", 8)  # re.MULTILINE; and what is quoted
+_CODE = compile_late(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", 8)  # re.MULTILINE; also quoted lines
 
 
 def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) -> str:

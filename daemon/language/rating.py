@@ -57,7 +57,7 @@ def importance(text: str) -> float:
     gained = min(1 - STATEMENT, sum(weight for weight, pattern in FEATURES if pattern.search(read)))
     if is_only_request(read):
         return round(QUESTION + gained / 2, 3)
-    is_fragment = len(words) < _ENOUGH_WORDS and max(read) < "\u3000"  # from there on words are not separated by blanks
+    is_fragment = len(words) < _ENOUGH_WORDS and max(read) < "\u3000"  # later characters are of scripts without blanks
     return round((FRAGMENT if is_fragment else STATEMENT) + gained, 3)
 
 

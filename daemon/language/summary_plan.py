@@ -21,7 +21,7 @@ PREFIX = "Summary of the conversation so far:\n"
 OVERHEAD = 4
 _GAP = " […] "
 _BREATH_S = 0.0005  # after each message that is read for a summary, since the rules hold the interpreter's lock
-_READ_MESSAGES = 400  # the newest of those to be summarised
+_READ_MESSAGES = 400  # at most so many messages are summarised, the newest
 _FORMER, _USER, _RECENT = 0.1, 0.05, 0.1  # added to the importance of a sentence
 _FAILURE = ("error", "fail", "exception", "denied")  # the only part of a tool's result that is kept
 
@@ -237,7 +237,7 @@ def extract(older: Sequence[Message], former: str, max_tokens: int, count: Token
 
 
 def _find_sentences(message: Message) -> list[str]:
-    """Return the sentences of a message that have content; of a tool's result only its error."""
+    """Return the sentences of a message that have content; from a tool's result, only the error."""
     found = condensing.list_telling(message.content)
     if message.role == "tool":
         return [sentence for sentence in found if any(word in sentence.casefold() for word in _FAILURE)][:1]

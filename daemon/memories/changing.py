@@ -199,7 +199,7 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Answer[Undone]":
 
 
 def undo_here(core: Core, call: Undo, caller: Caller) -> "Future[Undone]":
-    """Take back one operation of this machine as a whole."""
+    """Undo one operation of this machine as a whole."""
     rights = _find_rights(core, call, caller)
 
     def write(transaction: Transaction) -> Undone:

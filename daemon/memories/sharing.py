@@ -32,7 +32,7 @@ from memoryd.daemon.store.writer import Transaction
 
 @handles(Share)
 def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
-    """Copy or move memories outward: all or none, one operation. Into and out of shared roots they move."""
+    """Copy or move memories outward: all or none, as one operation. Into and out of shared roots they are moved."""
     if not call.ids:
         raise Invalid("Give the ids of the memories to share.")
     namespaces.check(call.to)
@@ -45,10 +45,10 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
         places = [] if call.here or caller.bound else remotes.find_covering(call)
         if not places:
             raise
-        return core.background.run("bring from a shared root", lambda: _bring(core, call, caller, places))
+        return core.background.run("bring from a shared root", lambda: _move_here(core, call, caller, places))
 
 
-def _bring(core: Core, call: Share, caller: Caller, places: Sequence[Remote]) -> Shared:
+def _move_here(core: Core, call: Share, caller: Caller, places: Sequence[Remote]) -> Shared:
     """Move memories out of shared roots: each is added here, then deleted there."""
     shared = Shared(memories=[], operation="")
     for prefix in call.ids:

@@ -68,7 +68,7 @@ def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> 
         keys, more = _take_batch(connection, selection, call, said)
         by_id = rows.read_ids(connection, keys) | {key: said[key] for key in keys if key in said}
         records = _build_records(core, connection, [by_id[key] for key in keys], reached)
-        _leave_votes(caller, call.namespace, records, by_id)
+        _set_votes(caller, call.namespace, records, by_id)
         total, chunks = queries.count_exported(connection, selection)
         left_out = {DOCUMENTS: chunks, **_count_inside(core, connection, selection, call, caller)}
     last = keys[-1] if more else None
@@ -126,7 +126,7 @@ def _build_records(core: Core, connection: Connection, batch: list[Row], reached
     ]
 
 
-def _leave_votes(caller: Caller, namespace: str, records: list[Record], by_id: dict[str, Row]) -> None:
+def _set_votes(caller: Caller, namespace: str, records: list[Record], by_id: dict[str, Row]) -> None:
     """Set the votes of records; a caller with a token gets only its own, since votes name their callers."""
     for record in records:
         votes = feedback.decode_votes(by_id[record.id].feedback)
@@ -163,7 +163,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
         with core.store.reading() as connection:
             steps = _plan_steps(core, connection, call, [(record, _row(record)) for record in call.records])
             report = _tally(steps, None, dry_run=True)
-            report.removed = [row.id for row in _find_going(connection, call, call.gone)]
+            report.removed = [row.id for row in _find_unchanged(connection, call, call.gone)]
             return report
     report, number = Imported(operation=call.operation), 0
     for gone in split_evenly(call.gone, _GONE_PART):
@@ -191,7 +191,7 @@ def _remove(core: Core, call: ImportMemories, gone: Sequence[Gone], operation: s
         connection, started = transaction.connection, operation
         if started is not None:
             _check_operation(connection, started)
-        going = _find_going(connection, call, gone)
+        going = _find_unchanged(connection, call, gone)
         if started is None and going:
             started = history.begin(connection, KIND, "", core.clock())
         if started is not None:
@@ -201,7 +201,7 @@ def _remove(core: Core, call: ImportMemories, gone: Sequence[Gone], operation: s
     return wait_patiently(lambda: core.store.write(write, over_limit=True), core.check_going_on)
 
 
-def _find_going(connection: Connection, call: ImportMemories, gone: Sequence[Gone]) -> list[Row]:
+def _find_unchanged(connection: Connection, call: ImportMemories, gone: Sequence[Gone]) -> list[Row]:
     """Return the stored memories that were deleted elsewhere and not changed here after that."""
     ids = [one.id for one in gone]
     changed_at = versions.find_changed_at(connection, ids)
@@ -302,10 +302,10 @@ def _plan_step(
     if is_same or is_taken or not is_later:
         what: What = "kept" if not is_same else "unchanged" if votes == old.feedback else "replaced"
         return _Step(record, msgspec.structs.replace(old, feedback=votes), old, what)
-    return _Step(record, _with_use(row, old, votes), old, "replaced")
+    return _Step(record, _merge_use(row, old, votes), old, "replaced")
 
 
-def _with_use(row: Row, old: Row, votes: str) -> Row:
+def _merge_use(row: Row, old: Row, votes: str) -> Row:
     """Return an imported row with the votes and access counts of the stored one."""
     return msgspec.structs.replace(
         row,

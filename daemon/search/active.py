@@ -53,7 +53,7 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def _list_turns(retrieval: Retrieval, sources: Sources) -> list[StoredTurn]:
-    """Return the turns of L0, and those that became memories after the mask of this search was made."""
+    """Return the turns of L0, and turns that became memories after the mask of this search was made."""
     there = sources.active.list_turns(retrieval.chosen.reached)
     keys = {turn.key for turn in there}
     turns = [turn for turn in retrieval.turns if turn.key not in keys]

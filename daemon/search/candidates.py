@@ -210,7 +210,7 @@ def _add_dense(
 def find_nearer_alone(
     connection: Connection, generation: Generation, vector: Vector, similarities: dict[int, float]
 ) -> dict[int, float]:
-    """Return by row the cosine of a text alone, or of one of its parts, where it is above the given similarity."""
+    """Return by row the cosine of a text without context, or of one of its parts, if it is above the given one."""
     nearer = generation.parts.measure(connection, vector, similarities)
     if len(generation.own):
         cosines_alone = generation.own.compute_similarities(vector, np.array(list(similarities), np.int64))

@@ -79,7 +79,7 @@ def _path_key(candidate: Candidate) -> tuple[str, int]:
 
 
 def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
-    """Read the rows of candidates that have none yet; deleted ones stay without."""
+    """Read the missing rows of candidates; deleted candidates remain without a row."""
     missing = [candidate for candidate in part if candidate.record is None]
     numbers = [candidate.row for candidate in missing if candidate.row not in retrieval.recent]
     if numbers:
@@ -90,9 +90,9 @@ def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
 
 
 class Seen:
-    """The texts of the hits so far. Of several with equal text the newest is the hit, with the rank of the best one.
+    """The texts of the hits so far. Among candidates with equal text the newest is the hit, with the rank of the best.
 
-    Without `distinct` each of them is a hit.
+    Without `distinct` each candidate is a hit.
     """
 
     def __init__(self, distinct: bool) -> None:

@@ -47,7 +47,7 @@ def confidence(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def rate(retrieval: Retrieval, candidates: Sequence[Candidate]) -> None:
-    """Set the confidence of candidates whose rows were read, without that of their formers."""
+    """Set the confidence of candidates whose rows were read, without regard to their `formers`."""
     names = retrieval.hints.named
     for candidate, share in zip(candidates, _measure_shares(retrieval, candidates), strict=True):
         missing = map(bool, _list_missing(candidate, names))
@@ -73,7 +73,7 @@ def explain_confidence(retrieval: Retrieval, candidate: Candidate) -> str:
 
 
 def estimate(nearness: float | None, share: float, lacks_identifier: bool, lacks_name: bool) -> float:
-    """Return the confidence of a hit from how near its meaning is and which share of the question's words it holds."""
+    """Return the confidence of a hit from its nearness in meaning and the share of the question's words it contains."""
     factors = _WORDS_ALONE if nearness is None else _BOTH
     measures = (1.0, nearness or 0.0, share, lacks_identifier, lacks_name)
     value = sum(factor * measure for factor, measure in zip(factors, measures, strict=True))

@@ -4,8 +4,8 @@
 nothing; otherwise the beginnings of the best `_POOL` candidates are read. A search by meaning alone (`vector_weight` is
 1) ignores cues.
 
-The bonuses are set by hand. Learned weights of some thirty features, linear or in small trees, gained on one kind of
-conversation what they lost on another (up to 4 points of nDCG@10).
+The bonuses are set by hand. Learned weights of some thirty features, linear or in small trees, gained up to 4 points of
+nDCG@10 on one kind of conversation, and lost as much on another.
 """
 
 import re

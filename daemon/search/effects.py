@@ -1,7 +1,7 @@
-"""Side effects of searches and reads: access counts, the hot buffer, pairs for the graph, what a session was given.
+"""Side effects of searches and reads: access counts, the hot buffer, pairs for the graph, memories given to a session.
 
-A search queues them in microseconds; a thread applies them after the reply, many searches in one transaction. A crash
-loses what is queued, which is statistics and no memories.
+A search queues them in microseconds; a thread applies them after the reply, for many searches in one transaction. A
+crash loses the queue, which contains statistics but no memories.
 """
 
 import logging
@@ -19,7 +19,7 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 
-SOON_S = 0.2  # after a search its marks are applied in RAM, and on disk unless something was written lately
+SOON_S = 0.2  # after a search, its marks are applied in RAM, and on disk unless they were written recently
 PAUSE_S = 2.0  # between two writes, since each write invalidates the page caches of all readers
 _MAX_QUEUED = 4096  # searches; the marks of further ones are dropped
 
@@ -50,7 +50,7 @@ class Effects:
         self._written_at = 0.0
         self._wake, self._closing = threading.Event(), threading.Event()
         self._one = threading.Lock()  # one batch at a time
-        self._taking = threading.Lock()  # of the two lists; within `_one`, never held at the disk
+        self._taking = threading.Lock()  # guards the two lists; taken within `_one`, and never held during a write
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:

@@ -64,7 +64,7 @@ _KERNEL: tuple[Stage, ...] = (
 
 @cache
 def list_stages() -> tuple[Stage, ...]:
-    """Return all stages in order: those of the kernel, each with those of rooms that follow it."""
+    """Return all stages in order: each stage of the kernel, followed by the stages that rooms insert after it."""
     stages = list(_KERNEL)
     for room in list_rooms():
         for name, stage in room.stages.items():
@@ -158,7 +158,7 @@ def keep_trace(
 def retrieve(
     sources: Sources, call: protocol.Query[Any], elsewhere: bool = True
 ) -> tuple[Retrieval, list[protocol.StageTrace]]:
-    """Run the stages; return the final state and each stage's account. Not `elsewhere`: no other place is asked."""
+    """Run the stages; return the final state and each stage's account. Without `elsewhere`, no shared root is asked."""
     retrieval = begin(sources, call, elsewhere)
     stages: list[protocol.StageTrace] = []
     for stage in list_stages():

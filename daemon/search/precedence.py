@@ -140,7 +140,7 @@ class Precedence:
         return None
 
     def _read_vectors(self, questions: Sequence[Row]) -> dict[str, Vector]:
-        """Return by id the vectors of the texts without context, as far as they exist."""
+        """Return by id the existing vectors of the texts without context."""
         generation = self._retrieval.generation
         if generation is None:
             return {}

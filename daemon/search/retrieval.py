@@ -57,7 +57,7 @@ def elapsed_ms(began: float) -> float:
 
 
 class NearRows(NamedTuple):
-    """The rows nearest to the query, nearest first, with their exact cosines; `measured` has those of more rows."""
+    """The rows nearest to the query, nearest first, with exact cosines; `measured` has the cosines of more rows."""
 
     rows: list[int]
     similarities: dict[int, float]
@@ -138,5 +138,5 @@ class Retrieval:
             self.degraded.append(part)
 
     def remaining_s(self) -> float | None:
-        """Return the seconds until the deadline, never negative; None without one."""
+        """Return the seconds until the deadline, never negative; None if there is no deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())

@@ -58,7 +58,10 @@ class StoredTrace(NamedTuple):
     owner: bytes = b""  # the caller's token
 
     def is_seen_by(self, namespace: str, owner: bytes) -> bool:
-        """Return whether a caller may read it: its namespace's (all from the root), and with a token only its own."""
+        """Return whether a caller may read the trace: that of a search in `namespace`, or any trace from the root.
+
+        A caller with a token may read only its own traces.
+        """
         return (not namespace or self.trace.namespace == namespace) and owner in (b"", self.owner)
 
 

@@ -101,7 +101,7 @@ class Shared:
         """Move memories to a place: mark them as waiting, and send them at once; undo that if the place refuses one."""
         if root.excludes(call.to):
             raise Invalid(f"What is saved in {call.to} stays here: `exclude` of [shared.{root.name}] names it.")
-        operation, ids = self._write(partial(self._let_wait, root, call, caller))
+        operation, ids = self._write(partial(self._mark_waiting, root, call, caller))
         shared = protocol.Shared(memories=[], operation=operation, shared=root.name)
         for id in ids:
             with self._core.store.reading() as connection:
@@ -119,7 +119,7 @@ class Shared:
         self.wake.set()
         return shared
 
-    def _let_wait(self, root: Root, call: Share, caller: Caller, transaction: Transaction) -> tuple[str, list[str]]:
+    def _mark_waiting(self, root: Root, call: Share, caller: Caller, transaction: Transaction) -> tuple[str, list[str]]:
         """Mark memories as waiting for their place, and move them to the namespace that they are shared to."""
         core, connection = self._core, transaction.connection
         condition = changing.visible_condition(core, call)
@@ -202,10 +202,10 @@ class Shared:
             if (now := _digest(left)) != said:
                 root.ask_and_wait(_build_update(namespace, added.id, left))
                 said = now
-            left = self._write(partial(self._take_out, row.id, said))
+            left = self._write(partial(self._delete_sent, row.id, said))
         return added
 
-    def _take_out(self, id: str, said: bytes, transaction: Transaction) -> Row | None:
+    def _delete_sent(self, id: str, said: bytes, transaction: Transaction) -> Row | None:
         """Delete a memory here if it is unchanged since it was sent; else return it."""
         row = rows.read_ids(transaction.connection, [id]).get(id)
         if row is None or row.tier != WAITING:  # deleted here meanwhile

@@ -2,5 +2,5 @@
 
 `unasked` answers the call. `starting` chooses the memories for a start, and counts by subject (`subjects`) those that
 do not fit; `prompting` chooses those for a prompt, by the probability that `sureness` computes. `usefulness` evaluates
-what agents made of the lines.
+whether agents used the lines.
 """

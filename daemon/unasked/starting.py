@@ -52,14 +52,14 @@ _MAX_TURNS = 80
 _SHARE = 3  # memories of agents get at most 1 / _SHARE of the tokens, and so does the last session
 _MIN_TOKENS = 8  # of a line; if fewer are left, no further line is tried
 _ASKED_CHARS, _LATEST_CHARS = 200, 240  # of a line on the latest session
-_LAST_ANSWERS = 3  # are searched for what was left open
+_LAST_ANSWERS = 3  # searched for open points
 _MIN_BYTES = 60  # of a substantial answer
 
 
 def choose(core: Core, call: GetUnasked, had: Mapping[str, bytes]) -> tuple[list[ContextLine], list[ContextLine]]:
     """Return the lines on saved memories and those on the last session, both in order.
 
-    Memories of shared roots are the person's own that are in RAM, without those that the session `had`.
+    From shared roots, the person's own memories are used, which are in RAM, except those that the session `had`.
     """
     selection = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
     notes = sorted(set().union(*KINDS.values()))
@@ -103,8 +103,8 @@ def _list_shared(core: Core, call: GetUnasked) -> list[Row]:
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
     """Return whether a memory may be shown in a namespace.
 
-    Of the root's memories only the person's preferences and pinned ones are; memories that an agent of another project
-    saved here only after the person has confirmed them.
+    From the root, these are only the person's preferences and pinned memories. Memories that an agent of another
+    project saved here must have been confirmed by the person.
     """
     if f'"{SAVED_FROM}":' in row.metadata and not row.is_persons:
         return False
@@ -138,7 +138,7 @@ def fit(saved: Sequence[ContextLine], latest: Sequence[ContextLine], max_tokens:
     share = max_tokens // _SHARE
     excerpt, spent = _take(latest, share, by)
     whole = max_tokens - by.count("".join(FRAME)) - spent
-    for room in (whole, whole - by.count(_count_left_out(saved))):  # the second if not all lines fit
+    for room in (whole, whole - by.count(_count_left_out(saved))):  # the second is used if not all lines fit
         chosen, spent = _take(own, room, by)
         chosen += _take(others, min(room - spent, share), by)[0]
         if len(chosen) == len(saved):

@@ -1,4 +1,4 @@
-"""Count texts by subject: a subject is a word that several of them share."""
+"""Count texts by subject: a subject is a word that several texts share."""
 
 import math
 from collections import Counter
@@ -35,7 +35,7 @@ def count_subjects(texts: Sequence[str]) -> list[tuple[str, int]]:
         worth = {key: count * math.log(1 + len(texts) / all_counts[key]) for key, count in counts.items() if count > 1}
         if not worth:
             break
-        best = max(worth, key=worth.__getitem__)  # of equal ones the first in the texts
+        best = max(worth, key=worth.__getitem__)  # if several are equal, the first in the texts
         named.append((forms[best].most_common(1)[0][0].capitalize(), counts[best]))
         left = [stems for stems in left if best not in stems]
     rest = [("others" if named else "memories", len(left))] if left else []

@@ -2,7 +2,7 @@
 
 The sources are the record of what each session was given, the following turns, and the history of the memories. A line
 shown with a prompt is compared with the answers to that prompt, a line of a start with all answers of the session. Only
-a line's rare words count: those that few answers of the project have.
+a line's rare words count, which occur in few answers of the project.
 
 - *used*: an answer has rare words of the line that had not occurred in the session before.
 - *said again*: the person later states something with half of the line's rare words, although it was shown.

@@ -242,7 +242,7 @@ def _read_former(path: Path | None, sql: str) -> list[Any]:
     return []
 
 
-def _leave_out(connection: apsw.Connection, hashes: Collection[bytes] | None) -> dict[str, Any]:
+def _delete_tokens(connection: apsw.Connection, hashes: Collection[bytes] | None) -> dict[str, Any]:
     """Delete the tokens whose hash is not in `hashes` (None: keep all); return the fields of the report."""
     tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
     removed = [one for one in tokens if hashes is not None and one[1] not in hashes]
@@ -254,7 +254,7 @@ def _leave_out(connection: apsw.Connection, hashes: Collection[bytes] | None) ->
     }
 
 
-def _leave_out_workspaces(connection: apsw.Connection, here: Sequence[Any]) -> dict[str, Any]:
+def _delete_workspaces(connection: apsw.Connection, here: Sequence[Any]) -> dict[str, Any]:
     """Delete the workspaces of a restored copy that are not in `here`, and add missing ones of `here`; report both.
 
     The chunks of deleted ones, which are counted, are removed at the next start. A workspace of the copy whose folder
@@ -308,9 +308,9 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
             changed_at: Any = connection.execute(_LAST_CHANGE).get
         kept_pauses = store.write(lambda one: pauses.carry_over(one.connection, paused)).result()
         hashes = None if keep_tokens else {key for (key,) in _read_former(former, _TOKENS)}
-        left_out = store.write(lambda one: _leave_out(one.connection, hashes)).result()
+        left_out = store.write(lambda one: _delete_tokens(one.connection, hashes)).result()
         here = _read_former(former, _WORKSPACES)
-        left_out |= store.write(lambda one: _leave_out_workspaces(one.connection, here)).result()
+        left_out |= store.write(lambda one: _delete_workspaces(one.connection, here)).result()
         left_out["kept_pauses"] = kept_pauses
         store.write(lambda one: one.connection.execute(_ASK_BEFORE_SENDING, (time.time(),))).result()
         with act_as(Actor(process="memctl restore")):  # with an actor, so that undo refuses the latest operation

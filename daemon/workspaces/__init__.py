@@ -5,6 +5,6 @@ files and cuts them into chunks in a child process. The cuts depend only on the 
 other chunks unchanged. A pass of `indexing` compares sizes and times, reads changed files, and replaces the chunks of a
 file in one transaction; an unchanged chunk keeps its row, id and vector. Each workspace is watched by a thread
 (`watching`, inotify). `remember` and `forget` (`writing`) edit files by `editing` and `replacing`, which writes a new
-file and renames it. Calls that change memories refuse rows of files. Credentials stay in the files and are redacted
-when these are read.
+file and renames it. Calls that change memories refuse rows of files. Credentials stay in the files, but are redacted in
+the index.
 """

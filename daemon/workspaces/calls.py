@@ -139,7 +139,7 @@ def examine(core: Core, workspace: StoredWorkspace, files: int = 0, offset: int 
 def index(
     core: Core, workspace: StoredWorkspace, file: str | None, force: bool, report: ReportCounts
 ) -> calls.IndexedWorkspace:
-    """Index a workspace, or one file of it; if that fails the result says why."""
+    """Index a workspace, or one file in it; if that fails, the result says why."""
     began = time.perf_counter()
     result = calls.IndexedWorkspace(namespace=workspace.namespace)
     try:

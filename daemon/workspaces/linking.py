@@ -23,7 +23,7 @@ def show(connection: Connection, row: Row, memory: Memory, reached: str) -> None
 
 
 def _find_linked(connection: Connection, workspace: StoredWorkspace, names: list[str], reached: str) -> list[str]:
-    """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
+    """Return the paths of the files with these names, or a note if there is no such file or it is out of reach."""
     files: dict[str, list[str]] = {name: [] for name in names}
     for path in workspaces.list_paths(connection, workspace):
         if (name := name_of(path)) in files:

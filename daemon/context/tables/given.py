@@ -30,17 +30,17 @@ def read_given(connection: apsw.Connection, session: str) -> dict[str, bytes]:
 
 
 def list_given(connection: apsw.Connection, since: float) -> Iterator[tuple[str, str, float]]:
-    """Yield (namespace and session, id of the memory, time) of what was given since a time, the latest first."""
+    """Yield (namespace and session, id of the memory, time) of the memories given since a time, the latest first."""
     yield from connection.execute(_GIVEN, (since,))
 
 
 def keep_given(connection: apsw.Connection, session: str, memories: Iterable[tuple[str, bytes]], now: float) -> None:
-    """Record what a session is given."""
+    """Record the memories that a session is given."""
     connection.executemany(_KEEP, [(session, id, key, now) for id, key in memories])
 
 
 def forget_given(connection: apsw.Connection, session: str) -> None:
-    """Delete the record of what a session was given."""
+    """Delete the record of the memories that a session was given."""
     connection.execute("DELETE FROM given WHERE session = ?", (session,))
 
 

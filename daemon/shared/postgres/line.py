@@ -101,16 +101,16 @@ class PostgresLine(Retrying):
                 if not request.answer.done():  # else it has timed out
                     self._current = request
                     self._answer(request)
-                    self._begin_anew()
+                    self._clear_current()
         finally:
-            self._begin_anew()
+            self._clear_current()
             if self._connection is not None:
                 self._end()
             while self.stopping.is_set() and not self._requests.empty():
                 if request := self._requests.get():
                     _fail(request.answer, Unavailable("The daemon is stopping."))
 
-    def _begin_anew(self) -> None:
+    def _clear_current(self) -> None:
         with self._lock:
             self._current, self._is_late = None, False
 

@@ -174,7 +174,7 @@ def test_the_end_of_such_a_daemon_harms_none_that_has_its_place(process: "Proces
 def test_what_cannot_be_closed_after_a_loss_changes_no_exit_code(
     code: int, error: OSError | None, is_of_loss: bool
 ) -> None:
-    assert entry._is_of_loss(code, error) is is_of_loss
+    assert entry._is_due_to_loss(code, error) is is_of_loss
 
 
 async def _fail() -> int:
