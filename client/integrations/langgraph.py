@@ -71,7 +71,7 @@ _Mode = Literal["hybrid", "lexical", "dense"]
 
 
 class Index(TypedDict, total=False):
-    """Which parts of values are searched: paths in LangGraph's syntax, by default all texts."""
+    """The parts of values that are searched: `fields` are paths in LangGraph's syntax, by default all texts."""
 
     fields: list[str]
 
@@ -146,8 +146,8 @@ class MemorydStore(BaseStore):
         except MemorydError as error:
             if not puts or isinstance(error, Invalid):
                 raise
-            said = f"Of this batch nothing was put or deleted, since what it reads failed. {error.message}"
-            raise type(error)(said, error.data) from None
+            message = f"Of this batch nothing was put or deleted, since what it reads failed. {error.message}"
+            raise type(error)(message, error.data) from None
 
     def _execute(self, op: Op) -> Result:
         match op:
@@ -247,7 +247,7 @@ class MemorydStore(BaseStore):
             for hit in hits:
                 found.setdefault((hit.namespace, find_item_key(hit)), hit)
             offset += len(hits)
-            if not hits:  # a page of large values may be shorter than the limit
+            if not hits:  # only an empty page is the last: large values make a page shorter than the limit
                 break
         page = list(found.values())[op.offset : wanted]
         items = [SearchItem(**self._build_fields(hit), score=self._score(hit)) for hit in page]

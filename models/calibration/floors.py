@@ -1,4 +1,4 @@
-"""Floors of a model: the cosines that the daemon requires, and the conversion to cosines of the default model."""
+"""The floors of a model: the least cosines that the daemon accepts, and their conversion to the default model's."""
 
 from msgspec import Struct
 

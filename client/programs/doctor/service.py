@@ -28,10 +28,10 @@ from memoryd.client.programs.systemd.units import current_place, format_units, i
 from memoryd.client.protocol import PROTOCOL_VERSION
 from memoryd.client.transport import activation, paths, spawn
 
-REPLACE = [["memctl", "down"], ["memctl", "up"]]  # also a daemon of another installation, or one that does not answer
+REPLACE = [["memctl", "down"], ["memctl", "up"]]  # also if the daemon is of another installation or does not answer
 INSTALL = "memctl service install"  # never run automatically: the user may have given it options
 # Directives that differ between machines.
-OWN = ("ExecStart=", "Environment=", "MemoryMax=", "ListenStream=")
+VARIABLE = ("ExecStart=", "Environment=", "MemoryMax=", "ListenStream=")
 
 
 def check_daemon(patient: Patient) -> Finding:
@@ -88,7 +88,7 @@ def check_service(patient: Patient) -> Finding | None:
 
 
 def _list_other_units(patient: Patient) -> list[str]:
-    """Return the units that differ from those of this version in more than paths; the user's own units are skipped."""
+    """Return the units that differ from this version's in more than paths; units that the user wrote are skipped."""
     files = {name: activation.unit_folder() / name for name in (activation.SOCKET_UNIT, activation.SERVICE_UNIT)}
     present = {name: path.read_text("utf-8", "replace") for name, path in files.items() if path.is_file()}
     if not all(map(is_ours, present.values())):
@@ -101,7 +101,7 @@ def _list_other_units(patient: Patient) -> list[str]:
 def _parse_directives(text: str) -> list[str]:
     """Return the lines of a unit, without comments and without directives that differ between machines."""
     lines = (line.strip() for line in text.splitlines())
-    return [line for line in lines if line and not line.startswith(("#", *OWN))]
+    return [line for line in lines if line and not line.startswith(("#", *VARIABLE))]
 
 
 def _find_holder(lock: Path) -> int | None:
@@ -132,13 +132,13 @@ def _is_newer(folder: Path, patient: Patient) -> bool:
     """Return whether the newest memory in a folder is newer than the newest one in the usual folder."""
     try:
         newest_at: float = examine_file(folder / DATABASE, check=False)["newest_at"]
-    except MemorydError:  # it is damaged, or the daemon's packages are not installed
+    except MemorydError:  # the database is damaged, or the daemon's packages are not installed
         return False
     return newest_at > (patient.facts["newest_at"] if patient.facts else 0.0)
 
 
 def _format_move(folder: Path) -> str:
-    """Return the commands that move the memories of another data folder here, through a daemon for that folder."""
+    """Return the commands that move the memories of another data folder here, with a temporary daemon for it."""
     there = f"MEMORYD_DATA_DIR={quote_path(folder)} MEMORYD_SOCKET={quote_path(folder / 's')} memctl"
     return f"{there} export | memctl import - --mine && {there} down"
 
@@ -148,14 +148,14 @@ def check_socket(patient: Patient) -> Finding | None:
     path = patient.client.socket_path
     if finding := _check_holder(patient):
         return finding
-    if not os.path.lexists(path) or isinstance(patient.error, Untrusted):  # which `daemon` reports
+    if not os.path.lexists(path) or isinstance(patient.error, Untrusted):  # the check `daemon` reports these
         return None
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quote_path(path)}")
     if not spawn.is_answering(path):
-        if patient.status:  # it answers at another socket, so this one is unused
+        if patient.status:  # the daemon answers at another socket, so this one is unused
             return None
-        return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
+        return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # replaces it
     if finding := check_access(path, 0o600):
         return finding
     folder = path.parent.stat()

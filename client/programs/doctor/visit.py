@@ -70,7 +70,7 @@ def _check(name: str, patient: Patient) -> Finding | None:
 
 
 def _confirm(args: Namespace, wrong: list[Finding]) -> bool:
-    """List the commands that would run; return whether they may."""
+    """List the commands that would run; return whether the user agrees."""
     for finding in wrong:
         print_note(f"{finding.name}: {finding.message}\n    {finding.fix}")
     if args.yes:
@@ -106,7 +106,7 @@ def _run_command(args: Namespace, words: Texts) -> bool:
         [sys.executable, "-P", "-m", "memoryd.client.programs.memctl", *words[1:]] if words[0] == "memctl" else words
     )
     environment = {**os.environ, "MEMORYD_SOCKET": args.socket} if args.socket else None
-    watched = bool(sys.stderr and sys.stderr.isatty())  # then its progress bars and errors are shown
+    watched = bool(sys.stderr and sys.stderr.isatty())  # then the command shows its progress bars and errors itself
     print_note(f"+ {shlex.join(words)}")
     try:
         done = subprocess.run(

@@ -1,8 +1,8 @@
 """claude-mem: the SQLite database of observations and session summaries that its worker writes.
 
-An observation becomes a memory with its type and concepts as tags, a session summary one of the type `session-summary`,
-both in the namespace of their project. Prompts (`user_prompts`) and raw tool calls are left out, since the observations
-were derived from them.
+An observation becomes a memory with its type and concepts as tags. A session summary becomes a memory of the type
+`session-summary`. Both are in the namespace of their project. Prompts (`user_prompts`) and raw tool calls are left out,
+since the observations were derived from them.
 """
 
 import json

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SqliteConnection: TypeAlias = "apsw.Connection"
 
-BINARY = frozenset({"point"})  # columns that hold no text: Qdrant's points
+BINARY = frozenset({"point"})  # columns without text: Qdrant's points
 _BUSY_MS = 5000
 _MAGIC = b"SQLite format 3\0"
 
@@ -67,7 +67,7 @@ def require_tables(connection: SqliteConnection, path: Path, what: str, tables: 
 
 
 def columns_of(connection: SqliteConnection, table: str) -> set[str]:
-    """Return the columns of a table, none if there is none; a view does not count, since it could run any query."""
+    """Return the columns of a table, empty if there is no such table; a view is no table, as it could run any query."""
     is_table = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone()
     found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)) if is_table else ()
     return {name for (name,) in found}

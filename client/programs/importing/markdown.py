@@ -1,7 +1,7 @@
-"""Parse Markdown notes: front matter, and the items (list entries, paragraphs) below their headings.
+"""Parse Markdown notes: front matter, and the entries (list entries, paragraphs) below their headings.
 
-Of YAML, front matter may use plain and quoted texts, lists and one level of keys. Anything else is missing in the
-metadata; the content below is always complete.
+Front matter may use this part of YAML: plain and quoted texts, lists, and one level of keys. Anything else is missing
+in the metadata; the content below is always complete.
 """
 
 import re
@@ -20,7 +20,7 @@ _PAIR = re.compile(r"^\s*+([\w .-]+):(?:\s+(.*))?$")
 
 
 class NoteFile(NamedTuple):
-    """A file: its path below the folder of the import, front matter, the text below it, and time of the last change."""
+    """A file: its path below the folder of the import, its front matter, its other text, and when it was changed."""
 
     name: str
     head: dict[str, Any]
@@ -29,7 +29,7 @@ class NoteFile(NamedTuple):
 
 
 class MarkdownEntry(NamedTuple):
-    """A list entry with everything indented below it, or a paragraph; `headings` are those above, outermost first."""
+    """A list entry with everything indented below it, or a paragraph; `headings` are above it, outermost first."""
 
     headings: tuple[str, ...]
     text: str

@@ -1,7 +1,7 @@
 """The memory server of the MCP reference servers: JSON lines with entities, their observations, and relations.
 
-Each observation becomes a memory that begins with the name of its entity, each relation one with the relation as a
-sentence. The file has no times and no users: new memories get the time of the file, existing ones keep theirs.
+Each observation becomes a memory that begins with the name of its entity. Each relation becomes a memory that says it
+in a sentence. The file has no times and no users: new memories get the time of the file, existing ones keep theirs.
 """
 
 import json
@@ -98,8 +98,8 @@ def _convert_entry(account: Account, entry: dict[str, Any], at: float) -> Iterat
         return
     name, kind = str(entry["name"]), str(entry["entityType"])
     observations = dict.fromkeys(map(str, entry["observations"]))
-    said = {f"observation\0{name}\0{text}": f"{name}: {text}" if text.strip() else "" for text in observations}
-    for key, text in (said or {f"entity\0{name}": f"{name} is a {kind}." if kind else name}).items():
+    observed = {f"observation\0{name}\0{text}": f"{name}: {text}" if text.strip() else "" for text in observations}
+    for key, text in (observed or {f"entity\0{name}": f"{name} is a {kind}." if kind else name}).items():
         yield make_record(
             account,
             key,

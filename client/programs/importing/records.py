@@ -36,7 +36,7 @@ class Account(Struct):
     """Settings of an import, its skipped entries by reason, and notes for the user.
 
     `base` is the namespace of the import. `confirmed`: folders that the source refers to may be read wherever they are.
-    `place`: the one namespace for all memories.
+    `place`, if given, is the namespace of all memories.
     """
 
     system: str

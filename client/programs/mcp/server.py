@@ -1,7 +1,7 @@
 """The MCP server: the tables of tools, resources and prompts, served by the official SDK.
 
-This module serves standard input and output, `http` a port. Requests that need no memories, such as the list of tools,
-are answered without the daemon. A failure in a tool is returned to the agent as the tool's error, in one sentence.
+This module serves standard input and output; `http` serves a port. Requests that need no memories, such as the list of
+tools, are answered without the daemon. If a tool fails, the agent gets the tool's error, in one sentence.
 
 The SDK cancels running calls when its input ends, so a client that writes its requests and closes, like a shell's pipe,
 would get no reply. Therefore the SDK sees the end of the input only when all requests are answered or cancelled.
@@ -42,7 +42,7 @@ from memoryd.client.protocol import Identity
 Incoming = SessionMessage | Exception
 
 INTERRUPTED = 130
-_KIND = "text/markdown"  # of all resources
+_KIND = "text/markdown"  # the media type of all resources
 INSTRUCTIONS = """\
 What you and other agents learned in earlier sessions about {where}. Call memory_context when a task begins and
 memory_search before you ask the user for something they may have said. {saving}
@@ -64,7 +64,7 @@ def serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> int:
 
 async def _serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> None:
     session = ProjectSession(args)
-    with suppress(MemorydError):  # the tools report it
+    with suppress(MemorydError):  # the tools report the error
         await session.settle()
     server = make_server(session, tools)
     try:
@@ -146,7 +146,7 @@ def _write_instructions(session: ProjectSession) -> str:
 
 
 def _list_shared(bound: Identity) -> str:
-    """Return the namespaces that a token shares with others, without the root, which tools may not name."""
+    """Return the namespaces that a token shares with others, except the root, since tools may not name it."""
     parts = bound.namespace.split("/")
     return " or ".join(make_inert("/".join(parts[:length])) for length in range(len(parts) - 1, 0, -1))
 

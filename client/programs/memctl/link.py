@@ -1,4 +1,4 @@
-"""The connection to the daemon: the client by memctl's options, and calls with the options' namespace and reach."""
+"""Connect to the daemon as memctl's options say, and send calls with the namespace and reach of the options."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ AGENTS = (
     *("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "CURSOR_AGENT", "COPILOT_CLI", "OPENCODE"),
     "CLINE_ACTIVE",
 )
-_PLACED = frozenset(("add", "observe", "put", _CONTEXT, _UNASKED))
+_PLACED = frozenset(("add", "observe", "put", _CONTEXT, _UNASKED))  # calls that use the project's namespace by default
 
 
 class OwnersClient(Client):
@@ -37,7 +37,7 @@ class OwnersClient(Client):
     names_reach = False  # whether the user gave --reach
 
     def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
-        """Send one call; if its token is refused, repeat it with the owner's token that the daemon names, or none.
+        """Send one call; if the token is refused, repeat the call with the owner's, whose file the daemon names.
 
         If the socket is bound to a token, reach `all` is replaced by what the token may see.
         """
@@ -67,7 +67,7 @@ class OwnersClient(Client):
 
 
 def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
-    """Return a client; `autostart` is false for commands that need a daemon that runs already."""
+    """Return a client; `autostart` is false for commands that need a running daemon."""
     autostart = autostart and not args.no_autostart
     if not args.json:
         _introduce_places()
@@ -79,7 +79,7 @@ def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
 
 
 def _introduce_places() -> None:
-    """Tell users of a version that kept everything at the root, once, where memories are added now."""
+    """Tell the user once where memories are added now; a former version kept everything at the root."""
     if not os.environ.get("MEMORYD_TOKEN") and projects.note_introduced(paths.data_folder()):
         print_note(
             "memctl: new in this version: in a project (a git checkout, or a folder where an agent has worked)"
@@ -111,7 +111,7 @@ def show_result(
 
 
 def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
-    """Send one call to a daemon that runs already."""
+    """Send one call to a running daemon, without starting one."""
     with client_for(args, autostart=False) as client:
         return client.call(call)
 

@@ -17,7 +17,7 @@ SHOWN_COLUMNS = 80
 
 
 def resolve_place(name: str) -> str:
-    """Return a workspace or file for the daemon: a path is made absolute, a name stays."""
+    """Return a workspace or file as the daemon expects it: a path is made absolute, a name is not changed."""
     return os.path.realpath(os.path.expanduser(name)) if name.startswith((".", "/", "~")) else name
 
 

@@ -32,7 +32,7 @@ class ProgressBar:
         self.wipe()
 
     def update(self, done: int, total: int | None = None, label: str | None = None) -> None:
-        """Show that `done` of `total` is done."""
+        """Show that `done` of `total` units are finished."""
         self.done = done
         self.total = self.total if total is None else total
         self.label = label or self.label
@@ -57,7 +57,7 @@ class ProgressBar:
 def send_with_bar(args: Namespace, call: Call[R], label: str, stages: str = "{}", least_s: float = 0.0) -> R:
     """Send one call with a time limit of at least `least_s`, show a bar meanwhile, and return the result.
 
-    `stages` is the bar's label during a stage, with `{}` for the stage's name; empty: `label` stays.
+    `stages` is the bar's label during a stage, with `{}` for the stage's name; if it is empty, `label` stays.
     """
     with client_for(args) as client, ProgressBar(label) as bar:
         client.timeout_s = max(client.timeout_s, least_s)

@@ -22,9 +22,9 @@ from memoryd.client.programs.memctl.text_table import (
 from memoryd.client.protocol import Connected, Job, LlmUsage, MethodStats, Runtime, Stats
 from memoryd.client.times import iso
 
-TOP = 8  # values that are listed for a count
-CLIENTS = 12
-NEEDY = ("failing", "quarantined")
+TOP = 8  # values listed per count
+CLIENTS = 12  # clients listed
+ATTENTION = ("failing", "quarantined")  # states of jobs that are highlighted
 QUEUES = {  # name of a queue → singular and plural of its items
     "interactive": ("call", "calls"),
     "bulk": ("bulk call", "bulk calls"),
@@ -110,7 +110,7 @@ def _jobs_text(jobs: list[Job], now: float) -> str:
         state = "failing" if job.failures and job.state == "waiting" else job.state
         groups.setdefault(state, []).append(job.name)
     parts = [
-        paint(f"{state}: {', '.join(groups[state])}", *(["yellow"] if state in NEEDY else []))
+        paint(f"{state}: {', '.join(groups[state])}", *(["yellow"] if state in ATTENTION else []))
         for state in ("running", "queued", "quarantined", "failing", "paused")
         if state in groups
     ]

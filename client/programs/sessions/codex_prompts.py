@@ -37,7 +37,7 @@ _OPENED = compile_late(r"<([A-Za-z_]\w*)[\s>]")
 _INSTRUCTIONS = "# AGENTS.md instructions", "</INSTRUCTIONS>"
 # Precedes the typed text in a prompt from an editor (`USER_MESSAGE_BEGIN`).
 _REQUEST = "## My request for Codex:"
-# Beginning of a plan for a fresh context (`PLAN_IMPLEMENTATION_CLEAR_CONTEXT_PREFIX`), since 0.16x in a file.
+# Begins a plan for a fresh context (`PLAN_IMPLEMENTATION_CLEAR_CONTEXT_PREFIX`); since 0.16x the plan is in a file.
 _HANDED_OVER = compile_late(
     r"A previous agent produced the plan below to accomplish the user's task\."
     r"|Read the approved plan at \S.*approved-plan\.md and implement it\.\s*\Z"

@@ -37,8 +37,8 @@ from memoryd.client.programs.sessions.prompts import (
 )
 
 _WRITES = ("create", "edit")
-# `source` of a `user.message` that the user has not written, or its beginning.
-_TYPED = ("", "user")
+_TYPED = ("", "user")  # `source` of a `user.message` that the user wrote
+# Beginnings of the `source` of a `user.message` that a program wrote.
 _SOURCES = {
     "agent-": PEER,
     "skill": COMMAND,
