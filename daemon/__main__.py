@@ -179,10 +179,10 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
         worker.start()
         held = _list_watched_files(core, listener, socket_path)
         code = _run_to_end(_run(core, settings, listener, options.ready_fd, held), held)
-        heir = listener.socket.dup() if code == succession.RESTART and not listener.held else None
+        successor_socket = listener.socket.dup() if code == succession.RESTART and not listener.held else None
     logger.info("stopped")
-    if heir:
-        succession.become_successor(heir, _options(options))
+    if successor_socket:
+        succession.become_successor(successor_socket, _options(options))
     return code if core.has_ended else _end_at_once(code)
 
 

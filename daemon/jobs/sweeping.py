@@ -23,7 +23,7 @@ COLD_AFTER_S = 300.0  # a younger memory does not leave L1 because of its age
 
 
 def recency(age_s: float, half_life_days: float) -> float:
-    """Return the recency: 1 at the time of use, and half as much after each half-life. The future counts as now."""
+    """Return the recency, 0.5 ** (age / half_life): 1 at the time of use. A time in the future counts as now."""
     return float(2.0 ** (-max(0.0, age_s) / (half_life_days * DAY_S)))
 
 

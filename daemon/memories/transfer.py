@@ -64,7 +64,7 @@ def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> 
     selection = compile_filter(call, core.store.namespaces, call.ids)
     reached = namespaces.condition(selection.reached)
     with core.store.reading() as connection:
-        said = _select_said(connection, selection, call)
+        said = _select_turns(connection, selection, call)
         keys, more = _take_batch(connection, selection, call, said)
         by_id = rows.read_ids(connection, keys) | {key: said[key] for key in keys if key in said}
         records = _build_records(core, connection, [by_id[key] for key in keys], reached)
@@ -85,10 +85,10 @@ def _count_inside(
     within, own = (core.store.namespaces.reach(call.namespace, reach) for reach in ("subtree", "exact"))
     inner = selection._replace(reached=(within or frozenset()) - (own or frozenset()))
     total, _ = queries.count_exported(connection, inner)
-    return {"inside": total + len(_select_said(connection, inner, call))}
+    return {"inside": total + len(_select_turns(connection, inner, call))}
 
 
-def _select_said(connection: Connection, selection: Filter, call: protocol.ExportMemories) -> dict[str, Row]:
+def _select_turns(connection: Connection, selection: Filter, call: protocol.ExportMemories) -> dict[str, Row]:
     """Return by key the turns of L0 that match a filter, as the memories that they will become."""
     reached = selection.reached
     every = [one for one in turns.read_all(connection) if reached is None or one.namespace in reached]

@@ -99,7 +99,7 @@ def _measure_shares(retrieval: Retrieval, rated: Sequence[Candidate]) -> list[fl
     parts = [[row.row for row in _list_rows(candidate)] for candidate in rated]
     if not words:
         return [0.0] * len(parts)
-    flags = _find_held(retrieval, [row for part in parts for row in part])
+    flags = _find_contained(retrieval, [row for part in parts for row in part])
     starts = np.cumsum([0, *map(len, parts[:-1])])
     telling = [is_telling(word.text) for word in words]
     rarities = np.array(
@@ -115,11 +115,11 @@ def weigh_held(retrieval: Retrieval, rows: Sequence[int], counts: Callable[[str]
     if not words or not rows:
         return [0.0] * len(rows)
     rarities = np.array([word.rarity if counts(word.text) else 0.0 for word in words])
-    weights: list[float] = (rarities @ _find_held(retrieval, rows)).tolist()
+    weights: list[float] = (rarities @ _find_contained(retrieval, rows)).tolist()
     return weights
 
 
-def _find_held(retrieval: Retrieval, numbers: Sequence[int]) -> NDArray[np.bool_]:
+def _find_contained(retrieval: Retrieval, numbers: Sequence[int]) -> NDArray[np.bool_]:
     """Return which of the query's words the rows contain, shape (words, rows)."""
     words = retrieval.question.words if retrieval.question else []
     rows = np.array(numbers, np.int64)

@@ -1,6 +1,6 @@
 """Results of adds with an idempotency key, kept for 90 days, so that a repeated add does nothing.
 
-This is also true if the memory was changed since then: a repeated call does not bring an erased text back.
+The result is kept even if the memory is changed or deleted, so a repeated call does not restore an erased text.
 """
 
 from typing import Any

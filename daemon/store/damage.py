@@ -18,7 +18,7 @@ _CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation
 
 
 def list_checks() -> list[Callable[[apsw.Connection], list[str]]]:
-    """Return the checks of content that SQLite itself does not make; run each in a snapshot."""
+    """Return the checks of content that SQLite itself does not make; the caller runs each in a snapshot."""
     return [*_CHECKS, *(room.find_problems for room in list_rooms())]
 
 

@@ -1,6 +1,6 @@
-"""The stored state of jobs (paused, failures in a row, begin of the last run), and the history of their runs.
+"""The stored state of jobs (paused, failures in a row, start of the last run), and the history of their runs.
 
-Also the state and the beginnings of the texts of memories and turns that are targets of a plan's steps.
+For plans, it also reads the state of memories and turns that are targets of steps, and the beginnings of their texts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -56,7 +56,7 @@ def wait_with_backup(connection: apsw.Connection, now: float) -> None:
 
 
 def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
-    """Record the begin of a run; return its number."""
+    """Record the start of a run; return its number."""
     sql = (
         "INSERT INTO runs (job, started_at, took_ms, by, outcome, counts, error)"
         " VALUES (?, ?, 0, ?, 'running', '{}', '') RETURNING id"

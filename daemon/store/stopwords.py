@@ -1,7 +1,7 @@
 """Words that a full-text query leaves out: they are in most texts and say nothing about which one is meant.
 
-First-person pronouns are missing on purpose: in a memory of a person "my" and "I" say whose thing it is. So is "may",
-which is a month.
+First-person pronouns are missing on purpose, since "my" and "I" show that a memory is about the person; so is "may",
+which is also a month.
 """
 
 _WORDS = """

@@ -247,7 +247,7 @@ class Store:
         return self.write(lambda transaction: database_settings.put(transaction.connection, name, value))
 
     def select_rows(self, selection: Filter, now: float) -> NDArray[np.int64]:
-        """Return the row numbers that match a filter, read as one text: that is faster than a Python row for each."""
+        """Return the row numbers that match a filter, read as one text, which is faster than many Python rows."""
         where, values = selection.full_condition(now)
         with self.reading() as connection:
             text = connection.execute(f"SELECT group_concat(m.row) FROM memories m WHERE {where}", values).get

@@ -1,7 +1,7 @@
-"""A text as the full-text index splits it: words, and their stems.
+"""Split texts into words and stems, as the full-text index does.
 
-Chinese, Japanese, Thai and Korean are written without spaces between words, or with endings: of a run of such
-characters, which the index keeps as one term, each pair of neighbours counts as a word ("打印机": 打印, 印机).
+Chinese, Japanese and Thai have no spaces between words, and Korean words have endings. The index keeps a run of such
+characters as one term; each pair of neighbouring characters in it counts as a word ("打印机": 打印, 印机).
 """
 
 import re

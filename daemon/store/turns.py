@@ -43,7 +43,7 @@ class StoredTurn(msgspec.Struct, kw_only=True):
     files: str = ""
 
     def size_bytes(self) -> int:
-        """Return about how many bytes it takes in RAM."""
+        """Return about how many bytes the turn takes in RAM."""
         return len(self.content) + len(self.previous) + 400
 
 
@@ -349,7 +349,7 @@ def settle(connection: apsw.Connection) -> None:
 
 
 def read_session(record: Row | StoredTurn) -> str:
-    """Return the session that a turn was said in; nothing for a memory that is no turn."""
+    """Return the session of a turn, empty for a memory that is no turn."""
     if isinstance(record, StoredTurn):
         return record.session
     session = msgspec.json.decode(record.metadata).get("session") if record.turns else None

@@ -37,7 +37,7 @@ Follower = Callable[[list[RecordedChange]], None]
 MAX_BATCH = 256
 MAX_WAITING = 2048
 _BUSY_PAUSE_S = 0.05
-_FOLDING_MS = 500  # how long a checkpoint waits for readers
+_FOLDING_MS = 500  # a checkpoint waits so long for readers
 _OF_VECTORS = {"vec_embeddings", "contexts"}
 _KEYS = "memories.namespace, memories.key"  # in SQLite's message about two memories with one key
 _STEPS = 1_000_000  # SQLite's instructions between two progress reports: some 20 ms
@@ -128,10 +128,9 @@ class Writer:
     def submit(self, job: WriteJob[T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job; its future gets the result when it is on disk. Raise `Busy` if the queue is full.
 
-        A job of thousands of rows runs `alone`, so in a transaction without a savepoint: within one, SQLite takes
-        longer for each statement the more the savepoint has changed (it cuts its journal in RAM, from the start of a
-        list).
-        What removes may take the file `over_limit`, since it writes history first; so may its bookkeeping.
+        A job of thousands of rows runs `alone`, in a transaction without a savepoint: in a savepoint, each statement
+        takes longer the more was changed before (SQLite walks its journal in RAM from the start of a list).
+        A job that removes something, or records that, may let the file grow `over_limit`, since it adds history first.
         """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # so that the future cannot be cancelled

@@ -56,11 +56,11 @@ class Recalls:
     """Sentences returned, by (namespace, session); the least recently used sessions are evicted first."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[tuple[str, str], OrderedDict[str, SentenceHashes]] = OrderedDict()
+        self._returned: OrderedDict[tuple[str, str], OrderedDict[str, SentenceHashes]] = OrderedDict()
         self._held: dict[
             str, Counter[int]
         ] = {}  # by namespace: number of memories with a sentence, over all its sessions
-        self._size = 0  # sentences in `_told`
+        self._size = 0  # sentences in `_returned`
         self._lock = threading.Lock()
 
     def note(self, namespace: str, session: str, memories: Iterable[Recalled]) -> None:
@@ -69,8 +69,8 @@ class Recalls:
         if not session or not said:
             return
         with self._lock:
-            texts_by_id = self._told.setdefault((namespace, session), OrderedDict())
-            self._told.move_to_end((namespace, session))
+            texts_by_id = self._returned.setdefault((namespace, session), OrderedDict())
+            self._returned.move_to_end((namespace, session))
             for id, one in said.items():
                 self._drop(namespace, texts_by_id.pop(id, None))
                 texts_by_id[id] = one
@@ -78,8 +78,8 @@ class Recalls:
                 self._size += len(one.sentences)
             while len(texts_by_id) > MEMORIES:
                 self._drop(namespace, texts_by_id.popitem(last=False)[1])
-            while len(self._told) > SESSIONS or (self._size > SENTENCES and len(self._told) > 1):
-                (other, _), evicted = self._told.popitem(last=False)
+            while len(self._returned) > SESSIONS or (self._size > SENTENCES and len(self._returned) > 1):
+                (other, _), evicted = self._returned.popitem(last=False)
                 for one in evicted.values():
                     self._drop(other, one)
             while self._size > SENTENCES and texts_by_id:
@@ -101,7 +101,7 @@ class Recalls:
         """Remove memories, for example when they are deleted."""
         gone = list(ids)
         with self._lock:
-            for (namespace, _), texts_by_id in self._told.items():
+            for (namespace, _), texts_by_id in self._returned.items():
                 for id in gone:
                     self._drop(namespace, texts_by_id.pop(id, None))
 
@@ -117,20 +117,20 @@ class Recalls:
             parts = frozenset(_find_held(part, held) for part in split_sentences(text))
             if not parts or not held.keys() >= parts:
                 return []
-            places = [place for place in self._told if place[0] == namespace and session in ("", place[1])]
-            texts_by_id = {id: said.sentences for place in places for id, said in self._told[place].items()}
+            places = [place for place in self._returned if place[0] == namespace and session in ("", place[1])]
+            texts_by_id = {id: said.sentences for place in places for id, said in self._returned[place].items()}
         origins = [id for id, said in texts_by_id.items() if not parts.isdisjoint(said)]
         known = frozenset().union(*(texts_by_id[id] for id in origins))
         return origins if parts <= known else []
 
     def is_known(self, namespace: str, session: str) -> bool:
         """Return whether anything was returned to a session."""
-        return (namespace, session) in self._told
+        return (namespace, session) in self._returned
 
     def find_cited(self, namespace: str, session: str, text: str) -> list[str]:
         """Return the ids of the memories that a text cites by at least 8 digits of the id, or by the whole text."""
         with self._lock:
-            texts_by_id = dict(self._told.get((namespace, session), ()))
+            texts_by_id = dict(self._returned.get((namespace, session), ()))
         if not texts_by_id:
             return []
         text = text[:_MAX_CHARS]

@@ -86,7 +86,7 @@ def measure(core: Core, call: MeasureUsefulness) -> "Parts[UsefulnessReport]":
             projects[place][session].append(ToldLine(id, at))
     months: list[UsefulnessMonth] = []
     for place in sorted(projects):
-        said = _read_said(core, place, projects[place])
+        said = _read_turns(core, place, projects[place])
         yield
         told = _read_texts(core, projects[place], reached)
         yield
@@ -95,7 +95,7 @@ def measure(core: Core, call: MeasureUsefulness) -> "Parts[UsefulnessReport]":
     return UsefulnessReport(months=sorted(months, key=lambda one: (one.month, one.namespace)))
 
 
-def _read_said(core: Core, place: str, named: Iterable[str]) -> dict[str, list[SaidTurn]]:
+def _read_turns(core: Core, place: str, named: Iterable[str]) -> dict[str, list[SaidTurn]]:
     """Return the turns of a project's sessions in order, whether or not they have left L0."""
     said: dict[str, list[SaidTurn]] = {session: [] for session in named}
     number = core.store.namespaces.find_number(place)

@@ -1,4 +1,4 @@
-"""How far the files of sessions have been read, and which turn each of their entries became."""
+"""The files of running sessions with the cursors up to which they were read, and the turn of each entry in them."""
 
 import os
 import time
@@ -12,32 +12,32 @@ import msgspec
 from memoryd.client.programs.sessions.agents import AGENTS, LINES
 
 TABLES = """
--- Files in which hosts keep sessions that are listened to, and how far each is read. Written with what was read.
+-- Files in which hosts keep sessions that are recorded, and how far each was read. Written together with the turns.
 CREATE TABLE transcripts (
   path TEXT NOT NULL,
   session TEXT NOT NULL,
   agent TEXT NOT NULL,
-  namespace TEXT NOT NULL,       -- of what was said in the folder
+  namespace TEXT NOT NULL,       -- of the turns in the folder
   folder TEXT NOT NULL,
   inode INTEGER NOT NULL DEFAULT 0,
-  size INTEGER NOT NULL DEFAULT -1,    -- when it was last read; -1: it never was
-  offset INTEGER NOT NULL DEFAULT 0,   -- where the last stretch begins that may go on
-  before BLOB NOT NULL DEFAULT x'',    -- SHA-256 of the bytes before that: another one, and the file was rewritten
-  passed INTEGER NOT NULL,       -- what begins before this, and is not known, is not taken in
-  unheard TEXT NOT NULL DEFAULT '',    -- why the last prompt before the offset was not heard; empty: it was
+  size INTEGER NOT NULL DEFAULT -1,    -- when the file was last read; -1: it was never read
+  offset INTEGER NOT NULL DEFAULT 0,   -- the cursor: the begin of the last exchange, which may continue
+  before BLOB NOT NULL DEFAULT x'',    -- SHA-256 of the bytes before the cursor; if it differs, the file was rewritten
+  passed INTEGER NOT NULL,       -- unknown entries that begin before this are not recorded
+  unheard TEXT NOT NULL DEFAULT '',    -- why the last prompt before the cursor was not recorded; empty: it was
   automated INTEGER NOT NULL DEFAULT 0,
-  ended INTEGER NOT NULL DEFAULT 0,    -- the size that it was read to its end with; 0: it goes on; -1: not read since
-  unmatched TEXT NOT NULL DEFAULT '[]',  -- turns told by an event and not met in the file, or the other way round: JSON
+  ended INTEGER NOT NULL DEFAULT 0,    -- size at the last reading to the end; 0: the session runs; -1: not read since
+  unmatched TEXT NOT NULL DEFAULT '[]',  -- JSON: reported turns without an entry in the file, and entries not reported
   at REAL NOT NULL,              -- the last event
   PRIMARY KEY (path, session)    -- a database holds many sessions
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX transcripts_place ON transcripts (namespace, at);
--- Entries of files, by the ids that their host gives them. Kept for good, some 200 bytes for each utterance: also when
--- the turn is deleted or the file is gone, so that no copy of it, such as a fork, is taken in anew.
+-- Entries of files, by the ids that their host gives them, some 200 bytes each. They are kept even if the turn or the
+-- file is deleted, so that a copy of the entry, for example in a forked session, is not recorded again.
 CREATE TABLE entries (
   id TEXT PRIMARY KEY,
-  turn TEXT,                     -- that has its words; empty: it was erased or taken back; NULL: it was not kept
-  session TEXT NOT NULL DEFAULT ''  -- where its host deletes what the person takes back
+  turn TEXT,                     -- the turn with its text; empty: erased or retracted; NULL: not recorded
+  session TEXT NOT NULL DEFAULT ''  -- set if its host deletes retracted entries
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX entries_turn ON entries (turn);
 CREATE INDEX entries_session ON entries (session) WHERE session <> '';
@@ -52,7 +52,7 @@ _ERASED_FROM = (
 
 
 class Unmatched(msgspec.Struct, array_like=True):
-    """A turn that an event reported and the file does not hold yet (`entry` is empty), or the other way round.
+    """A reported turn that is not in the file yet (`entry` is empty), or an entry that no event has reported yet.
 
     `text` is the SHA-256 of its content.
     """
@@ -96,7 +96,7 @@ def find(connection: apsw.Connection, path: str, session: str) -> Transcript | N
 
 
 def find_former(connection: apsw.Connection, namespace: str, session: str, limit: int) -> list[Transcript]:
-    """Return the rows of a namespace's other sessions, those with the latest events first."""
+    """Return the rows of a namespace's other sessions, in the order of their latest events, newest first."""
     sql = f"{_SELECT} WHERE namespace = ? AND session <> ? ORDER BY at DESC LIMIT ?"
     return list(_read(connection.execute(sql, (namespace, session, limit))))
 
@@ -140,7 +140,7 @@ def count_entries(connection: apsw.Connection, turn: str) -> int:
 
 
 def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
-    """Keep erased turns out: the present content of the files of their sessions will not be read again."""
+    """Make sure that the present content of the files of erased turns' sessions is not read again."""
     wanted = _encode(ids)
     concerned: Any = connection.execute(_ERASED_FROM, (wanted,)).fetchall()
     for path, session, agent in concerned:

@@ -6,7 +6,7 @@ import apsw
 import msgspec
 
 TABLES = """
--- What a context has told a session, so that it is not told again while the text is the same.
+-- The memories that a session was given, so that it does not get them again while their text is unchanged.
 CREATE TABLE given (
   id INTEGER PRIMARY KEY,
   session TEXT NOT NULL,       -- namespace and session

@@ -7,13 +7,13 @@ import apsw
 import msgspec
 
 TABLES = """
--- What was dreamt of: equal inputs are not dreamt of again.
+-- The inputs and results of dreams; equal inputs are not processed again.
 CREATE TABLE dreams (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   workspace INTEGER REFERENCES workspaces (id) ON DELETE CASCADE,
   at REAL NOT NULL,
-  inputs BLOB NOT NULL,          -- SHA-256 of all that was read
-  result BLOB NOT NULL,          -- of the same with what was made of it
+  inputs BLOB NOT NULL,          -- SHA-256 of all files that were read
+  result BLOB NOT NULL,          -- the same with the new MEMORY.md
   state TEXT NOT NULL,           -- begun, done, unchanged, undone
   before BLOB,                   -- SHA-256 of MEMORY.md; null: there was none
   "after" BLOB,

@@ -34,10 +34,10 @@ def list_copies(folder: Path) -> list[Path]:
 def find_copies(folder: Path, ids: Iterable[str], traces: OtherTraces) -> list[Path]:
     """Return the copies that contain erased content, or may contain it because they are unreadable or have a log."""
     id_set = set(ids)
-    return [path for path in list_copies(folder) if _is_held(path, id_set, traces) is not False]
+    return [path for path in list_copies(folder) if _contains_erased(path, id_set, traces) is not False]
 
 
-def _is_held(path: Path, ids: set[str], traces: OtherTraces) -> bool | None:
+def _contains_erased(path: Path, ids: set[str], traces: OtherTraces) -> bool | None:
     """Return whether a copy holds erased content; None if it cannot be read as a whole."""
     if _has_log(path):
         return None

@@ -14,8 +14,8 @@ TABLES = """
 -- Attempts to send memories of the tier `waiting`.
 CREATE TABLE sends (
   memory TEXT PRIMARY KEY,
-  said BLOB,                   -- SHA-256 of what the place may have taken already; NULL: nothing was sent
-  refused TEXT NOT NULL DEFAULT '',  -- why the place refused it; empty: it has not
+  said BLOB,                   -- SHA-256 of the state that the place may have stored; NULL: nothing was sent
+  refused TEXT NOT NULL DEFAULT '',  -- why the place refused the memory; empty: it was not refused
   at REAL NOT NULL             -- the latest attempt
 ) STRICT, WITHOUT ROWID;
 """

@@ -9,13 +9,13 @@ CREATE TABLE pairs (
   PRIMARY KEY (one, other)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX pairs_other ON pairs (other);
--- L2: clusters of memories, their members and relations. All derived: made anew from rows, vectors and pairs.
--- Communities of nodes; of one namespace each, as their labels are words of its memories.
+-- L2: clusters of memories, their members and relations. All are derived from rows, vectors and pairs.
+-- Communities of nodes in one namespace, since their labels are words of its memories.
 CREATE TABLE topics (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,   -- that of its medoid, the node nearest to the middle
   namespace INTEGER NOT NULL REFERENCES namespaces (id),
-  label TEXT NOT NULL          -- empty: no term stands in half of its memories
+  label TEXT NOT NULL          -- empty: no term occurs in half of its memories
 ) STRICT;
 CREATE INDEX topics_namespace ON topics (namespace);
 CREATE TABLE nodes (
@@ -24,10 +24,10 @@ CREATE TABLE nodes (
   namespace INTEGER NOT NULL REFERENCES namespaces (id),
   kind TEXT NOT NULL,          -- cluster, or concept: a node over clusters
   size INTEGER NOT NULL,       -- members, or clusters, when it was made
-  label TEXT NOT NULL,         -- empty: no term stands in half of its members
+  label TEXT NOT NULL,         -- empty: no term occurs in half of its members
   named_by TEXT NOT NULL,      -- the language model that gave the label; empty: the rules
   asked INTEGER NOT NULL,      -- 1: a language model was asked for the label
-  texts BLOB NOT NULL,         -- hash of what its members say: while it is the same the label stays
+  texts BLOB NOT NULL,         -- hash of its members' texts; the label stays while it is unchanged
   topic INTEGER REFERENCES topics (id) ON DELETE SET NULL
 ) STRICT;
 CREATE INDEX nodes_namespace ON nodes (namespace, kind, size);
