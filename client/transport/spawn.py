@@ -22,7 +22,7 @@ from memoryd.client.transport.lock import take
 
 START_LIMIT_S = 30.0
 LOCK_LIMIT_S = START_LIMIT_S + 5.0  # so that waiting clients see the result, even of a start that failed
-# Variables that systemd sets for the process that it started; they are wrong for the daemon, which outlives it.
+# Variables that systemd sets for a process that it starts; they are wrong for the daemon, which outlives that process.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
 
 
@@ -49,7 +49,7 @@ def start(socket_path: Path, arguments: Sequence[str] = ()) -> str:
 
 
 def locate(socket_path: Path) -> str:
-    """Return the socket of the daemon: `socket_path`, or that in the lock of the data folder; empty for none."""
+    """Return the socket of the daemon: `socket_path`, or the one in the lock of the data folder; empty for none."""
     return str(socket_path) if is_answering(socket_path) else other_socket.find(str(socket_path))
 
 
@@ -60,7 +60,7 @@ def is_answering(socket_path: Path) -> bool:
         try:
             probe.connect(os.fspath(socket_path))
             trust.check_connection(probe, os.fspath(socket_path))
-        except BlockingIOError:  # it listens, but its queue of connections is full
+        except BlockingIOError:  # a daemon listens, but its queue of connections is full
             return True
         except OSError as error:
             trust.check_denied(error, os.fspath(socket_path))

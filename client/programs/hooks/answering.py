@@ -97,7 +97,7 @@ def _folder(fields: dict[str, Any]) -> str:
             return place
     try:
         return os.getcwd()
-    except OSError:  # it no longer exists
+    except OSError:  # the current folder no longer exists
         return "/"
 
 

@@ -36,7 +36,7 @@ from memoryd.client.protocol import Record
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIST_BYTES = 512 * 1024 * 1024
 MAX_SPOOL_BYTES = 4 * 1024**3
-_DATABASE = b"SQLite format 3\0"  # its first bytes
+_DATABASE = b"SQLite format 3\0"  # the first bytes of a SQLite database
 
 
 def _declare(parser: ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def _import(args: Namespace) -> None:
         if (lines := _find_new_lines(args.source, spool)) is not None:
             return import_lines(args, "standard input" if args.source == "-" else args.source, lines)
         items = _move_below(source, (args.namespace or "").strip("/"))
-        total, foreign = _check(items)  # everything, before anything is sent
+        total, foreign = _check(items)  # checks all records before the first is sent
         report = send(args, items, total)
     for where in foreign[:SHOWN]:
         print_note(f"{where}: not a memory of an export, left out")
@@ -100,7 +100,7 @@ def _find_new_lines(name: str, spool: IO[bytes]) -> list[bytes] | None:
 
 
 def _move_below(items: Items, namespace: str) -> Items:
-    """Return a function that yields the same records in namespaces below another one."""
+    """Return a function that yields the same records, with their namespaces moved below `namespace`."""
     if not namespace:
         return items
 

@@ -93,7 +93,7 @@ def _put_text(args: Namespace, outcome: protocol.KeyedOutcome) -> str:
 
 
 def _added_text(args: Namespace, added: protocol.Added) -> str:
-    """Return the outcome of an add for people: what happened, where the memory is, who sees it there."""
+    """Return the outcome of an add as text: what happened, where the memory is, and who sees it there."""
     verb = "Remembered" if added.outcome == "created" else "Merged into an existing memory"
     lines = [f"{verb}: {paint(added.id, 'cyan')}"]
     if added.waiting:
@@ -266,7 +266,7 @@ def _page_text(args: Namespace, page: protocol.Page) -> str:
 
 
 def _suggest_reach(args: Namespace, page: protocol.Page) -> str:
-    """Return how to list what the folder's project sees, if the list has memories of other projects too."""
+    """Return the command that lists what the folder's project sees, if the list has memories of other projects too."""
     here = current_namespace(note=False) if args.reach is None and named_namespace(args) is None else ""
     inside = f"{here}/"
     if not here or all(not m.namespace or inside.startswith(f"{m.namespace}/") for m in page.memories):

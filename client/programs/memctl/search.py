@@ -100,7 +100,7 @@ def hit_text(hit: Hit, query: str) -> str:
 
 
 def _related_lines(hit: Hit, query: str) -> Iterator[str]:
-    """Yield the lines of what belongs to a hit: the beginning of an answer, one line of anything else."""
+    """Yield the lines of memories related to a hit: the beginning of an answer, one line of any other memory."""
     for one in hit.related:
         head = f"{one.kind} {one.id[:8]}"
         room = columns() - len(INDENT) - len(head) - len(GAP)

@@ -42,7 +42,7 @@ def _add(args: Namespace) -> None:
 
 
 def list_around(namespace: str) -> list[str]:
-    """Return the namespaces that enclose one, without the root."""
+    """Return the namespaces that enclose this one, without the root."""
     parts = namespace.split("/")
     return ["/".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]
 

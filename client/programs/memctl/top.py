@@ -1,4 +1,4 @@
-"""The command `top`: print `stats` repeatedly, on a terminal in place."""
+"""The command `top`: print `stats` again and again; on a terminal each replaces the one before."""
 
 import os
 import sys
@@ -55,7 +55,7 @@ def _watch(args: Namespace) -> int:
 
 
 def _draw(text: str, live: bool) -> None:
-    """Print the text; on a terminal replace the former one, and cut it to the number of rows."""
+    """Print the text; on a terminal replace the former text, and cut the new one to the number of rows."""
     if not live:
         return say(f"{text}\n")
     _write(_WIPE)
