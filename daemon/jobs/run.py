@@ -1,8 +1,8 @@
 """One run of a job: plan it outside the writer, then apply it in slices that hold the writer for a few ms.
 
-The size of slices is adapted so that each takes about `SLICE_S`. After each slice the run rests briefly, and as long as
-the slice took while clients are served. If a slice fails, the failing step is found and skipped, so that one bad memory
-does not block the others; the run then counts as failed.
+The size of slices is adapted so that each takes about `SLICE_S`. After each slice the run rests briefly; while clients
+are served, it rests as long as the slice took. If a slice fails, the failing step is found and skipped, so that one bad
+memory does not block the others; the run then counts as failed.
 """
 
 import logging
@@ -42,7 +42,7 @@ class Terms(NamedTuple):
     by: RunBy
     give_up_at: float  # by `ticks`
     ticks: Callable[[], float]
-    stopping: Callable[[], str]  # returns why the run must stop, empty while it need not
+    stopping: Callable[[], str]  # returns why the run must stop, else an empty text
     report: Callable[[str, int, int], None]  # stage, done, total
 
 
@@ -82,7 +82,7 @@ class Run:
                 yield step
 
     def execute(self, plan: Plan | None = None) -> JobRun:
-        """Execute a plan, or everything that there is to do; return the result."""
+        """Execute a plan, or all work that is due; return the result."""
         started_at, began = self.core.clock(), time.perf_counter()
         outcome: Outcome = "done"
         error = ""

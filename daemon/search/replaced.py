@@ -1,4 +1,4 @@
-"""Stage: find memories also by the text of those that they superseded.
+"""Stage: find memories also by the texts of the memories that they superseded.
 
 A question often uses the words of the former version. The superseded memory is never a hit itself: its BM25 and cosine
 count for its successor, which lists it in `formers`.
@@ -78,7 +78,7 @@ def _follow(connection: Connection, numbers: list[int], allowed: Mask) -> dict[i
 
 
 def _measure(retrieval: Retrieval, connection: Connection, numbers: list[int]) -> dict[int, float]:
-    """Return the cosines of the rows that are no candidates yet."""
+    """Return the cosines of the rows that are not yet candidates."""
     new = sorted({row for row in numbers if row not in retrieval.candidates})
     if retrieval.generation is None or not isinstance(retrieval.vector, np.ndarray):
         return {}

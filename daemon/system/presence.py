@@ -32,7 +32,7 @@ def hold(paths: Iterable[Path]) -> list[WatchedFile]:
 
 
 def find_missing(held: Iterable[WatchedFile]) -> Path | None:
-    """Return the first path whose file is missing or another one."""
+    """Return the first path whose file is missing or was replaced."""
     return next((one.path for one in held if not one.is_there()), None)
 
 

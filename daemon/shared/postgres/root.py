@@ -98,7 +98,7 @@ class PostgresRoot(Root):
         return self.line.ask(work, within_s)
 
     def _plan(self, call: Any, caller: Caller) -> Callable[[Any], Any]:
-        """Return the function that carries out a call on a connection; raise `NotFound` if this root cannot have it."""
+        """Return the function that runs a call on a connection; raise `NotFound` if the call cannot reach the root."""
         own = caller.namespace if caller.bound else self.name
         if isinstance(call, Add):
             if not self.holds(call.namespace):

@@ -1,9 +1,9 @@
 """The SQL of the graph: pairs of memories, nodes, members, edges, topics.
 
 `co_occurs` edges have no direction and are stored with origin < target; `abstracted_from` edges lead from a concept to
-its clusters. A memory that has left L2 or its namespace since the last rebuild is still in `members`: the queries for
-people exclude it here, searches by their mask. Conditions of reach are SQL on `n` (nodes). Reads accept thousands of
-numbers and return only what exists.
+its clusters. A memory that has left L2 or its namespace since the last rebuild is still in `members`; the queries for
+people exclude it, and so does the mask of a search. Conditions of reach are SQL on `n` (nodes). Reads accept thousands
+of numbers and return only existing rows.
 """
 
 import re
@@ -84,7 +84,7 @@ _NEIGHBOURS = (
 )
 _COUNT_PAIR = (
     "INSERT INTO pairs SELECT ?1, ?2, ?3"
-    # One of them may have been deleted since the search; chunks of files are never in L2.
+    # Either memory may have been deleted since the search; chunks of files are never in L2.
     " WHERE (SELECT count(*) FROM memories WHERE row IN (?1, ?2) AND tier IN ('L1', 'L2')) = 2"
     " ON CONFLICT DO UPDATE SET searches = searches + excluded.searches"
 )
@@ -338,7 +338,7 @@ def put_topics(connection: apsw.Connection, namespace: int, topics: Iterable[tup
 
 
 def delete_topics(connection: apsw.Connection, names: Sequence[str]) -> None:
-    """Delete topics; their nodes then belong to none."""
+    """Delete topics; their nodes then belong to no topic."""
     connection.executemany("DELETE FROM topics WHERE name = ?", [(name,) for name in names])
 
 
@@ -361,7 +361,7 @@ def read_member_texts(connection: apsw.Connection, node: StoredNode, chars: int)
 
 
 def label_node(connection: apsw.Connection, node: StoredNode, label: str, model: str) -> None:
-    """Store the label that a model gave to a node unless its members have changed; an empty one is not stored."""
+    """Store the label that a model gave to a node, unless its members have changed or the label is empty."""
     connection.execute(
         "UPDATE nodes SET asked = 1, label = CASE ?3 WHEN '' THEN label ELSE ?3 END,"
         " named_by = CASE ?3 WHEN '' THEN named_by ELSE ?4 END WHERE id = ?1 AND texts = ?2",

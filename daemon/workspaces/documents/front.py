@@ -171,7 +171,7 @@ def _read_tags(value: Any, problems: list[str]) -> list[str]:
 
 
 def _find_time(values: dict[str, Any], names: Sequence[str]) -> float | None:
-    """Return the time under the first key that has one. Other values are no problem: other tools use these keys too."""
+    """Return the time under the first key that has one; other values are ignored, since other tools use these keys."""
     said = {key.casefold().replace(" ", "_"): value for key, value in reversed(values.items())}
     for name in names:
         try:
