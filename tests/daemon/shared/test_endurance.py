@@ -184,7 +184,7 @@ def test_nothing_is_lost_twice_or_where_it_must_not_be(
     record_property("saves", len(saves))
     record_property("waited", sum(save.waiting for save in saves))
     record_property("changes", sum(len(member.changes) for member in members))
-    record_property("errors", Counter(error.code for member in members for _, error in member.errors))
+    record_property("errors", dict(Counter(error.code for member in members for _, error in member.errors)))
 
     # Each acknowledged save is there once, and nothing else is.
     rows = place.read_rows()

@@ -124,7 +124,7 @@ async def test_credentials_are_taken_out_unless_they_are_allowed(make: Make) -> 
     assert TOKEN not in str(await make().get_items())
     await make("open", allow_secrets=True).add_items([say(f"push with {TOKEN}")])
     assert await list_said(make("open")) == [f"push with {TOKEN}"]
-    with pytest.raises(ValueError, match="The key holds"):
+    with pytest.raises(ValueError, match="The key contains"):
         await make(TOKEN).add_items([say("whose session?")])
     await make(TOKEN, allow_secrets=True).add_items([say("its own")])
     assert await list_said(make(TOKEN)) == ["its own"]
