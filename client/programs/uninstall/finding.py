@@ -236,10 +236,6 @@ def _restore(change: FileChange) -> None:
         installing.apply(change._replace(copy=None))
 
 
-def _find_gone() -> Iterator[Remains]:
-    return (Remains(str(folder), _GONE) for folder in folders.list_gone())
-
-
 def _describe_change(change: FileChange) -> str:
     if change.after is None:
         return "deleted: all of it is memoryd's"

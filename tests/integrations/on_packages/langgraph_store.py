@@ -196,7 +196,9 @@ def test_paths_that_are_no_list_of_texts_are_refused(make: Make, paths: Any) -> 
 
 @pytest.mark.parametrize("value", [{"text": "herons"}, {"n": b"bytes"}])
 def test_a_refusal_does_not_repeat_a_credential(make: Make, value: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^item '\[secret: GitHub token\]' of users/ada: (The key contains|JSON has no)"):
+    with pytest.raises(
+        ValueError, match=r"^item '\[secret: GitHub token\]' of users/ada: (The key contains|JSON has no)"
+    ):
         make().put(HERE, TOKEN, value)
 
 
