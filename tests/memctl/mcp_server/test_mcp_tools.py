@@ -126,7 +126,7 @@ async def test_what_the_agent_was_told_and_says_again_is_no_news(daemon: Any, me
     memory.add("The api listens on port 8080. It speaks HTTP.")
     async with agent() as client:
         await client.call_tool("memory_search", {"query": "api port"})
-        wait_until(lambda: bool(daemon.core.recalls._told))
+        wait_until(lambda: bool(daemon.core.recalls._returned))
         echoed = await client.call_tool("memory_save", {"content": "It speaks HTTP."})
     assert echoed.structured_content["outcome"] == "merged"
     assert memory.stats().memories == 1
