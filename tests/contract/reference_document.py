@@ -42,10 +42,20 @@ _CALLS = {call.__name__: call for call in METHODS}
 # Those that the clients have by themselves, and the call that each sends.
 OWN = {"add_many": protocol.AddMany, "subscribe": protocol.Subscribe}
 NOT_FOR_PROGRAMS = {"hello", "authenticate", "confine", "backfill"}  # of transports, hooks and memctl
-# Arguments that are no field of the call, or mean more than the field does.
-_ARGUMENTS = {
+# Arguments that mean the same in many methods: they are listed once, and left out of an entry that means just this.
+_COMMON = {
     "id": "id or unique prefix",
     "ids": "ids or unique prefixes",
+    "limit": "how many at most (1 to 1,000)",
+    "offset": "how many to skip",
+    "allow_secrets": "store likely credentials as they are",
+    "session": "the conversation's name",
+    "workspace": "its namespace, or an absolute path inside it",
+    "on_progress": "called with a [`Progress`](#progress) now and then",
+}
+# Arguments that are no field of the call, or mean more than the field does.
+_ARGUMENTS = {
+    **_COMMON,
     "key": "a key or several, of memories in the namespace itself",
     "lines": "`start_line` and `end_line`: a part of the memory by its lines",
     "messages": "mappings with `role` and `content`, as chat APIs have them",
@@ -53,7 +63,6 @@ _ARGUMENTS = {
     "records": "those that `export_memories` returned",
     "to": "the namespace to share to, as a text or a tuple; `/` is the root",
     "values": "metadata to set, by keyword",
-    "on_progress": "called with a [`Progress`](#progress) now and then",
     "idle_s": "end when nothing has happened for so long; left out: never",
     "process": "`process(query, hits)` returns the hits to go on with",
     "call": "a value of a class of `memoryd.client.protocol`, where no method fits",
@@ -69,6 +78,8 @@ _OF_ITEMS = {"search": protocol.Hit, "list": protocol.Memory}
 _SCOPES = (protocol.Scoped, protocol.Filtered)
 _LIKE = {**dict.fromkeys(("related", "explain", "why_not"), "search"), "put": "add"}
 _IDS = {"id", "ids", "other"}
+_NOT_OF_ADD = {"memory", "idempotency_key"}  # fields of the call that the client's `add` does not take
+_UNSEEN = "when no memory that you see has this id"
 # When a method raises what is not said by its declaration; a test asks for what is not found.
 _NOT_FOUND = {
     "undo": "there is no such operation, or none to undo",
@@ -102,7 +113,8 @@ _CONFLICT = {
 
 def document() -> str:
     """Return the text of the page."""
-    parts = []
+    common = "".join(f"- `{name}`: {meaning}\n" for name, meaning in _COMMON.items())
+    parts = [f"## Common arguments\nAn entry leaves out these where they mean just this.\n{common}\n"]
     for module, names in sort_methods().items():
         title, _, intro = cleandoc(import_module(module).__doc__ or "").partition(": ")
         parts += [f"## {title}\n{intro[:1].upper()}{intro[1:]}\n\n", *map(_write_entry, names)]
@@ -135,7 +147,7 @@ def list_errors(name: str) -> dict[type[MemorydError], str]:
     call, parameters = find_call(name), set(_list_parameters(name))
     declared, raised = DECLARED[call], dict[type[MemorydError], str]()
     if name in _NOT_FOUND or parameters & _IDS:
-        raised[NotFound] = f"when {_NOT_FOUND.get(name, 'no memory that you see has this id')}"
+        raised[NotFound] = f"when {_NOT_FOUND[name]}" if name in _NOT_FOUND else _UNSEEN
     if name in _CONFLICT:
         raised[Conflict] = f"when {_CONFLICT[name]}"
     if declared.access == "owner":
@@ -158,17 +170,31 @@ def _list_parameters(name: str) -> dict[str, Parameter]:
 
 def _write_entry(name: str) -> str:
     call = find_call(name)
-    lines = [f"### {name}", f"`{name}({_format_signature(name)})`: {_read_docstring(name)}"]
-    lines += _describe_parameters(name, call)
-    if name == "subscribe":
-        lines.append(f"- **Iterates over** {_list_fields(protocol.Event)}")
-    else:
-        lines.append(f"- **Returns** {_list_fields(protocol.result_type(call))}")
-    if name in _OF_ITEMS:
-        lines.append(f"- **Each item** is a {_list_fields(_OF_ITEMS[name])}")
-    if raised := list_errors(name):
-        lines.append("- **Raises** " + "; ".join(f"`{error.__name__}` {when}" for error, when in raised.items()))
+    owner = " (owner)" if DECLARED[call].access == "owner" else ""
+    lines = [f"### {name}", f"`{name}({_format_signature(name)})`{owner}: {_read_docstring(name)}"]
+    lines += [line for line in _describe_parameters(name, call) if line not in _list_known(name)]
+    lines += _describe_result(name, call)
+    raised = [
+        f"`{error.__name__}` {when}"
+        for error, when in list_errors(name).items()
+        if error is not Forbidden and when != _UNSEEN
+    ]
+    lines += [f"- **Raises** {'; '.join(raised)}"] if raised else []
     return "\n".join([*lines, "", ""])
+
+
+def _list_known(name: str) -> set[str]:
+    """Return the lines of arguments that stand elsewhere: in the common list, or in the entry that this one names."""
+    known = {f"- `{argument}`: {meaning}" for argument, meaning in _COMMON.items()}
+    return known | (set(_describe_parameters(_LIKE[name], find_call(_LIKE[name]))) if name in _LIKE else set())
+
+
+def _describe_result(name: str, call: type[protocol.Call[Any]]) -> Iterator[str]:
+    result, of = protocol.result_type(call), _OF_ITEMS.get(name)
+    if name == "subscribe":
+        yield f"- **Iterates over** {_list_fields(protocol.Event)}"
+    elif result is not protocol.Done:
+        yield f"- **Returns** {_list_fields(result)}" + (f"; each item is a {_list_fields(of)}" if of else "")
 
 
 def _list_fields(struct: type[Any]) -> str:
@@ -181,7 +207,7 @@ def _list_fields(struct: type[Any]) -> str:
 def _write_value(struct: type[Any]) -> str:
     """Return what each field of a value means; of a hit those that a memory does not have."""
     meanings = field_meanings(struct)
-    lines = [f"### {struct.__name__}", cleandoc(docstring(struct))]
+    lines = [f"### {struct.__name__}", cleandoc(docstring(struct)).replace("\n\n", "\n")]
     lines += ["- all fields of [`Memory`](#memory)"] * (struct is protocol.Hit)
     lines += [f"- `{field}`: {_put_in_python(text)}" for field, text in meanings.items()]
     return "\n".join([*lines, "", ""])
@@ -209,7 +235,7 @@ def _read_docstring(name: str) -> str:
     """Return what a method does: its own docstring, and what that of its call says beside the same."""
     own = " ".join((_find(name).__doc__ or "").split())
     parts = [" ".join(part.split()) for part in docstring(find_call(name)).split("\n\n")]
-    return "\n\n".join([own, *parts[1:]] if own == parts[0] or name in written_by_contract() else [own])
+    return "\n".join([own, *parts[1:]] if own == parts[0] or name in written_by_contract() else [own])
 
 
 def written_by_contract() -> set[str]:
@@ -276,7 +302,8 @@ def _read_meanings(name: str, call: type[protocol.Call[Any]]) -> dict[str, str]:
     structs = [base for base in call.__mro__ if issubclass(base, protocol.Call) and base is not protocol.Call]
     own = [struct for struct in structs if struct.__module__ != protocol.Call.__module__ or struct in _SCOPES]
     stored = {"add": [protocol.NewMemory], "put": [protocol.NewMemory, protocol.KeyedEntry]}.get(name, [])
-    return {field: text for struct in (*stored, *own) for field, text in field_meanings(struct).items()}
+    meanings = {field: text for struct in (*stored, *own) for field, text in field_meanings(struct).items()}
+    return {field: text for field, text in meanings.items() if name != "add" or field not in _NOT_OF_ADD}
 
 
 if __name__ == "__main__":
