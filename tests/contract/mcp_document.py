@@ -35,24 +35,21 @@ def document() -> str:
     }
     for name, lines in parts.items():
         pattern = rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)"
-        text, number = re.subn(pattern, lambda _, lines=lines: "\n".join(["", *lines, ""]), text, flags=re.DOTALL)  # type: ignore[misc]
+        text, number = re.subn(pattern, lambda _, lines=lines: "\n".join([*lines, ""]), text, flags=re.DOTALL)  # type: ignore[misc]
         assert number == 1, name
     return text
 
 
 def _list_tools(tools: Mapping[str, Tool]) -> Iterator[str]:
     for name, tool in tools.items():
-        yield f"### {name}\n{tool.description}\n"
-        yield "| argument | type | default | |\n|---|---|---|---|"
+        yield f"### {name}\n{tool.description}"
         schema = schemas.schema(tool.takes)
         for field, about in schema["properties"].items():
             if field in _EVERYWHERE:
                 continue
-            default = "required" if field in schema.get("required", ()) else _format_default(about.get("default"))
-            yield f"| `{field}` | {_format_type(about)} | {default} | {about.get('description') or _PLAIN[field]} |"
-        yield ""
-        yield f"Returns {_describe_result(tool)} {_describe_effect(tool)}"
-        yield ""
+            default = ", required" if field in schema.get("required", ()) else _format_default(about.get("default"))
+            yield f"- `{field}` ({_format_type(about)}{default}): {about.get('description') or _PLAIN[field]}"
+        yield f"- Returns {_describe_result(tool)} {_describe_effect(tool)}\n"
 
 
 def _format_type(about: dict[str, Any]) -> str:
@@ -65,7 +62,7 @@ def _format_type(about: dict[str, Any]) -> str:
 
 
 def _format_default(value: object) -> str:
-    return "" if value in ("", None, [], {}) else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    return "" if value in ("", None, [], {}) else f", `{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def _describe_result(tool: Tool) -> str:

@@ -58,23 +58,16 @@ HEAD = """# Settings
 Generated from `daemon/config.py` by `make protocol`; do not edit.
 
 You need none of these: what is left out has its default. To change one, write it into `~/.config/memoryd/config.toml`
-(`memctl config path` says where the file is), a section in brackets, then `name = value`:
+(`memctl config path` prints where the file is):
 ```toml title="~/.config/memoryd/config.toml"
 [hooks]
 start_tokens = 200
 ```
-It counts from the next start on, and no call fails meanwhile:
+Then restart the daemon; no call fails meanwhile. `memctl config show` prints what is in force:
 ```sh
 memctl up --restart
 ```
-```console
-$ memctl config show
-…
-[hooks]
-start_tokens    200
-…
-```
-A name that is not known, or a value out of range, keeps the daemon from starting; it says which, and so does
+With an unknown name or a value out of range the daemon does not start; it says which, and so does
 `memctl doctor configuration`.
 
 ## What people change
@@ -90,21 +83,21 @@ def document() -> str:
 
 
 def _sections() -> Iterator[str]:
+    yield "## All settings\n"
+    yield "| setting | default | allowed | what it does |\n|---|---|---|---|"
     described: Any = types.type_info(Config)
     for part in described.fields:
         section, name = part.type, part.name
         if isinstance(section, types.DictType):  # a section per name
             section, name = section.value_type, f"{name}.NAME"
-        yield f"## [{name}]\n"
-        yield str(section.cls.__doc__).splitlines()[0] + "\n"
-        yield "| setting | default | allowed | what it does |\n|---|---|---|---|"
+        yield f"| **`[{name}]`** | | | **{str(section.cls.__doc__).splitlines()[0]}** |"
         meanings = get_type_hints(section.cls, include_extras=True)
         for field in section.fields:
             value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
             meaning = next(meta for meta in meanings[field.name].__metadata__ if isinstance(meta, str))
             meaning = meaning.replace("|", "\\|")
             yield f"| `{field.name}` | `{_toml(value)}` | {_allowed(field.type)} | {meaning} |"
-        yield ""
+    yield ""
 
 
 def _allowed(kind: Any) -> str:

@@ -20,7 +20,7 @@ def test_the_page_is_what_the_configuration_says() -> None:
 
 def test_the_defaults_on_the_page_written_to_a_file_are_the_defaults() -> None:
     lines = []
-    for heading, row in re.findall(r"^## (\[.+\])$|^\| (`\w+` \| `.*?`) \|", PAGE.read_text(), re.MULTILINE):
+    for heading, row in re.findall(r"^\| \*\*`(\[.+\])`|^\| (`\w+` \| `.*?`) \|", PAGE.read_text(), re.MULTILINE):
         lines.append(heading or re.sub(r"`(\w+)` \| `(.*)`", r"\1 = \2", row))
     given = tomllib.loads("\n".join(lines))
     root = given.pop("shared")["NAME"]
