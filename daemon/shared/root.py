@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -50,7 +51,7 @@ from memoryd.daemon.core.limits import check_metadata
 from memoryd.daemon.privacy.privacy import find_privacy
 from memoryd.daemon.search.remotes import CHANGE_S
 from memoryd.daemon.server.access import AUTHOR
-from memoryd.daemon.shared import confirming
+from memoryd.daemon.shared import confirming, taken
 from memoryd.daemon.shared.line import Line
 from memoryd.daemon.shared.retrying import Retrying
 from memoryd.daemon.shared.shelf import PAGE, Shelf
@@ -96,10 +97,11 @@ class Root:
         self.name, self.settings = name, settings
         self._core, self._keep, self._move = core, keep, move
         self.line = self._build_line()
-        self.shelf = Shelf(self._read_own, self._is_mine)
+        self.shelf = Shelf(self._read_own, self._is_mine, partial(taken.forget_root, core, name))
         self.line.on_away = self.shelf.drop
         self.wake: Callable[[], None] = lambda: None
         self.unreadable = 0
+        self.compared_at = 0.0  # on the monotonic clock: when the place was last asked what it still has
         self.identity: Greeting | None = None
         self.refusal = ""  # the message if the place refused the token in its last answer, though the line stays open
         self._confirmed = confirming.read(core, name)
@@ -158,7 +160,10 @@ class Root:
             if isinstance(call, Confirm):
                 return self._core.background.run(f"confirm in {self.name}", lambda: self._confirm(call, caller))
             self._check_allowed(call)
-            return self._ask(find_privacy(self._core).strip(call), caller, within_s)
+            answer = self._ask(find_privacy(self._core).strip(call), caller, within_s)
+            if isinstance(call, protocol.Update | protocol.Delete | protocol.Undo):
+                answer.add_done_callback(partial(taken.note_change, self._core))
+            return answer
         except MemorydError as error:
             refused: Future[R] = Future()
             refused.set_exception(error)
@@ -395,13 +400,16 @@ class Root:
         key = self._core.new_id()
 
         def save() -> Added:
+            sent = msgspec.structs.replace(call, idempotency_key=key, reach=None)
             try:
-                return self.ask_and_wait(msgspec.structs.replace(call, idempotency_key=key, reach=None), caller)
+                added = self.ask_and_wait(sent, caller)
             except AWAY as error:
                 if call.memory.supersedes:
                     needs = f"To replace a memory of {self.name} its place is needed; nothing was changed."
                     raise Unavailable(f"{error.message} {needs}") from None
                 return self._keep(self, call, caller, key).result()
+            taken.note(self._core, self.name, sent, added)
+            return added
 
         return self._core.background.run(f"save in {self.name}", save)
 

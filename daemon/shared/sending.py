@@ -2,12 +2,13 @@
 
 The id of a memory is sent as its idempotency key, so a memory that is sent twice is stored once, even if it was changed
 or deleted there. A change made here after the first attempt to send is sent as an update. A memory that the place
-refuses stays, with the reason, until somebody sends it again or deletes it.
+refuses stays, with the reason, until somebody sends it again or deletes it. `taken` says what is kept of what was sent.
 """
 
 import hashlib
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -24,14 +25,15 @@ from memoryd.daemon.core.limits import check_editable
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.memories import adding, changing
 from memoryd.daemon.search.remotes import Remotes
+from memoryd.daemon.shared import taken
 from memoryd.daemon.shared.postgres.root import PostgresRoot
 from memoryd.daemon.shared.root import AWAY, Root
+from memoryd.daemon.shared.shelf import EVERY_S
 from memoryd.daemon.shared.tables import sends
 from memoryd.daemon.shared.tables.sends import Send
 from memoryd.daemon.store import contexts, history, rows, upkeep
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.conversion import build_new
 from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import WAITING
@@ -59,6 +61,7 @@ class Shared:
 
     def start(self) -> None:
         """Register the roots with the kernel, and start the threads."""
+        self._remove_old()
         remotes: Remotes = self._core.state(Remotes)
         remotes.all += self.roots
         for root in self.roots:
@@ -71,6 +74,7 @@ class Shared:
 
     def _note_ready(self, root: Root) -> None:
         root.shelf.expect()
+        root.compared_at = -EVERY_S
         self.wake.set()
 
     def stop(self) -> None:
@@ -146,10 +150,25 @@ class Shared:
     def send(self) -> float | None:
         """Send waiting memories and fetch the shelves; return the seconds until the next run, None if none is due."""
         due = [root.shelf.fetch() for root in self.roots if root.line.state == "ready" or root.shelf.is_expected()]
-        pause = self._send_waiting()
+        for root in self.roots:
+            if root.line.state == "ready" and time.monotonic() - root.compared_at >= EVERY_S:
+                self._offer_again(root)
+        pauses = [self._remove_old(), pause := self._send_waiting()]
         if pause != 0.0:
             self._clean()
-        return min([*due, *([] if pause is None else [pause])], default=None)
+        return min([*due, *(one for one in pauses if one is not None)], default=None)
+
+    def _remove_old(self) -> float | None:
+        return taken.remove_others(self._core, [root.name for root in self.roots])
+
+    def _offer_again(self, root: Root) -> None:
+        root.compared_at = time.monotonic()
+        try:
+            taken.offer_again(self._core, root.name, root.ask_and_wait)
+        except AWAY as error:  # the next line asks again
+            log.info("%s was not asked for all that it has taken: %s", root.name, error.message)
+        except MemorydError as error:
+            log.warning("%s does not take again what it may have lost: %s", root.name, error.message)
 
     def _send_waiting(self) -> float | None:
         with self._core.store.reading() as connection:
@@ -195,24 +214,29 @@ class Shared:
             said = _digest(row)
             self._note(partial(sends.note_said, memory=row.id, said=said, now=self._core.clock()))
         namespace = self._core.store.namespaces.name(row.namespace)
-        new = msgspec.structs.replace(build_new(row), path=row.path, start_line=row.start_line, end_line=row.end_line)
-        added: Added = root.ask_and_wait(Add(namespace=namespace, memory=new, idempotency_key=row.id))
+        call = Add(namespace=namespace, memory=taken.build_whole(row), idempotency_key=row.id)
+        added: Added = root.ask_and_wait(call)
         left: Row | None = row
         while left is not None:
             if (now := _digest(left)) != said:
                 root.ask_and_wait(_build_update(namespace, added.id, left))
                 said = now
-            left = self._write(partial(self._delete_sent, row.id, said))
+            last = msgspec.structs.replace(call, memory=taken.build_whole(left))
+            note = taken.build_note(self._core, root.name, last, added)
+            left = self._write(partial(self._delete_sent, row.id, said, note))
         return added
 
-    def _delete_sent(self, id: str, said: bytes, transaction: Transaction) -> Row | None:
-        """Delete a memory here if it is unchanged since it was sent; else return it."""
+    def _delete_sent(
+        self, id: str, said: bytes, note: Callable[[Transaction], None], transaction: Transaction
+    ) -> Row | None:
+        """Delete a memory here, and `note` that it was taken, if it is unchanged since it was sent; else return it."""
         row = rows.read_ids(transaction.connection, [id]).get(id)
         if row is None or row.tier != WAITING:  # deleted here meanwhile
             return None
         if _digest(row) != said:
             return row
         sends.take_out(transaction.connection, row)
+        note(transaction)
         transaction.after_commit(lambda: self._core.embedding.remove_rows([row.row]))
         transaction.after_commit(self._core.sources.traces.clear)
         return None

@@ -20,11 +20,17 @@ _DENIED = "Permission denied"  # in ssh's error message
 class Shelf:
     """The shelf of one root; `read` returns at most `PAGE` of the root's memories from an offset on.
 
+    `on_refused` is called when the place says that this machine has lost its access.
     One thread fetches it; any thread may read or clear it.
     """
 
-    def __init__(self, read: Callable[[int], Sequence[Memory]], is_mine: Callable[[Memory], bool]) -> None:
-        self._read, self._is_mine = read, is_mine
+    def __init__(
+        self,
+        read: Callable[[int], Sequence[Memory]],
+        is_mine: Callable[[Memory], bool],
+        on_refused: Callable[[], None],
+    ) -> None:
+        self._read, self._is_mine, self._on_refused = read, is_mine, on_refused
         self._due_at = -1.0
         self.memories: Sequence[Memory] = ()
 
@@ -44,6 +50,7 @@ class Shelf:
         """Clear it if an error says that this machine has lost its access."""
         if isinstance(error, _REFUSED) or _DENIED in error.message:
             self.memories = ()
+            self._on_refused()
 
     def fetch(self) -> float:
         """Fetch it if it is due; return the seconds until it is due again."""

@@ -71,7 +71,7 @@ DROP TABLE IF EXISTS topics;
 DROP TABLE IF EXISTS backlog;
 DROP TABLE IF EXISTS names;
 """
-NEW = "transcripts entries later pairs topics nodes members edges applied sends extraction".split()
+NEW = "transcripts entries later pairs topics nodes members edges applied sent sends extraction".split()
 FILL = """
 INSERT INTO extraction (turn, task) SELECT id, job FROM cognition WHERE job IN ('rate', 'embed', 'condense');
 INSERT OR IGNORE INTO extraction (turn, task, namespace, session, queued_at, due_at, attempts)

@@ -8,7 +8,7 @@ from functools import cache
 
 from memoryd.daemon.rooms import list_rooms
 
-VERSION = 22
+VERSION = 23
 FORMER_VERSION = 12  # the version that `migrations` changes to this one
 # Tables that can be computed from the others, so a rescue does not copy them.
 DERIVED = ("edges", "members", "nodes", "topics")
@@ -330,6 +330,18 @@ CREATE TABLE applied (
   PRIMARY KEY (key, token)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX applied_at ON applied (at);
+
+-- What places of shared roots have taken from here in the last 24 hours.
+CREATE TABLE sent (
+  key TEXT PRIMARY KEY,        -- of the add
+  root TEXT NOT NULL,
+  memory TEXT NOT NULL,        -- its id there
+  operation TEXT NOT NULL,     -- that of the add there
+  said TEXT NOT NULL,          -- as `history.before`
+  supersedes TEXT NOT NULL,    -- ids, as JSON
+  at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sent_memory ON sent (memory);
 
 -- The tokens; only their hashes are stored.
 CREATE TABLE tokens (

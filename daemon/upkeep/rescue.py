@@ -26,10 +26,11 @@ from memoryd.daemon.erasing.tables import erasing, leftovers
 from memoryd.daemon.erasing.tables.erasing import ErasureRecord
 from memoryd.daemon.erasing.tables.mentions import OtherTraces
 from memoryd.daemon.rooms import list_rooms
-from memoryd.daemon.store import fulltext, jobs, known_projects, pauses, turns, vectors
+from memoryd.daemon.store import fulltext, jobs, known_projects, pauses, sent, turns, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
+from memoryd.daemon.store.history import ERASE
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.pauses import PauseRecord
 from memoryd.daemon.store.schema import DERIVED, VERSION
@@ -173,6 +174,11 @@ _ASK_BEFORE_SENDING = (
     "INSERT INTO sends (memory, refused, at) SELECT id, 'it comes from a copy that was restored', ? FROM memories"
     f" WHERE tier = '{WAITING}' ON CONFLICT (memory) DO UPDATE SET refused = excluded.refused"
 )
+_OF_ERASED = (
+    "SELECT * FROM applied WHERE id IN (SELECT h.memory FROM history h JOIN operations o ON o.number = h.operation"
+    f" WHERE o.kind = '{ERASE}')"
+)
+_KEEP_APPLIED = "INSERT OR IGNORE INTO applied VALUES (?, ?, ?, ?, ?, ?, ?)"
 _WORKSPACES = "SELECT root, namespace, globs, created_at, device FROM workspaces"
 _ADD_WORKSPACE = "INSERT OR IGNORE INTO workspaces (root, namespace, globs, created_at, device) VALUES (?, ?, ?, ?, ?)"
 _LAST_CHANGE = "SELECT max(at) FROM (SELECT at FROM operations UNION ALL SELECT created_at FROM turns)"
@@ -313,6 +319,9 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
         left_out |= store.write(lambda one: _delete_workspaces(one.connection, here)).result()
         left_out["kept_pauses"] = kept_pauses
         store.write(lambda one: one.connection.execute(_ASK_BEFORE_SENDING, (time.time(),))).result()
+        store.write(lambda one: sent.remove_others(one.connection, [], 0.0)).result()
+        applied = _read_former(former, _OF_ERASED)  # other machines may offer again what was erased here
+        store.write(lambda one: one.connection.executemany(_KEEP_APPLIED, applied)).result()
         with act_as(Actor(process="memctl restore")):  # with an actor, so that undo refuses the latest operation
             left_out["erased"] = store.write(
                 lambda one: erasing.carry_over(one.connection, erased, time.time())

@@ -64,11 +64,15 @@ class Past(NamedTuple):
 
 
 def find_past(connection: apsw.Connection, ids: Iterable[str] | None = None) -> Iterator[Past]:
-    """Yield the former states in the history of the given memories and turns, or (None) of all."""
-    sql, values = "SELECT memory, before FROM history WHERE before IS NOT NULL", list(ids or ())
+    """Yield the former states of the given memories and turns, or (None) of all: in the history, and as sent."""
+    given, values = "TRUE", list(ids or ())
     if ids is not None:
-        sql += f" AND memory IN ({', '.join('?' * len(values))})"
-    for memory, before in connection.execute(sql, values):
+        given = f"memory IN ({', '.join('?' * len(values))})"
+    sql = (
+        f"SELECT memory, before FROM history WHERE before IS NOT NULL AND {given}"
+        f" UNION ALL SELECT memory, said FROM sent WHERE {given}"
+    )
+    for memory, before in connection.execute(sql, [*values, *values]):
         yield Past(str(memory), history.decode_image(str(before)))
 
 

@@ -43,7 +43,7 @@ def _contains_erased(path: Path, ids: set[str], traces: OtherTraces) -> bool | N
         return None
     query = (
         "SELECT id FROM memories UNION ALL SELECT key FROM turns"
-        " UNION ALL SELECT memory FROM history WHERE before IS NOT NULL"
+        " UNION ALL SELECT memory FROM history WHERE before IS NOT NULL UNION ALL SELECT memory FROM sent"
     )
     return upkeep.read_copy(
         path,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from memoryd.daemon.store import database_settings, rows
+from memoryd.daemon.store import database_settings, rows, sent
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import WAITING
 
@@ -77,9 +77,10 @@ def send_again(connection: apsw.Connection) -> None:
 
 
 def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
-    """Forget the attempts to send some memories."""
+    """Forget the attempts to send some memories, and what their place has taken of them."""
     del numbers
     connection.executemany("DELETE FROM sends WHERE memory = ?", [(id,) for id in ids])
+    sent.remove(connection, ids)
 
 
 def take_out(connection: apsw.Connection, row: Row) -> None:

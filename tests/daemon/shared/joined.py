@@ -1,5 +1,6 @@
 """A place that holds the root `acme`, and a daemon that is joined to it."""
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,20 @@ def decide(client: Client, content: str, namespace: str = "acme/api", dedup: boo
 def get_roots(daemon: Daemon) -> list[Root]:
     roots: list[Root] = daemon.core.state(Roots, daemon.core).roots
     return roots
+
+
+def compare(daemon: Daemon) -> None:
+    """Have the place asked whether it has all that it has taken, and wait until it was."""
+    [root] = get_roots(daemon)
+    before = root.compared_at = -math.inf
+    root.wake()
+    wait_until(lambda: root.compared_at > before)
+
+
+def let_a_day_pass(daemon: Daemon) -> None:
+    """Make what the place has taken a day older."""
+    daemon.core.store.write(lambda one: one.connection.execute("UPDATE sent SET at = at - 86401")).result()
+    compare(daemon)
 
 
 class Joined:
