@@ -72,6 +72,7 @@ _FENCED = compile_late(r"```.*?(?:```|\Z)", 16)  # re.DOTALL
 _TOKEN = compile_late(r"[^\W_][\w@/.:'’+-]*[^\W_]%?|[^\W_]%?|[#_@]\w+|→|->|[,;:()—–!?.]")
 _CJK = compile_late(r"[㐀-鿿ァ-ヿー]+")
 _MARKS = frozenset(",;()—–!?.")
+_INNER_MARKS = frozenset("/_@.")
 _PIECES = compile_late(r"[/_.:@'’-]+|(?<=[a-z0-9])(?=[A-Z])")
 # Words that do not show what a memory is about.
 _COMMON = frozenset(
@@ -163,7 +164,7 @@ def _is_name(token: str, previous: str, is_german: bool) -> bool:
     if has_digit(token) and not token[0].isdigit():
         return True
     inner = token[1:]
-    if any(mark in inner for mark in "/_@.") or any(char.isupper() for char in inner) or token[0] in "#_@":
+    if not _INNER_MARKS.isdisjoint(inner) or inner != inner.lower() or token[0] in "#_@":
         return True
     return token[0].isupper() and previous not in ".!?:" and len(token) > 1 and not is_german
 

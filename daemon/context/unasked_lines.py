@@ -98,6 +98,8 @@ class KnownTexts:
 
     def has(self, text: str) -> bool:
         """Return whether the session has a text, or a sentence of it."""
+        if not self._texts:
+            return False
         whole = _normalise(text)
         if whole in self._texts or any(one in whole for one in self._sentences):
             return True

@@ -57,7 +57,11 @@ def step(core: Core) -> bool:
         if not keys:
             return False
         statements = _read(core, connection, keys)
-        pairs = [pair for one in statements for pair in _find_pairs(core, connection, one)]
+    pairs = []
+    for one in statements:
+        core.give_way()
+        with core.store.reading() as connection:
+            pairs += _find_pairs(core, connection, one)
 
     def write(transaction: Transaction) -> None:
         later.add(transaction.connection, pairs)
@@ -88,19 +92,18 @@ def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pai
     """Return the pairs of a statement and the memories that it changes, decided for each of its sentences."""
     reached = core.store.namespaces.reach(core.store.namespaces.name(one.namespace), None)
     # Leave out memories that were added later.
-    saved = dict(queries.find_latest(connection, Filter(reached), core.clock(), _MAX_SAVED, until=one.at))
+    saved = queries.find_latest(connection, Filter(reached), core.clock(), _MAX_SAVED, until=one.at)
     if not saved:
         return []
-    near = _measure(core, connection, [one.text, *one.before[-1:]], list(saved))
-    chosen = sorted(saved, key=lambda row: -near[row])[: _NEAREST if one.role else _NEAREST_OF_SAVED]
+    near = _measure(core, connection, [one.text, *one.before[-1:]], saved)
+    nearest = sorted(saved, key=lambda row: -near[row])[: _NEAREST if one.role else _NEAREST_OF_SAVED]
     said, least = changes.Said(one.text, one.role, one.before), later.MAYBE if one.role else _MIN_SURE_OF_SAVED
+    by_row = {number: row for number, row in rows.read_rows(connection, nearest).items() if _is_before(row, one)}
     found = [
-        _Found(row, change, near[row])
-        for row in chosen
-        if (change := changes.find_change(saved[row], said, near[row], least))
+        _Found(number, change, near[number])
+        for number in nearest
+        if number in by_row and (change := changes.find_change(by_row[number].content, said, near[number], least))
     ]
-    by_row = rows.read_rows(connection, [each.row for each in found])
-    found = [each for each in found if each.row in by_row and _is_before(by_row[each.row], one)]
     pairs = [
         Pair(by_row[each.row].id, one.id, each.change.start, each.change.size, each.change.sure)
         for each in found
@@ -134,11 +137,8 @@ def _measure(core: Core, connection: Connection, texts: Sequence[str], saved: Se
     generation = core.embedding.active
     if generation is None:
         return near
-    known = vectors.find(connection, generation.model, [vectors.text_hash(text) for text in texts])
-    if not known:
-        return near
-    numbers, matrix = generation.read_exact(connection, saved)
-    if numbers:
-        cosines = (matrix @ np.stack(list(known.values())).T).max(axis=1)
-        near |= dict(zip(numbers, map(float, cosines), strict=True))
+    numbers = np.array(saved, np.int64)
+    for vector in vectors.find(connection, generation.model, [vectors.text_hash(text) for text in texts]).values():
+        for row, cosine in generation.index.compute_similarities(vector, numbers):
+            near[row] = max(near[row], cosine)
     return near

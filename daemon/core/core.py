@@ -125,14 +125,16 @@ class Core:
         """Sleep after `took_s` of background work: as long again if clients are connected, else a fraction of that."""
         time.sleep(took_s * (1.0 if self.crowded() else _MOMENT))
 
-    def give_way(self) -> None:
+    def give_way(self, limit_s: float = _GIVE_WAY_S) -> None:
         """Wait while a client waits for a reply, up to a limit.
 
         Long work in Python calls this often, since it slows down searches, which need the interpreter's lock.
         """
-        give_up_at = time.monotonic() + _GIVE_WAY_S
+        give_up_at = time.monotonic() + limit_s
         while self.awaited() and time.monotonic() < give_up_at:
             time.sleep(_LOOK_AGAIN_S)
+            if not self.awaited():
+                time.sleep(_LOOK_AGAIN_S)  # a client that has its reply may call again at once
 
     def close(self) -> None:
         """Stop the background work, write pending data and close the database."""

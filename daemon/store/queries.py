@@ -140,13 +140,13 @@ def hold_back(selection: Filter, namespace: int, type: str) -> Filter:
 
 def find_latest(
     connection: apsw.Connection, selection: Filter, now: float, limit: int, until: float = math.inf
-) -> list[tuple[int, str]]:
-    """Return row numbers and texts of the latest living memories that were saved on purpose, up to a time."""
+) -> list[int]:
+    """Return the row numbers of the latest living memories that were saved on purpose, up to a time."""
     where, values = selection.full_condition(now)
     saved = f"m.turns = 0 AND m.source NOT IN ({', '.join(map(repr, DRAWN))}) AND m.tier <> {DOCUMENTS!r}"
-    sql = f"SELECT m.row, substr(m.content, 1, {_MAX_CHARS}) FROM memories m WHERE {where} AND {build_searched()}"
-    latest = f"{sql} AND {saved} AND m.created_at <= ? ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
-    return [(int(row), str(content)) for row, content in connection.execute(latest, (*values, until, limit))]
+    sql = f"SELECT m.row FROM memories m WHERE {where} AND {build_searched()} AND {saved} AND m.created_at <= ?"
+    latest = f"{sql} ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
+    return [int(row) for (row,) in connection.execute(latest, (*values, until, limit))]
 
 
 def find_sizes(connection: apsw.Connection, selection: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:

@@ -48,6 +48,7 @@ from memoryd.daemon.topics.tables.graph import ABSTRACTED_FROM, CLUSTER, CONCEPT
 LEAST = 3  # clusters in a concept
 _NEAREST, _NEAREST_NODES = 8, 5  # nearest neighbours considered for a memory, and for a node
 _WORK_S = 0.003  # of CPU time between two pauses for searches
+_GIVE_WAY_S = 0.1  # how long it waits for clients at most in each pause
 _READ = 1000  # memories per snapshot
 _WRITTEN = 100  # nodes per transaction, some ms
 _LABELLED = 4  # nodes whose texts are read together
@@ -112,7 +113,7 @@ def rebuild(
         nonlocal rested_at
         check()
         if time.thread_time() - rested_at >= _WORK_S:
-            core.give_way()
+            core.give_way(_GIVE_WAY_S)
             rested_at = time.thread_time()
 
     with core.state(RebuildLock).lock:

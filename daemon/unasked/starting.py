@@ -21,6 +21,7 @@ from memoryd.daemon.context.unasked_lines import (
     CandidateTurn,
     ContextLine,
     FittedLines,
+    KnownTexts,
     build_saved_line,
     find_outdated,
     show_turn,
@@ -50,7 +51,8 @@ PREFERENCE = "preference"  # the type of memories that are shown in all projects
 _MAX_SAVED = 500
 _MAX_TURNS = 80
 _SHARE = 3  # memories of agents get at most 1 / _SHARE of the tokens, and so does the last session
-_MIN_TOKENS = 8  # of a line; if fewer are left, no further line is tried
+_MIN_TOKENS, _MAX_TOO_LONG = 8, 20  # no further line is tried if fewer tokens are left, or after so many too long lines
+_LEFT_OUT_TOKENS = 40  # kept for the line that counts what is left out
 _ASKED_CHARS, _LATEST_CHARS = 200, 240  # of a line on the latest session
 _LAST_ANSWERS = 3  # searched for open points
 _MIN_BYTES = 60  # of a substantial answer
@@ -128,21 +130,21 @@ def describe_saved(core: Core, row: Row, namespace: str) -> str:
     return f"a {row.type} {whose}"
 
 
-def fit(saved: Sequence[ContextLine], latest: Sequence[ContextLine], max_tokens: int, by: Counter) -> FittedLines:
-    """Return the text of a start within a budget.
+def fit(
+    saved: Sequence[ContextLine], latest: Sequence[ContextLine], known: KnownTexts, max_tokens: int, by: Counter
+) -> FittedLines:
+    """Return the text of a start within a budget, without texts that the session has; adds the text to `known`.
 
     Tokens go to the last session first, up to its share, then to the person's memories, then to those of agents.
     """
     own = [line for line in saved if line.heading != AGENTS]
     others = [line for line in saved if line.heading == AGENTS]
     share = max_tokens // _SHARE
-    excerpt, spent = _take(latest, share, by)
-    whole = max_tokens - by.count("".join(FRAME)) - spent
-    for room in (whole, whole - by.count(_count_left_out(saved))):  # the second is used if not all lines fit
-        chosen, spent = _take(own, room, by)
-        chosen += _take(others, min(room - spent, share), by)[0]
-        if len(chosen) == len(saved):
-            break
+    excerpt, spent = _take(latest, share, KnownTexts(), by)
+    room = max_tokens - by.count("".join(FRAME)) - spent - _LEFT_OUT_TOKENS
+    chosen, spent = _take(own, room, known, by)
+    chosen += _take(others, min(room - spent, share), known, by)[0]
+    excerpt = [line for line in excerpt if not known.has(line.text)]
     while chosen or excerpt:
         text = _write(chosen, [line for line in saved if line not in chosen], excerpt)
         if (tokens := by.count(text)) <= max_tokens:
@@ -151,18 +153,23 @@ def fit(saved: Sequence[ContextLine], latest: Sequence[ContextLine], max_tokens:
     return FittedLines("", 0, [])
 
 
-def _take(lines: Iterable[ContextLine], room: int, by: Counter) -> tuple[list[ContextLine], int]:
-    """Return the lines that fit into `room` tokens, tried in order, and how many tokens they have."""
+def _take(lines: Iterable[ContextLine], room: int, known: KnownTexts, by: Counter) -> tuple[list[ContextLine], int]:
+    """Return the new lines that fit into `room` tokens, tried in order, and how many tokens they have."""
     taken: list[ContextLine] = []
-    spent = 0
+    spent = too_long = 0
     for line in lines:
-        if room - spent < _MIN_TOKENS:
+        if room - spent < _MIN_TOKENS or too_long > _MAX_TOO_LONG:
             break
+        if known.has(line.text):
+            continue
         has_heading = any(line.heading == one.heading for one in taken)
         tokens = by.count(_write_line(line) if has_heading else _write_lines([line]))
         if spent + tokens <= room:
             taken.append(line)
+            known.add(line.text)
             spent += tokens
+        else:
+            too_long += 1
     return taken, spent
 
 

@@ -13,6 +13,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from memoryd.daemon.language.tongues import is_telling
 from memoryd.daemon.search.confidence import weigh_held
 from memoryd.daemon.search.retrieval import Retrieval
@@ -67,10 +69,9 @@ def read_standing(connection: Connection, retrieval: Retrieval, selection: Filte
     generation, vector = retrieval.generation, retrieval.vector
     if generation is None or vector is None:
         return Baseline({})
-    latest = [row for row, _ in queries.find_latest(connection, selection, retrieval.passed, _COMPARED)]
-    numbers, matrix = generation.read_exact(connection, latest)
-    cosines = map(generation.embedder.floors.rescale, (matrix @ vector).tolist())
-    return Baseline(dict(zip(numbers, cosines, strict=True)))
+    latest = np.array(queries.find_latest(connection, selection, retrieval.passed, _COMPARED), np.int64)
+    rescale = generation.embedder.floors.rescale
+    return Baseline({row: rescale(cosine) for row, cosine in generation.index.compute_similarities(vector, latest)})
 
 
 def measure(

@@ -74,9 +74,8 @@ def _start(core: Core, call: GetUnasked, ids: dict[str, bytes], known: KnownText
     """Return the lines of a start: saved memories, and an excerpt of the last session."""
     max_tokens = core.config.hooks.start_tokens
     saved, latest = starting.choose(core, call, ids) if max_tokens else ([], [])
-    return starting.fit(
-        _append_later(core, call, _select_new(saved, known)), _select_new(latest, known), max_tokens, by
-    )
+    new = [line for line in saved if line.text and not known.has(line.text)]
+    return starting.fit(_append_later(core, call, new), latest, known, max_tokens, by)
 
 
 def _append_later(core: Core, call: GetUnasked, lines: list[ContextLine]) -> list[ContextLine]:

@@ -158,7 +158,7 @@ def test_a_long_memory_is_shown_by_whole_sentences(core: Core) -> None:
 def test_what_does_not_fit_is_counted_by_subject_and_after_rules_the_newest_come_first(
     core: Core, set_hooks: Callable[..., None]
 ) -> None:
-    for number in range(9):
+    for number in range(7):
         add(core, f"Payment number {number} goes through the ledger{number}.", PLACE, type="fact")
     for number in range(4):
         add(
@@ -169,14 +169,14 @@ def test_what_does_not_fit_is_counted_by_subject_and_after_rules_the_newest_come
             created_at=4_000_000_000.0 + number,
         )
     add(core, "Swans are counted at noon.", PLACE, type="rule")
-    assert len(start(core, touch=False).lines) == 14
+    assert len(start(core, touch=False).lines) == 12
     set_hooks(start_tokens=100)
     made = start(core)
     assert made.tokens <= 100
     first = ["Swans are counted at noon.", "Release 3 needs a changelog3 of its own."]
     assert texts(made)[:2] == first
     told = [sum(word in text for text in texts(made)) for word in ("Payment", "Release")]
-    counts = {"Payment": 9 - told[0], "Release": 4 - told[1]}
+    counts = {"Payment": 7 - told[0], "Release": 4 - told[1]}
     counted = [f"{name if count > 1 else 'others'} ({count})" for name, count in counts.items() if count]
     assert made.text.endswith(f"\nMore is saved: {', '.join(counted)}. `memory_search` finds it.\n</memories>\n")
     set_hooks(start_tokens=0)
