@@ -13,7 +13,7 @@ import pytest
 from evaluate import EvaluationStore, evaluate
 from pairs import Pair, count_figures, judge
 from run import compare, list_sets
-from scoring import make_report, report_text
+from scoring import make_report
 from sets import HALVES, SMALL, EvalItem, read_material
 from temporary import EvaluatedDaemon
 
@@ -166,13 +166,6 @@ def test_questions_have_figures_of_contexts_too(plain: Any, folder: Path, way: s
     assert "unanswerable" not in part
 
 
-def test_tables_have_a_line_for_contexts_and_for_what_nothing_answers(plain: Any, folder: Path) -> None:
-    text = report_text(report_on(plain, write(folder / "c.jsonl", [CONVERSATION]), "observe"))
-    assert "each turn observed, sessions ended, consolidated, 4 memories" in text
-    assert "\n2000 " in text
-    assert "1 questions that nothing answers, no result: 0.0\n" in text
-
-
 def test_pairs_are_added_and_their_links_counted(plain: Any) -> None:
     long = "In the staging cluster of Porto the nightly upload of all invoices into the large archive"
     pairs = [
@@ -271,23 +264,3 @@ def test_the_projects_own_sets_run_on_a_daemon_of_their_own(model_dir: Path, mon
     judged = run("pairs.py", str(DATA / "pairs" / "pairs-seen.jsonl"))
     assert (judged["total"]["pairs"], judged["total"]["contradicts"]) == (200, 90)
     assert judged["total"]["precision"] > 0.5
-
-
-@pytest.mark.slow
-def test_what_cannot_be_evaluated_is_said_in_one_sentence(folder: Path) -> None:
-    def refuse(program: str, *words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, str(HERE / program), *words], capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stdout) == (1, "")
-        return done.stderr
-
-    path = str(write(folder / "c.jsonl", [CONVERSATION]))
-    assert refuse("evaluate.py", path, "--way", "turn").endswith("use add or neighbours or observe.\n")
-    (folder / "empty.jsonl").write_text("")
-    assert "holds no questions with an answer to find by turn" in refuse(
-        "evaluate.py", str(folder / "empty.jsonl"), "--way", "turn"
-    )
-    assert "holds no pairs" in refuse("pairs.py", str(folder / "empty.jsonl"))
-    assert "holds no test point" in refuse("unasked.py", str(folder / "empty.jsonl"))
-    assert "No such file" in refuse("evaluate.py", str(folder / "none.jsonl"))

@@ -1,8 +1,6 @@
 """What `unasked.py` makes of a line: where it is from, whether it harms, whether it helps. No daemon is asked."""
 
-from pathlib import Path
-
-from judging import HARMS, JudgedPoint, count_figures, judge_all, make_report, report_text
+from judging import HARMS, JudgedPoint, count_figures, judge_all
 from replaying import Injection, Made
 from timeline import Harm, MemoryEvent, Prompt, SessionEndEvent, Start, TimelineRow, TurnEvent
 
@@ -42,13 +40,6 @@ def show(*lines: str) -> str:
 def judge(rows: list[TimelineRow], text: str, point: Start | Prompt | None = None, *made: Made) -> JudgedPoint:
     (judged,) = judge_all(rows, [Injection(point or start(), text, 7, len(rows), list(made))])
     return judged
-
-
-def test_frame_headings_and_greeting_are_no_lines() -> None:
-    judged = judge([remember("m1", ADVICE)], show(ADVICE), start(wanted=["m1"]))
-    assert [(line.text, line.refs, line.harms, line.helps) for line in judged.lines] == [(ADVICE, ["m1"], [], True)]
-    assert (judged.there, judged.got, judged.tokens) == (["m1"], True, 7)
-    assert judge([], "").lines == []
 
 
 @each(
@@ -102,11 +93,6 @@ def test_what_is_refuted_or_superseded_by_then_harms() -> None:
     assert harms_of(rows, LONG) == ["superseded"]
     assert harms_of(rows, f"disagrees with 2026-05-04 [0123abcd, manual] {LONG}") == ["superseded"]
     assert harms_of(rows, ADVICE) == []
-
-
-def test_requests_and_outputs_of_tools_harm() -> None:
-    assert harms_of([say("t1", LONG, request=True)], LONG) == ["request"]
-    assert harms_of([say("t1", LONG, role="tool")], LONG) == ["tool"]
 
 
 def test_a_question_harms_without_its_answer() -> None:
@@ -179,16 +165,3 @@ def test_figures_are_shares_of_lines_of_wanted_things_and_of_prompts() -> None:
     assert prompts.harms == {**dict.fromkeys(HARMS, 0), "cut": 1}
     nothing = count_figures([])
     assert (nothing.points, nothing.lines, nothing.helping, nothing.silent) == (0, 0.0, None, None)
-
-
-def test_a_report_has_texts_of_the_points_that_are_shown_alone() -> None:
-    judged = [judge([remember("m1", ADVICE)], show(ADVICE), start(wanted=["m1", "m9"]))]
-    report = make_report(Path("months.jsonl"), "words", judged, False)
-    assert "shown" not in report
-    assert report["points"][0] == {
-        "id": "st1", "kind": "start", "tokens": 7, "lines": 1, "helping": 1, "harmful": 0, "wanted": 2, "there": 1,
-    }  # fmt: skip
-    assert ADVICE not in f"{report}{report_text(report)}"
-    text = report_text(make_report(Path("months.jsonl"), "words", judged, True))
-    assert f"  helps [m1] {ADVICE}\n  not there: m9\n" in text
-    assert max(map(len, text.splitlines())) <= 100

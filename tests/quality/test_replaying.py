@@ -13,9 +13,7 @@ from temporary import EvaluatedDaemon
 from timeline import TimelineRow, read_rows
 from unasked import judge_file
 
-from configs import NO_MODEL
 from memoryd.client.errors import Invalid
-from memoryd.client.programs.memctl.private_daemon import run_private_daemon
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.search import effects
 
@@ -127,18 +125,6 @@ def test_lines_that_are_not_to_be_read_are_not_printed(folder: Path) -> None:
     for named in (path, folder / "month.jsonl"):
         with pytest.raises(Invalid, match="is not to be read"):
             judge_file(named, show_lines=True)
-
-
-@pytest.mark.slow
-def test_ids_are_those_of_the_seed(folder: Path) -> None:
-    def add_two(*options: str) -> list[str]:
-        with run_private_daemon(options, config=NO_MODEL) as daemon, daemon.client("farm") as client:
-            return [client.add(PLUMS).id, client.add(BOAT).id]
-
-    first = add_two("--seed", "7")
-    assert len(set(first)) == 2
-    assert add_two("--seed", "7") == first
-    assert set(add_two("--seed", "8")).isdisjoint(first)
 
 
 @pytest.mark.slow

@@ -3,8 +3,7 @@
 import subprocess
 import sys
 
-import pytest
-from rules import NONE, RULES, acts_on, find_rule, judge, write_table
+from rules import NONE, RULES, judge
 
 BASE = {
     "team": {"first": 200, "in five": 230},
@@ -34,24 +33,3 @@ def test_a_rule_stays_by_three_questions_a_point_or_a_line_that_harms() -> None:
 def test_what_shows_no_loss_goes_once_all_sets_are_measured() -> None:
     measured = {name: BASE[name] for name in BASE if name not in ("beam", "unasked")}
     assert judge({NONE: BASE, DATES.name: measured}, DATES) == "no loss, not measured: beam, unasked"
-
-
-def test_the_table_shows_what_changes_without_a_rule() -> None:
-    base = {name: BASE[name] for name in ("team", "locomo", "projects")}
-    header, _, all_, row = write_table({NONE: base, DATES.name: {**base, "locomo": {"nDCG": 64.86}, "projects": {}}})
-    assert header.count("|") == all_.count("|") == row.count("|")
-    assert all_ == f"| {NONE} | 200 · 230 | 66 | 4 · 9 |  |"
-    assert row == f"| {DATES.name}: {DATES.purpose} | 0 · 0 | -1.1 | – · – | stays: nDCG |"
-
-
-def test_what_is_saved_on_purpose_is_not_measured_where_nothing_is() -> None:
-    [rule] = [one for one in RULES if one.name == "contradictions"]
-    assert [acts_on(rule, name) for name in ("team", "locomo", "projects")] == [True, False, True]
-
-
-def test_several_rules_are_taken_out_together() -> None:
-    one, other = (next(rule for rule in RULES if rule.name == name) for name in ("logs", "importance"))
-    both = find_rule("logs + importance")
-    assert (both.acts, both.without) == ("turns", f"{one.without}\n{other.without}")
-    with pytest.raises(SystemExit, match="'log' is no rule; there are none taken out, "):
-        find_rule("log + importance")

@@ -10,11 +10,9 @@ import saved_projects
 from holds import Change, Never, Place, Project, Saved, Session, Turn
 from judging import judge_all
 from replaying import ReplayPlayer, make_id, play, set_hooks_environment
-from saved_changes import Told, count_figures, judge, list_entries
-from saved_hostile import Entry, list_told
+from saved_changes import Told, count_figures, judge
 from temporary import EvaluatedDaemon
 
-from memoryd.client.prompt_text import FRAME
 from memoryd.daemon.conversations.worker import Worker
 
 OLD = "Payments run through Stripe, cards only for now."
@@ -57,29 +55,12 @@ def test_the_old_alone_or_with_the_later_in_one_line(lines: list[str], told: Tol
     assert judge(CASE, tell(*lines)).told == dict.fromkeys(("start", "prompt", "search", "mcp"), told)
 
 
-def test_results_of_a_search_are_entries_with_what_is_indented_below_them() -> None:
-    results = f"0.812  likely  {ID}  L1  decision\n       {OLD}\n       later\n0.3  a guess  {SAID}\n       x\n"
-    assert list_entries("search", f"{results}2 found in 3 ms") == [
-        f"0.812 likely {ID} L1 decision {OLD} later",
-        f"0.3 a guess {SAID} x",
-        "2 found in 3 ms",
-    ]
-
-
 def test_shares_are_of_all_cases_and_one_way_that_harms_is_enough() -> None:
     beside = judge(CASE, tell(f"[{ID}] {OLD} ({NEW})"))
     harmed = judge(CASE, {**tell(f"[{ID}] {OLD} ({NEW})"), "mcp": f"- [{ID}] {OLD}"})
     ways = count_figures([beside, harmed])["old-value"].ways
     assert (ways["start"]["alone"], ways["start"]["beside"], ways["mcp"]["alone"]) == (0.0, 1.0, 0.5)
     assert (ways["any"]["old"], ways["any"]["alone"], ways["any"]["beside"]) == (1.0, 0.5, 0.5)
-
-
-def test_lines_of_a_start_are_known_with_their_heading() -> None:
-    text = f"{FRAME[0]}Rules:\n- [{ID}] {OLD}\nSaved by agents, unconfirmed:\n- [{SAID}] {NEW}\n{FRAME[1]}"
-    assert list_told(text) == [
-        Entry(f"- [{ID}] {OLD}", "Rules:"),
-        Entry(f"- [{SAID}] {NEW}", "Saved by agents, unconfirmed:"),
-    ]
 
 
 # With a daemon -------------------------------------------------------------------------------------------------------
