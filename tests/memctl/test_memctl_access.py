@@ -77,21 +77,6 @@ def test_a_token_that_a_failed_command_left_empty_gives_nobody_all_rights(
 
 
 @pytest.mark.usefixtures("daemon")
-def test_a_token_that_only_reads_is_offered_by_its_name(memctl: Memctl) -> None:
-    refused = memctl("token", "add", "eye", "--namespace", "acme", "--role", "read")
-    assert "did you mean `reader`?" in refused.err
-    assert memctl("token", "add", "eye", "--namespace", "acme", "--role", "reader").code == 0
-
-
-@pytest.mark.usefixtures("daemon")
-def test_what_a_new_token_sees_and_may_change_is_said(memctl: Memctl) -> None:
-    said = memctl("token", "add", "ada", "--namespace", "team/ada").err
-    assert "It sees team/ada with everything inside it, and team and the root /. The token" in said
-    said = memctl("token", "add", "boss", "--namespace", "team/ada", "--role", "lead").err
-    assert "root /. It may change and delete all of this, in the root too. The token" in said
-
-
-@pytest.mark.usefixtures("daemon")
 def test_a_token_needs_a_namespace(memctl: Memctl) -> None:
     refused = memctl("token", "add", "alpha")
     assert refused.code == 2
@@ -108,13 +93,6 @@ def strict(folder: Path) -> Iterator[Any]:
     running.stop()
 
 
-@pytest.mark.usefixtures("strict")
-def test_memctl_presents_the_owners_token_by_itself(memctl: Memctl) -> None:
-    assert memctl("add", "By the owner", "--json").code == 0
-    assert memctl("status", "--json").json["memories"] == 1
-    assert memctl("stats", "--json").json["memories"] == 1
-
-
 def test_memctl_finds_the_owners_token_of_a_daemon_with_another_data_directory(
     memctl: Memctl, strict: Any, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
@@ -123,11 +101,6 @@ def test_memctl_finds_the_owners_token_of_a_daemon_with_another_data_directory(
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "owner.token").write_text("mt_of_another_daemon_with_its_own_data_directory\n")
     assert memctl("list", "--json").json[0]["content"] == "By the owner"
-
-
-def test_a_client_without_a_token_is_told_what_to_do(strict: Any) -> None:
-    with strict.client() as nobody, pytest.raises(Exception, match="memctl token add"):
-        nobody.list()
 
 
 def test_an_owners_token_left_from_before_does_no_harm(

@@ -1,7 +1,6 @@
 """What each command prints, sends and returns, against a daemon that says what the test tells it to."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +11,8 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
-import memoryd
 from each import each
 from memoryd.client import protocol
-from memoryd.client.errors import AmbiguousId, Busy, Internal, Invalid, NotFound
 
 ID = "3f9a02c4" + "0" * 24
 FIELDS: dict[str, Any] = {
@@ -62,16 +59,6 @@ def status(folder: Path, **model: Any) -> protocol.Status:
         pending_embeddings=0,
         model=protocol.ModelState(**state),
     )
-
-
-def test_search_prints_a_list_of_hits_as_json(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[protocol.Search] = protocol.Hits(hits=[HIT])
-    found = memctl("search", "which", "cache", "--json").json
-    assert isinstance(found, list)
-    assert {"id", "content", "score", "tier", "type", "namespace", "created_at"} <= found[0].keys()
-    assert found[0]["created_at"] == "2026-03-31T14:30:00Z"
-    assert found[0]["metadata"] == {"at": 5, "team": "infra"}
-    assert fake.calls == [protocol.Search(query="which cache", reach="all")]
 
 
 def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -194,28 +181,6 @@ def test_an_option_that_does_not_fit_is_refused_with_a_sentence(
     assert sentence in refused.err
 
 
-@each(
-    "error",
-    [
-        Invalid("Wrong."),
-        NotFound("None."),
-        AmbiguousId("Two."),
-        Internal("Oh."),
-        Busy("Busy.", {"retry_after_ms": 9e6}),
-    ],
-)
-def test_an_error_of_the_daemon_is_one_sentence_and_exit_code_1(memctl: Memctl, fake: FakeDaemon, error: Any) -> None:
-    fake.replies[protocol.Get] = error
-    assert memctl("get", "abcd", "--json") == (1, "", f"memctl: {error.message}\n")
-
-
-def test_no_daemon_is_exit_code_3(memctl: Memctl) -> None:
-    for words in (["search", "x", "--no-autostart"], ["add", "x", "--no-autostart"], ["status"]):
-        found = memctl(*words)
-        assert (found.code, found.out) == (3, "")
-        assert found.err.endswith("start one with `memctl up`.\n")
-
-
 def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
     for words in (
         ["nothing"],
@@ -239,20 +204,10 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
         assert found.err.count("\n") == 1
 
 
-def test_a_date_that_does_not_parse_is_explained(memctl: Memctl) -> None:
-    assert "'soon' is not a date; write it like 2026-03-31" in memctl("list", "--after", "soon").err
-
-
 def test_a_socket_path_that_is_too_long_is_explained(memctl: Memctl) -> None:
     found = memctl("search", "x", "--socket", "/tmp/" + "x" * 103)
     assert found.code == 1
     assert "108 bytes long and Unix allows 107" in found.err
-
-
-def test_help_and_version_go_to_stdout(memctl: Memctl) -> None:
-    assert memctl("--version").out == f"memctl {memoryd.__version__}\n"
-    assert "search " in memctl("--help").out
-    assert "model pull" in memctl("model", "--help").out
 
 
 def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -307,28 +262,6 @@ def test_what_a_memory_disagrees_with_is_told_in_its_words(memctl: Memctl, fake:
     for line in ("bbbbbbbb: The limit is 5", "cccccccc: None")[:count]:
         assert f"disagrees with {line}" in found
         assert line in shown
-
-
-def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies |= {
-        protocol.List: protocol.Page(memories=[MEMORY], total=7),
-        protocol.GetStats: counted(turns=2),
-        protocol.Get: MEMORY,
-        protocol.Update: protocol.Changed(memory=MEMORY, operation="4" * 32),
-        protocol.Tag: protocol.Changed(memory=MEMORY, operation="5" * 32),
-        protocol.Delete: protocol.Deleted(count=1, ids=[ID], operation="6" * 32),
-    }
-    beside = "and 2 recent turns, not listed here: `memctl tiers --turns`\n"
-    assert f"We use Valkey, not Redis\n1 of 7 memories\n{beside}" in memctl("list").out
-    assert beside not in memctl("list", "--type", "fact").out
-    assert [memory["id"] for memory in memctl("list", "--json").json] == [ID]
-    assert memctl("get", "3f9a").out.endswith("metadata   at=5  team=infra\n\nWe use Valkey,\nnot Redis\n")
-    assert memctl("get", "3f9a", "--json").json["updated_at"] == "2026-03-31T14:30:00Z"
-    assert memctl("update", "3f9a", "--importance", "0.9").out == f"Changed: {ID} (operation 44444444)\n"
-    assert memctl("tag", "3f9a", "word", "port=6379").code == 0
-    assert fake.calls[-1] == protocol.Tag(id="3f9a", tags=["word"], values={"port": 6379}, reach="all")
-    assert "`memctl undo 66666666`" in memctl("delete", "3f9a", "b" * 32).out
-    assert memctl("delete", "3f9a", "--json").json["ids"] == [ID]
 
 
 def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -427,23 +360,6 @@ def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -
     fake.replies[protocol.Traces] = protocol.TraceList(traces=[kept])
     assert "search        2  alpha  cache" in memctl("explain", "--recent").out
     assert memctl("explain", "x", "--recent").code == 2
-
-
-def test_why_not_prints_what_the_daemon_says(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[protocol.WhyNot] = protocol.Why(
-        id=ID,
-        found=False,
-        said=["3f9a02c4 is meant: one\x1b[2J", "3f9a02c4 is not among the results."],
-        figures={"similarity": "0.200, rank 40", "bm25": "–"},
-        others=[protocol.Meant(id="b" * 32, text="two")],
-    )
-    out = memctl("why-not", "3f9a", "which", "cache").out
-    assert re.sub(r"one.*", "one", out) == (
-        "3f9a02c4 is meant: one\n3f9a02c4 is not among the results.\n"
-        "  similarity  0.200, rank 40\n  bm25        –\nOr is bbbbbbbb meant? two\n"
-    )
-    assert "\x1b" not in out
-    assert fake.calls[-1] == protocol.WhyNot(id="3f9a", query="which cache", touch=False, reach="all")
 
 
 def test_the_id_of_an_operation_in_place_of_a_memorys_is_explained(memctl: Memctl, daemon: Any) -> None:
@@ -610,17 +526,6 @@ def test_status_names_threads_that_failed(memctl: Memctl, fake: FakeDaemon, fold
     assert "effects failed 3 times (OSError: no)\n" in memctl("status").out
     thread.works_since = 6.0
     assert "effects failed 3 times, works since 1970-01-01T00:00:06Z (OSError: no)\n" in memctl("status").out
-
-
-@pytest.mark.slow
-def test_the_list_of_models_says_which_one_is_in_use(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
-    for name in ("bge-small-en-v1.5", "openai:tiny"):
-        fake.replies[protocol.GetStatus] = status(folder, name=name)
-        assert [row["name"] for row in memctl("model", "list", "--json").json if row["in_use"]] == [name]
-        [line] = [line for line in memctl("model", "list").out.splitlines() if "in use" in line]
-        assert line.startswith(f"{name} ")
-    fake.replies[protocol.GetStatus] = status(folder, name="bge-small-en-v1.5", state="missing")
-    assert "in use" not in memctl("model", "list").out
 
 
 def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:

@@ -11,13 +11,11 @@ from memoryd.client.programs.memctl.arguments import (
     command_of,
     find_command,
     parse,
-    parse_metadata,
-    parse_pair,
     parse_scalar,
     parse_timeout,
     parse_where,
 )
-from memoryd.client.programs.memctl.commands import DEFAULT_VERBS, list_commands, verbs
+from memoryd.client.programs.memctl.commands import list_commands
 
 
 def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> None:
@@ -26,12 +24,6 @@ def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> N
         (module, name) for module in modules for name in import_module(f"memoryd.client.programs.{module}").COMMANDS
     }
     assert offered == {(f"{row.folder}.{row.module}", name) for name, row in list_commands().items()}
-
-
-def test_every_default_verb_is_a_command() -> None:
-    assert all(f"{first} {verb}" in list_commands() for first, verb in DEFAULT_VERBS.items())
-    assert verbs("model") == ["list", "pull", "import", "use"]
-    assert verbs("search") == []
 
 
 @each(
@@ -56,12 +48,6 @@ def test_every_default_verb_is_a_command() -> None:
 )
 def test_the_command_is_found_among_the_options(argv: list[str], name: str | None, rest: list[str]) -> None:
     assert find_command(argv) == (name, rest)
-
-
-@each("argv", [["nothing"], ["model list"], ["model", "nothing"], ["graph", "nothing"], ["", "x"]])
-def test_an_unknown_command_is_wrong_usage(argv: list[str]) -> None:
-    with pytest.raises(Usage):
-        find_command(argv)
 
 
 def test_global_options_stand_before_or_after_the_command() -> None:
@@ -93,21 +79,6 @@ def test_global_options_stand_before_or_after_the_command() -> None:
 def test_a_value_is_what_it_looks_like(text: str, value: object) -> None:
     assert parse_scalar(text) == value
     assert type(parse_scalar(text)) is type(value)
-
-
-def test_a_pair_is_split_at_its_first_equals_sign() -> None:
-    assert parse_pair("url=http://x/?a=b") == ("url", "http://x/?a=b")
-    for wrong in ("=3", "word", " =3"):
-        with pytest.raises(argparse.ArgumentTypeError):
-            parse_pair(wrong)
-
-
-def test_metadata_is_an_object_or_a_pair() -> None:
-    assert parse_metadata('{"a": {"b": [1]}}') == {"a": {"b": [1]}}
-    assert parse_metadata("a=1") == {"a": 1}
-    for wrong in ("[1]", '"x"', "3", "null", "word", '{"a": 1', '{"a=1'):
-        with pytest.raises(argparse.ArgumentTypeError):
-            parse_metadata(wrong)
 
 
 def test_a_timeout_is_a_positive_number_of_seconds() -> None:

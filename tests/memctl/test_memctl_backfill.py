@@ -99,16 +99,6 @@ def test_a_damaged_file_of_a_session_gives_no_turns_and_no_error(agent: str, dam
     assert [turn for session in AGENTS[agent].read(path) for turn in session.utterances] == []
 
 
-@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent not in ("cline", "opencode")])
-def test_a_session_that_was_cut_off_keeps_what_is_whole(agent: str, home: Path) -> None:
-    put_sample(home, agent)
-    (path,) = AGENTS[agent].list_files()
-    data = path.read_bytes()
-    path.write_bytes(data[: data.rindex(SECOND.encode()) - 40])
-    (session,) = AGENTS[agent].read(path)
-    assert [turn.text for turn in session.utterances][:2] == [FIRST, DONE]
-
-
 # What they leave out -------------------------------------------------------------------------------------------------
 
 
@@ -300,22 +290,6 @@ def test_it_takes_in_what_was_said_once_and_an_undo_takes_it_back(home: Path, da
     assert memctl("backfill", "--json").json["taken"] == 4
 
 
-@pytest.mark.slow
-def test_a_session_of_more_than_one_call_is_paired_and_counted_as_one(
-    home: Path, daemon: "Daemon", memctl: Memctl
-) -> None:
-    made = make_home(home, 1, 1102)
-    (path,) = AGENTS["claude-code"].list_files()
-    path.write_text(path.read_text().partition("\n")[2])  # without the first prompt, calls end within a pair
-    assert memctl("backfill", "--json").json["taken"] == made.turns - 1
-    with daemon.client() as client:
-        pages = (client.list(limit=1000, offset=offset, reach="all") for offset in (0, 1000))
-        turns = {memory.content: memory for page in pages for memory in page}
-        for asked, answer in made.said[0][2][1:]:
-            assert turns[answer].metadata["answers"] == turns[asked].id
-    assert memctl("backfill", "--json").json["known"] == made.turns - 1
-
-
 def test_an_answer_that_was_given_in_another_folder_of_the_project_is_paired(
     home: Path, daemon: "Daemon", memctl: Memctl
 ) -> None:
@@ -335,15 +309,6 @@ def test_an_answer_that_was_given_in_another_folder_of_the_project_is_paired(
     assert turns[ANSWER].metadata["answers"] == turns[SECOND].id
 
 
-def test_what_hooks_have_observed_is_not_taken_in(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
-    session = read_sample(home, "codex")
-    with daemon.client("billing") as client:
-        client.observe([{"role": turn.role, "content": turn.text} for turn in session.utterances], session=session.name)
-        done = memctl("backfill", "--json").json
-        assert (done["taken"], done["known"]) == (0, 4)
-        assert client.stats().memories == 0
-
-
 def test_what_was_said_before_a_date_and_in_other_projects_is_left_out(
     home: Path, daemon: "Daemon", memctl: Memctl
 ) -> None:
@@ -354,13 +319,6 @@ def test_what_was_said_before_a_date_and_in_other_projects_is_left_out(
     assert memctl("backfill", "--agent", "codex", "--json").json["taken"] == 4
     later = memctl("backfill", "--since", "2025-10-10", "--json").json
     assert (later["taken"], later["left_out"]["turns before --since"]) == (8, 8)
-
-
-def test_where_observing_is_paused_nothing_is_taken_in(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
-    put_sample(home, "gemini")
-    assert memctl("observe", "off", "--namespace", "billing").code == 0
-    done = memctl("backfill", "--json").json
-    assert (done["taken"], done["left_out"]["observing is paused"]) == (0, 4)
 
 
 def test_a_session_without_a_known_folder_needs_a_namespace(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
@@ -411,16 +369,6 @@ def test_nothing_is_noted_of_a_project_into_which_nothing_comes(
     assert (again["taken"], again["left_out"]["something of its session was erased"]) == (0, 4)
     assert memctl("project", "list", "--json").json == []
     assert "billing" not in [one["name"] for one in memctl("namespaces", "--json").json]
-
-
-def test_no_namespace_is_made_for_turns_that_are_there_already(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
-    put_sample(home, "claude-code")
-    assert memctl("backfill", "--namespace", "here", "--json").json["taken"] == 4
-    assert memctl("backfill", "--json").json["known"] == 4
-    assert memctl("backfill", "--namespace", "there", "--json").json["known"] == 4
-    assert daemon.core.store.namespaces.find_number("billing") is None
-    assert daemon.core.store.namespaces.find_number("there") is None
-    assert memctl("project", "list", "--json").json == []
 
 
 @pytest.mark.slow

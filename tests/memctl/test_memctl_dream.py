@@ -59,12 +59,6 @@ def test_what_cannot_be_done_is_said_in_a_sentence(memctl: Memctl, notes: Path) 
     assert "by more than half" in refused.err
 
 
-def test_without_daily_files_there_is_nothing_to_dream_of(daemon: Any, memctl: Memctl) -> None:
-    assert "No workspace has daily files" in memctl("dream").out
-    missing = memctl("dream", "acme/api")
-    assert (missing.code, missing.err.count("\n")) == (1, 1)
-
-
 def test_clients_dream_and_sum_up(daemon: Any, notes: Path) -> None:
     messages = [{"id": str(n), "role": "user", "content": f"{NOTE} and {n}"} for n in range(40)]
     with Client(socket=daemon.socket) as client:

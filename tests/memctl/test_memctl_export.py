@@ -15,7 +15,7 @@ from each import each
 from memoryd.client import Client
 from memoryd.client.programs.memctl.export_folder import JOURNAL
 from memoryd.client.programs.memctl.sending import open_spool
-from memoryd.client.protocol import Erase, Observe, Record
+from memoryd.client.protocol import Erase, Record
 from waiting import wait_until
 from workbench import Daemon
 
@@ -262,15 +262,6 @@ def test_memories_whose_short_ids_and_words_are_the_same_have_files_of_their_own
     assert memctl("export", "--markdown", str(tmp_path / "out"), "--json").json["unchanged"] == 2
 
 
-def test_turns_that_are_no_memories_yet_are_exported_too(memctl: Memctl, client: Client, tmp_path: Path) -> None:
-    client.call(
-        msgspec.convert({"turns": [{"role": "user", "content": "We decided that the cache is Valkey"}]}, Observe)
-    )
-    shown = memctl("export")
-    assert ("the cache is Valkey" in shown.out, shown.err) == (True, "memctl: Exported 1 turn.\n")
-    assert "Exported 1 turn to " in memctl("export", "--markdown", str(tmp_path / "out")).out
-
-
 def test_an_export_of_nothing_is_empty(memctl: Memctl, tmp_path: Path) -> None:
     assert memctl("export").out == ""
     assert memctl("export", "--json").json == []
@@ -332,18 +323,6 @@ def test_hidden_and_linked_files_are_not_imported(memctl: Memctl, client: Client
     (folder / names[1]).rename(tmp_path / names[1])
     os.symlink(tmp_path / names[1], folder / names[1])
     assert memctl("import", str(folder), "--dry-run", "--json").json["unchanged"] == 2
-
-
-@pytest.mark.slow
-def test_many_memories_go_in_several_calls_and_are_undone_at_once(
-    memctl: Memctl, client: Client, tmp_path: Path
-) -> None:
-    (tmp_path / "in.jsonl").write_text("".join(line(id=f"{n:032x}", content=f"Memory {n}") for n in range(1200)))
-    done = memctl("import", str(tmp_path / "in.jsonl"), "--json").json
-    assert done["created"] == 1200
-    assert memctl("export", "--markdown", str(tmp_path / "out"), "--json").json["written"] == 1200
-    memctl("undo")
-    assert everything(client) == []
 
 
 def test_a_daemon_that_does_not_answer_leaves_no_folder(

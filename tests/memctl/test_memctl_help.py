@@ -22,14 +22,6 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memoryd.client.programs.memctl.arguments.columns", lambda: NARROW)
 
 
-def test_calls_are_found_in_lines_of_a_shell() -> None:
-    assert list(invocations('a | memctl add - --type "x y" && X=$(memctl get 1) memctl\n')) == [
-        ["add", "-", "--type", "x y"],
-        ["get", "1"],
-        [],
-    ]
-
-
 def test_the_examples_of_memctl_work() -> None:
     examples = list(invocations(EXAMPLES))
     assert len(examples) >= 4
@@ -89,8 +81,3 @@ def _commands_in(folder: Path) -> set[tuple[str, str]]:
             if isinstance(node, ast.Assign) and "COMMANDS" in names and isinstance(node.value, ast.Dict):
                 found |= {(module, str(ast.literal_eval(key))) for key in node.value.keys if key}
     return found
-
-
-def test_every_row_begins_alike() -> None:
-    """A line of help is a phrase: a small letter at its beginning, no full stop at its end."""
-    assert [row.help for row in list_commands().values() if not row.help[0].islower() or row.help.endswith(".")] == []

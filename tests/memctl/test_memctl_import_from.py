@@ -134,16 +134,6 @@ def test_files_of_the_same_name_of_two_projects_stay_apart(memctl: Memctl, clien
     ]
 
 
-@pytest.mark.parametrize(
-    ("system", "path", "number"), [("mem0", "mem0/get_all.json", 3), ("mcp-memory", "memory.jsonl", 6)]
-)
-def test_a_byte_order_mark_is_no_part_of_json(
-    memctl: Memctl, tmp_path: Path, system: str, path: str, number: int
-) -> None:
-    (tmp_path / "marked.json").write_bytes(b"\xef\xbb\xbf" + (SAMPLES / path).read_bytes())
-    assert bring(memctl, system, tmp_path / "marked.json")["created"] == number
-
-
 def test_texts_that_were_stored_as_bytes_or_have_nul_bytes_come_in(
     memctl: Memctl, client: Client, tmp_path: Path
 ) -> None:
@@ -170,15 +160,6 @@ def test_times_tags_titles_and_files_of_claude_mem_are_kept(memctl: Memctl, clie
     [summary] = [memory for memory in everything(client) if memory.type == "session-summary"]
     assert "Next steps: Raise the limit" in summary.content
     assert any("画像" in memory.content for memory in everything(client))
-
-
-def test_what_is_imported_is_found_by_the_next_search(memctl: Memctl, client: Client) -> None:
-    bring(memctl, "memori", SAMPLES / "memori.db")
-    assert client.search("refunds signatures", limit=1)[0].content == "Refunds above 500 euros need two signatures"
-    [graph] = [memory for memory in everything(client) if memory.type == "relation"]
-    assert graph.content == "billing service depends on PostgreSQL 15"
-    assert (graph.metadata["subject"], graph.metadata["object_type"]) == ("billing service", "database")
-    assert [memory.metadata["times"] for memory in everything(client) if "times" in memory.metadata] == [2]
 
 
 @pytest.mark.slow
@@ -351,16 +332,6 @@ def test_a_newer_schema_is_said_and_what_is_known_comes_in(memctl: Memctl, tmp_p
     assert "no column created_at_epoch in its table observations" in refused(memctl, "claude-mem", tmp_path)
 
 
-def test_a_database_of_before_the_session_had_its_name_is_the_same(memctl: Memctl, tmp_path: Path) -> None:
-    shutil.copy(SAMPLES / "claude-mem.db", tmp_path)
-    with sqlite3.connect(tmp_path / "claude-mem.db") as connection:
-        for table in ("observations", "session_summaries"):
-            connection.execute(f"ALTER TABLE {table} RENAME COLUMN memory_session_id TO sdk_session_id")
-    connection.close()
-    assert bring(memctl, "claude-mem", tmp_path)["created"] == 4
-    assert bring(memctl, "claude-mem", SAMPLES / "claude-mem.db")["created"] == 0
-
-
 def test_where_memories_are_is_said_and_to_puts_them_where_every_project_sees_them(
     memctl: Memctl, client: Client, tmp_path: Path
 ) -> None:
@@ -375,13 +346,6 @@ def test_where_memories_are_is_said_and_to_puts_them_where_every_project_sees_th
     [record] = everything(client)
     assert (record.namespace, record.metadata["tags"]) == ("", ["health", "misc"])
     assert memctl("import", str(file), "--to", "/").code == 2
-
-
-def test_a_note_of_a_type_of_its_own_stays_a_note(memctl: Memctl, client: Client, tmp_path: Path) -> None:
-    (tmp_path / "Shop.md").write_text("---\ntitle: Shop\ntype: project\n---\nSells tea.\n")
-    assert bring(memctl, "basic-memory", tmp_path)["created"] == 1
-    [record] = everything(client)
-    assert (record.type, record.metadata["tags"]) == ("note", ["project"])
 
 
 def test_lines_that_are_cut_off_are_named_and_the_others_come_in(memctl: Memctl, tmp_path: Path) -> None:

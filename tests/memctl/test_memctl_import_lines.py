@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from fake_daemon import Memctl
-from test_memctl_tiers import give_stdin, lines
+from test_memctl_tiers import lines
 
 from each import each
 
@@ -31,13 +31,6 @@ def test_lines_are_ones_own_where_one_says_so(memctl: Memctl, folder: Path) -> N
     (folder / "own.jsonl").write_text(lines({"content": "The gateway is written in Go", "origin": "agent"}))
     memctl("import", str(folder / "own.jsonl"), "--mine")
     assert [memory["origin"] for memory in memctl("list", "--json").json] == ["person"]
-
-
-def test_standard_input_is_read_too(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    past = {"expires_at": "2020-01-01"}
-    give_stdin(monkeypatch, lines({"content": "We use Redis", **past}, {"content": "Pinned", "pinned": True, **past}))
-    said = "1 of them have expired: no search finds these, `memctl list --all-states` shows them."
-    assert memctl("import", "-").out == f"Added in /: 2 memories.\n{said}\n"
 
 
 @each(

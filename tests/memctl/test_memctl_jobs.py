@@ -8,10 +8,8 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client import protocol
-from memoryd.client.programs.memctl.jobs import format_span
 
 NOW = 1_800_000_000.0
-ID = "3f9ac1d2" * 4
 FIELDS: dict[str, Any] = {"job": "sweep", "by": "scheduler", "started_at": NOW - 120, "took_ms": 340.0}
 DONE = protocol.JobRun(
     run=7, outcome="done", counts={"moved": 1234, "skipped": 3, "failed": 0}, operation="45" * 16, **FIELDS
@@ -45,11 +43,6 @@ def test_list_shows_states_times_and_what_the_latest_run_did(fake: FakeDaemon, m
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_jobs_alone_is_the_list(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[JOB], at=NOW)
-    assert memctl("jobs").out == memctl("jobs", "list").out
-
-
 def test_a_failed_job_shows_why_within_the_width(
     fake: FakeDaemon, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,15 +56,6 @@ def test_a_failed_job_shows_why_within_the_width(
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_list_as_json_has_iso_times(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[JOB], at=NOW)
-    [found] = msgspec.json.decode(memctl("jobs", "list", "--json").out)
-    assert found["name"] == "sweep"
-    assert found["next_run_at"] == "2027-01-15T08:03:00Z"
-    assert found["last"]["started_at"] == "2027-01-15T07:58:00Z"
-    assert found["last"]["counts"]["moved"] == 1234
-
-
 def test_run_says_what_was_done_and_how_to_take_it_back(fake: FakeDaemon, memctl: Memctl) -> None:
     fake.replies[protocol.RunJob] = DONE
     assert lines(memctl("jobs", "run", "sweep").out) == [
@@ -81,28 +65,11 @@ def test_run_says_what_was_done_and_how_to_take_it_back(fake: FakeDaemon, memctl
     assert fake.calls == [protocol.RunJob(name="sweep")]
 
 
-def test_run_of_a_plan_says_which_steps_were_left_out(fake: FakeDaemon, memctl: Memctl) -> None:
-    skipped = [protocol.SkippedStep(action="move", target=ID, reason="it is gone")]
-    fake.replies[protocol.RunJob] = msgspec.structs.replace(DONE, skipped=skipped)
-    out = memctl("jobs", "run", "sweep", "--plan", "ab12").out
-    assert "move | 3f9ac1d2 | it is gone" in lines(out)
-    assert fake.calls == [protocol.RunJob(name="sweep", plan="ab12")]
-
-
 def test_a_run_that_failed_is_an_error(fake: FakeDaemon, memctl: Memctl) -> None:
     fake.replies[protocol.RunJob] = FAILED
     done = memctl("jobs", "run", "sweep")
     assert (done.code, done.err) == (1, "memctl: The job sweep failed: The disk is full.\n")
     assert done.out == "sweep failed in 340 ms: nothing to do.\n"
-
-
-def test_an_interrupted_run_says_that_the_rest_comes_later(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[protocol.RunJob] = msgspec.structs.replace(
-        DONE, outcome="interrupted", error="The rest comes next time."
-    )
-    done = memctl("jobs", "run", "sweep")
-    assert done.code == 0
-    assert "The rest comes next time." in done.out
 
 
 def plan(count: int, shown: int) -> protocol.JobRun:
@@ -125,18 +92,6 @@ def test_a_dry_run_shows_the_plan_and_how_to_carry_it_out(fake: FakeDaemon, memc
     ]
 
 
-def test_a_dry_run_with_nothing_to_do_says_so(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[protocol.RunJob] = plan(0, 0)
-    assert memctl("jobs", "run", "sweep", "--dry-run").out == "sweep would do nothing now.\n"
-
-
-def test_a_plan_of_notes_alone_is_nothing_to_do(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[protocol.RunJob] = msgspec.structs.replace(plan(1, 1), counts={"note": 1})
-    assert memctl("jobs", "run", "redact", "--dry-run").out == "sweep would do nothing now.\n"
-    fake.replies[protocol.RunJob] = msgspec.structs.replace(plan(2, 2), counts={"note": 1, "move": 1})
-    assert "would do 2 steps" in memctl("jobs", "run", "sweep", "--dry-run").out
-
-
 def test_a_long_plan_is_cut_for_people_and_whole_as_json(fake: FakeDaemon, memctl: Memctl) -> None:
     fake.replies[protocol.RunJob] = plan(2500, 1000)
     assert "… and 2,450 more (--limit N shows more, --json all)" in memctl("jobs", "run", "sweep", "--dry-run").out
@@ -144,11 +99,6 @@ def test_a_long_plan_is_cut_for_people_and_whole_as_json(fake: FakeDaemon, memct
     found = msgspec.json.decode(memctl("jobs", "run", "sweep", "--dry-run", "--json").out)
     assert [c.offset for c in fake.calls[2:] if isinstance(c, protocol.RunJob)] == [1000, 2000]
     assert len(found["steps"]) == 3000  # the fake repeats itself
-
-
-def test_a_plan_of_which_a_page_is_empty_is_shown_as_far_as_it_came(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[protocol.RunJob] = plan(5, 0)
-    assert memctl("jobs", "run", "sweep", "--dry-run").out.startswith("sweep would do 5 steps")
 
 
 @pytest.mark.parametrize(("word", "call"), [("pause", protocol.PauseJob), ("resume", protocol.ResumeJob)])
@@ -175,19 +125,6 @@ def test_history_shows_the_latest_runs(fake: FakeDaemon, memctl: Memctl) -> None
     assert fake.calls == [protocol.Jobs(name="sweep")]
     fake.replies[protocol.Jobs] = protocol.JobList(jobs=[], at=0.0, runs=[])
     assert memctl("jobs", "list", "sweep").out == "No runs.\n"
-
-
-def test_spans_of_time_are_told_in_their_largest_unit() -> None:
-    assert [format_span(s) for s in (0, 1, 59, 60, 3599, 3600, 86400, 1e6)] == [
-        "0 s",
-        "1 s",
-        "59 s",
-        "1 min",
-        "60 min",
-        "1 h",
-        "1 d",
-        "12 d",
-    ]
 
 
 def test_with_a_real_daemon_a_plan_is_made_shown_and_carried_out(process: Any, memctl: Memctl) -> None:

@@ -1,7 +1,6 @@
 """`memctl` by itself: the state of the daemon and of the project or of all, and the common commands."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -9,7 +8,6 @@ from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
 from memoryd.client import Client, protocol
-from memoryd.client.programs.memctl.commands import list_commands
 
 
 @pytest.fixture(autouse=True)
@@ -83,20 +81,6 @@ def test_changes_says_that_nothing_is_compared_until_the_model_is_there(memctl: 
     assert memctl("changes").err.startswith("memctl: nothing is compared until the embedding model is there")
 
 
-def test_it_names_a_dozen_commands_within_30_lines_of_80_columns(
-    memctl: Memctl, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer_nothing(fake)
-    for module in ("overview", "arguments"):
-        monkeypatch.setattr(f"memoryd.client.programs.memctl.{module}.columns", lambda: 80)
-    lines = memctl().out.splitlines()
-    common = [name for name, row in list_commands().items() if row.common]
-    assert len(common) == 12
-    assert [name for name in common if not any(line.startswith(f"  {name} ") for line in lines)] == []
-    assert len(lines) <= 30
-    assert [line for line in lines if len(line) > 80] == []
-
-
 def test_a_pause_is_shown(memctl: Memctl, client: Client, folder: Path) -> None:
     for command in (("observe", "off", "--folder", str(folder)), ("observe", "off")):
         memctl(*command)
@@ -113,13 +97,3 @@ def test_without_a_daemon_it_says_so_and_none_is_started(memctl: Memctl, folder:
     assert memctl().out.startswith("api (~/api)\n  daemon  not running: memctl up\n\n  add ")
     assert memctl("--json").json == {"namespace": "api", "daemon": False}
     assert not (folder / "s").exists()
-
-
-def test_outside_a_project_it_is_about_all(memctl: Memctl, fake: FakeDaemon, monkeypatch: Any) -> None:
-    answer_nothing(fake)
-    monkeypatch.chdir("/")
-    assert memctl().out.startswith("All projects: no memories yet.\n")
-    assert {(call.namespace, call.reach) for call in fake.calls if isinstance(call, protocol.GetStats)} == {
-        ("", "subtree")
-    }
-    assert memctl("--json").json["namespace"] == ""

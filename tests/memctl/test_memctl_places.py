@@ -52,13 +52,6 @@ def test_outside_of_a_project_and_with_a_token_the_place_is_as_before(
     assert "Kept at /: yours" in memctl("add", "My passport is in the desk").out
 
 
-def test_a_memory_that_is_known_is_said_to_be_where_it_is(checkout: Path, memctl: Memctl) -> None:
-    first = memctl("add", "We cache in Valkey", "--json").json
-    again = memctl("add", "We cache in Valkey")
-    merged = f"Merged into an existing memory: {first['id']}"
-    assert again.out == f"{merged}\nKept in api: seen by sessions of that project.\n"
-
-
 def test_turns_and_keys_go_to_the_project(checkout: Path, memctl: Memctl) -> None:
     (checkout / "seed.jsonl").write_text('{"content": "one"}\n{"content": "two", "namespace": "acme"}\n')
     assert memctl("add", "Valkey", "--key", "cache").out.startswith("Stored: cache in api (")
@@ -194,19 +187,6 @@ def test_on_a_socket_that_is_bound_to_a_token_everything_is_what_that_may_see(
     assert ("cache of all" in found.out, "cache of others" in found.out) == (True, False)
     assert "cache of others" in memctl("search", "cache", "--socket", str(daemon.socket)).out
     assert "not 'all'" in memctl("search", "cache", "--reach", "all", "--socket", str(place)).err
-
-
-def test_the_log_says_where_what_was_changed_is(
-    checkout: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = [memctl("add", f"We cache in Valkey {number}", "--json").json["id"] for number in range(2)]
-    other = memctl("add", "We deploy on Tuesdays", "--namespace", "acme", "--json").json["id"]
-    memctl("update", ids[0], "--type", "decision")
-    memctl("delete", *ids)
-    memctl("undo")
-    memctl("delete", ids[0], other)
-    log = [(one["kind"], one["namespace"]) for one in memctl("history", "--json").json]
-    assert log[:4] == [("delete", ""), ("undo", "api"), ("delete", "api"), ("update", "api")]
 
 
 def test_a_namespace_without_memories_of_its_own_is_said_to_have_none(checkout: Path, memctl: Memctl) -> None:

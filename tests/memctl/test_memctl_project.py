@@ -10,7 +10,6 @@ from conversing import resting
 from each import each
 from memoryd.client import Client
 from memoryd.client.programs.memctl import project
-from memoryd.client.projects.known import FILE
 from memoryd.client.projects.project import project_namespace
 from memoryd.client.protocol import List, NewTurn, Observe, Tiers
 
@@ -211,17 +210,6 @@ def test_a_checkout_that_is_gone_shares_its_name_with_the_folder_that_is_given_i
     assert held(client, "shop") == ["We sell herons."]
 
 
-def test_a_path_names_the_project_that_it_is_in(
-    daemon: Any, memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    met(home / "a" / "api", home / "b" / "api")
-    (home / "b" / "api" / "src").mkdir()
-    monkeypatch.chdir(home / "b" / "api" / "src")
-    assert memctl("project", "rename", ".", "payments").code == 0
-    assert memctl("project", "rename", "~/a/api", "ledger").code == 0
-    assert namespaces(memctl) == ["ledger", "payments"]
-
-
 def test_a_name_that_is_taken_is_shared_only_when_asked_for(client: Client, memctl: Memctl, home: Path) -> None:
     met(home / "a" / "notes", home / "b" / "notes")
     with Client("notes-2", socket=client.socket_path, autostart=False) as inside:
@@ -239,14 +227,6 @@ def test_a_name_that_is_taken_is_shared_only_when_asked_for(client: Client, memc
     apart = memctl("project", "rename", str(home / "b" / "notes"), "birds", "--json").json
     assert apart["moved"] == 0, "nobody knows whose a shared memory is"
     assert namespaces(memctl) == ["notes", "birds"]
-
-
-def test_a_folder_that_is_written_like_a_namespace_is_pointed_out(
-    daemon: Any, memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (home / "src/blog").mkdir(parents=True)
-    monkeypatch.chdir(home)
-    assert "src/blog is a folder here: write ./src/blog." in memctl("project", "rename", "src/blog", "blog").err
 
 
 @each(
@@ -277,26 +257,6 @@ def test_without_a_daemon_nothing_changes_since_a_pause_could_be_left_behind(mem
     met(home / "api")
     assert memctl("project", "rename", "api", "payments", "--no-autostart").code == 3
     assert namespaces(memctl) == ["api"]
-
-
-def test_a_damaged_table_is_said_in_a_sentence(memctl: Memctl, folder: Path) -> None:
-    (folder / "data").mkdir(mode=0o700)
-    (folder / "data" / FILE).write_text("{")
-    for words in (("list",), ("rename", "a", "b")):
-        failed = memctl("project", *words)
-        assert (failed.code, failed.out) == (1, "")
-        assert failed.err.startswith(f"memctl: The table of projects {folder}/data/{FILE} is damaged (")
-
-
-@pytest.mark.slow
-def test_a_workspace_of_a_whole_project_has_its_namespace(daemon: Any, memctl: Memctl, home: Path) -> None:
-    one, two = home / "a" / "api", home / "b" / "api"
-    met(one, two)
-    (two / "docs").mkdir()
-    assert memctl("workspace", "add", str(two / "docs"), "--json").json["workspace"]["namespace"] == "docs"
-    memctl("workspace", "remove", "docs")
-    assert memctl("workspace", "add", str(two), "--json").json["workspace"]["namespace"] == "api-2"
-    assert memctl("workspace", "add", str(one), "--namespace", "x", "--json").json["workspace"]["namespace"] == "x"
 
 
 def test_a_folder_that_moved_gets_its_project_back_with_what_was_kept_there_since(
@@ -340,12 +300,6 @@ def test_a_checkout_whose_remote_changed_gets_its_project_back_before_any_sessio
     ]
     assert memctl("project", "move", "api", str(home)).err.endswith("is not the folder of one project.\n")
     assert "There is no project 'web'" in memctl("project", "move", "web", str(home / "api")).err
-
-
-def test_the_innermost_of_two_projects_is_meant_by_a_path(daemon: Any, memctl: Memctl, home: Path) -> None:
-    met(home / "code", home / "code/api")
-    assert memctl("project", "rename", str(home / "code/api"), "payments").code == 0
-    assert namespaces(memctl) == ["code", "payments"]
 
 
 def test_a_folder_that_leaves_a_shared_name_stays_paused(client: Client, memctl: Memctl, home: Path) -> None:

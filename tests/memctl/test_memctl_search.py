@@ -54,16 +54,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def test_a_path_is_shown_as_it_is_typed_here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert short_path(f"{home}/projects/docs/a.md") == "docs/a.md"
-    assert short_path(f"{home}/notes/a.md") == "~/notes/a.md"
-    assert short_path("/srv/a.md") == "/srv/a.md"
-    assert short_path("docs/a.md") == "docs/a.md"
-    assert short_path(f"{home}/workshop/a.md") == "~/workshop/a.md"
-    monkeypatch.chdir("/")
-    assert short_path("/srv/a.md") == "/srv/a.md"
-
-
 def test_a_current_folder_that_is_gone_is_no_problem(home: Path) -> None:
     (home / "projects/docs").rmdir()
     (home / "projects").rmdir()
@@ -123,27 +113,6 @@ def test_on_a_terminal_a_place_is_a_link_and_matching_words_are_marked(home: Pat
     assert url == f"file://{os.uname().nodename}{home}/projects/docs/my%20note.md"
     assert "\x1b[1;33mgateway\x1b[0m is \x1b[1;33mcached\x1b[0m by Valkey." in text
     assert max(len(line) for line in SGR.sub("", LINK.sub(r"\2", text)).split("\n")) <= 100
-
-
-def test_without_colour_nothing_is_marked_and_on_a_dumb_terminal_nothing_is_linked(
-    home: Path, fake: FakeDaemon
-) -> None:
-    fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/projects/a.md")])
-    plain = on_a_terminal(["search", "cache"], home / "projects", NO_COLOR="1")
-    assert not SGR.search(plain)
-    assert LINK.search(plain)
-    assert "\x1b" not in on_a_terminal(["search", "cache"], home / "projects", TERM="dumb")
-
-
-def test_in_a_pipe_a_hit_is_plain_text(home: Path, fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/projects/a.md"), hit("No cache.")])
-    out = memctl("search", "cache").out
-    assert "\x1b" not in out
-    assert (
-        "0.500  likely  abababab  documents  note  import  docs  1970-01-01T00:00:00Z  a.md:3-12\n       The cache.\n"
-        in out
-    )
-    assert memctl("search", "cache", "--json").json[0]["path"] == f"{home}/projects/a.md"
 
 
 def test_get_shows_place_heading_and_links_both_ways(home: Path, fake: FakeDaemon, memctl: Memctl) -> None:

@@ -14,7 +14,7 @@ from fake_daemon import Memctl
 from configs import NO_MODEL
 from memoryd.client.errors import Unavailable
 from memoryd.client.extras import advise
-from memoryd.client.programs.memctl.private_daemon import make_guarded_folder, run_private_daemon
+from memoryd.client.programs.memctl.private_daemon import run_private_daemon
 from waiting import wait_until
 
 COMMAND = [sys.executable, "-m", "memoryd.client.programs.memctl"]
@@ -118,21 +118,6 @@ def test_models_are_listed(memctl: Memctl, folder: Path) -> None:
     assert "not a folder" in memctl("model", "import", str(folder / "none")).err
 
 
-@pytest.mark.slow
-def test_models_are_in_the_folder_that_the_settings_name(memctl: Memctl, folder: Path, model_dir: Path) -> None:
-    (folder / "config.toml").write_text(f'[model]\nfolder = "{model_dir}"\n')
-    [installed] = [row for row in memctl("model", "list", "--json").json if row["name"] == "all-MiniLM-L6-v2"]
-    assert installed["installed"]
-
-
-@pytest.mark.slow
-def test_no_model_is_pulled_where_the_settings_say_offline(memctl: Memctl, folder: Path) -> None:
-    (folder / "config.toml").write_text('[model]\nfolder = "models"\n[network]\noffline = true\n')
-    failed = memctl("model", "pull", "static")
-    assert (failed.code, failed.out) == (1, "")
-    assert "Model static is not fetched: `offline` is set" in failed.err
-
-
 def test_without_the_daemons_packages_a_sentence_says_what_to_install(
     memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,12 +173,6 @@ def test_a_private_daemon_ends_also_when_its_process_is_killed(folder: Path) -> 
     child.communicate()
     wait_until(lambda: not Path(made).exists())
     wait_until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
-
-
-def test_a_guarded_folder_is_gone_at_the_end() -> None:
-    with make_guarded_folder() as made:
-        (made / "file").write_text("something")
-    assert not made.exists()
 
 
 def demo_environment(folder: Path) -> dict[str, str]:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from each import each
-from memoryd.client.programs.memctl.snippet import make_snippet, query_of, stem
+from memoryd.client.programs.memctl.snippet import make_snippet, stem
 from memoryd.client.programs.memctl.text_table import width
 
 FILLER = "Nothing of interest stands in this sentence about other things. " * 40
@@ -33,31 +33,14 @@ def test_forms_of_a_word_have_one_stem(words: str) -> None:
     assert len({stem(word) for word in words.split()}) == 1
 
 
-@each("pair", ["cache case", "test text", "use user", "ring rest", "14 15", "is in", "bus bed"])
-def test_other_words_have_other_stems(pair: str) -> None:
-    one, other = pair.split()
-    assert stem(one) != stem(other)
-
-
 def test_words_of_the_query_are_marked_in_any_form_and_common_ones_are_not() -> None:
     assert shown("We cached it. The cache is Valkey, and caching pays.", "which is the caching layer") == (
         "We <cached> it. The <cache> is Valkey, and <caching> pays."
     )
 
 
-def test_a_query_of_common_words_alone_marks_them() -> None:
-    assert shown("Who is who in the team", "who is") == "<Who> <is> <who> in the team"
-
-
 def test_scripts_without_blanks_are_marked_by_their_part() -> None:
     assert shown("我们使用本地缓存因为它很快", "缓存") == "我们使用本地<缓存>因为它很快"
-
-
-def test_a_hit_by_meaning_alone_shows_the_beginning_with_nothing_marked() -> None:
-    text = shown(FILLER, "valkey")
-    assert text.startswith("Nothing of interest")
-    assert text.endswith("…")
-    assert "<" not in text
 
 
 @each("before", [0, 1, 7, 40])
@@ -76,15 +59,6 @@ def test_the_part_with_most_of_the_words_wins() -> None:
     assert "<cache> of the <gateway> is <Valkey>" in shown(content, "gateway cache valkey").replace("\n", " ")
 
 
-def test_lines_of_markdown_are_beginnings() -> None:
-    content = "\n".join(f"- point {number} of the list says nothing" for number in range(50)) + "\n- use Valkey\n- end"
-    assert "- use <Valkey> - end" in shown(content, "valkey").replace("\n", " ")
-
-
-def test_control_characters_cannot_steer_the_terminal() -> None:
-    assert "\x1b" not in shown("a \x1b[2J cache \x1b]8;;x", "cache")
-
-
 @given(
     st.text(st.sampled_from("ab cache.\n缓 e\u0301\U0001f642"), max_size=600),
     st.text(st.sampled_from("ab cache 缓"), max_size=20),
@@ -95,15 +69,3 @@ def test_no_line_is_wider_than_asked(content: str, query: str, size: int, lines:
     found = make_snippet(content, query, size, lines, lambda word: word)
     assert len(found) <= lines
     assert all(width(line) <= size for line in found)
-
-
-@given(st.text(max_size=200), st.text(max_size=40))
-def test_marking_changes_nothing_but_marks(content: str, query: str) -> None:
-    plain = make_snippet(content, query, 60, 3, lambda word: word)
-    marked = make_snippet(content, query, 60, 3, lambda word: f"\0{word}\1")
-    assert [line.replace("\0", "").replace("\1", "") for line in marked] == plain
-
-
-def test_a_content_of_a_megabyte_is_no_problem() -> None:
-    assert "<valkey>" in shown("word " * 200 + "valkey " + "word " * 200_000, "valkey")
-    assert query_of("").stems == frozenset()

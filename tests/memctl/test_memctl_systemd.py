@@ -55,14 +55,6 @@ def test_without_a_user_manager_one_sentence_says_what_happens_instead(
     assert (state.code, "clients start the daemon themselves" in state.out) == (0, True)
 
 
-def test_status_of_units_that_nobody_runs(memctl: Memctl, config: Path) -> None:
-    write_units(config)
-    state = memctl("service", "status", "--json").json
-    assert (state["installed"], state["enabled"], state["socket"]) == (True, True, "/run/x/s")
-    assert any("/gone/python no longer exists" in note for note in state["notes"])
-    assert "/gone/python no longer exists" in memctl("service").out
-
-
 def test_a_service_that_an_earlier_version_left_waiting_for_a_client_says_so(memctl: Memctl, config: Path) -> None:
     write_units(config)
     waiting = memctl("service")
@@ -103,17 +95,6 @@ def test_a_socket_is_held_where_its_unit_is_enabled(config: Path, folder: Path) 
     assert not activation.is_enabled(folder / "another")
     (config / "sockets.target.wants" / "memoryd.socket").unlink()
     assert not activation.is_enabled(socket)
-
-
-def test_the_place_in_a_socket_unit_is_read_as_systemd_reads_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/user")
-    listens = activation.read_socket_path
-    assert listens("[Socket]\nListenStream=%t/memoryd/s\n") == f"{folder}/runtime/memoryd/s"
-    monkeypatch.delenv("XDG_RUNTIME_DIR")
-    assert listens("[Socket]\nListenStream=%t/memoryd/s\n") == f"/run/user/{os.getuid()}/memoryd/s"
-    assert listens("ListenStream=/a/100%%/%h/s") == "/a/100%//home/user/s"
-    assert listens("ListenStream=/first\nListenStream= /last ") == "/last"
-    assert listens("[Socket]\n") == listens("") == ""
 
 
 @pytest.mark.usefixtures("_no_model")

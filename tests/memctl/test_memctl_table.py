@@ -4,14 +4,8 @@ from each import each
 from memoryd.client.programs.memctl import text_table as module
 from memoryd.client.programs.memctl.output import make_printable, say
 from memoryd.client.programs.memctl.text_table import (
-    count_text,
-    draw_bar,
-    format_fields,
     format_table,
-    ms_text,
-    pad,
     shorten,
-    size_text,
     to_one_line,
     width,
     wrap,
@@ -21,13 +15,6 @@ from memoryd.client.programs.memctl.text_table import (
 @pytest.fixture(autouse=True)
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "columns", lambda: 40)
-
-
-def test_a_wide_character_takes_two_columns_and_a_combining_mark_none() -> None:
-    assert width("abc") == 3
-    assert width("日本") == 4
-    assert width("e\u0301") == 1
-    assert width("👍") == 2
 
 
 @each(
@@ -56,21 +43,6 @@ def test_only_the_flexible_column_is_shortened_to_fit_the_terminal(monkeypatch: 
     assert lines[2] == "1         short"
 
 
-def test_in_a_file_a_column_is_only_shortened_where_it_is_very_long() -> None:
-    text = format_table(["ID", "CONTENT"], [["1", "x" * 300], ["2", "y" * 5000]])
-    assert [width(line) for line in text.splitlines()[1:]] == [4 + 300, 4 + 400]
-
-
-def test_wide_characters_keep_the_columns_in_line() -> None:
-    lines = format_table(["A", "B"], [["日本", "x"], ["ab", "y"]]).splitlines()
-    assert lines == ["A     B", "日本  x", "ab    y"]
-
-
-def test_numbers_are_set_flush_right_and_no_rows_give_the_headers_only() -> None:
-    assert format_table(["N", "X"], [["1", "a"], ["10", "b"]], right=(0,)).splitlines() == [" N  X", " 1  a", "10  b"]
-    assert format_table(["N", "X"], []) == "N  X"
-
-
 def test_a_cell_is_one_line_and_cannot_steer_the_terminal() -> None:
     assert to_one_line(" a\n\tb  c ") == "a b c"
     assert "\x1b" not in to_one_line("\x1b[31mred\x1b]0;title\x07")
@@ -89,22 +61,3 @@ def test_wrapped_text_has_so_many_lines_at_most() -> None:
     assert wrap("one two three four", 9, 2) == ["one two", "three fo…"]
     assert wrap("x" * 20, 9, 2) == ["x" * 8 + "…"]
     assert wrap("", 9, 2) == [""]
-
-
-def test_small_things() -> None:
-    assert [pad("a", 3), pad("a", 3, right=True)] == ["a  ", "  a"]
-    assert [draw_bar(0.0, 4), draw_bar(0.5, 4), draw_bar(1.0, 4), draw_bar(7.0, 4), draw_bar(0.125 / 4, 4)] == [
-        "",
-        "██",
-        "████",
-        "████",
-        "▏",
-    ]
-    assert [ms_text(0.123), ms_text(12.34), ms_text(1234.5)] == ["0.12", "12.3", "1234"]
-    assert [size_text(12), size_text(1500), size_text(2_500_000_000)] == ["12 B", "1.5 kB", "2.5 GB"]
-    assert [count_text(1, "memory"), count_text(2, "memory"), count_text(0, "file")] == [
-        "1 memory",
-        "2 memories",
-        "0 files",
-    ]
-    assert format_fields([("a", "1"), ("long", "2")]) == "  a     1\n  long  2"

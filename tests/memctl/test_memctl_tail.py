@@ -15,7 +15,7 @@ from each import each
 from memoryd.client import Client
 from memoryd.client.programs.memctl.tail import event_line
 from memoryd.client.programs.memctl.text_table import width
-from memoryd.client.protocol import Add, AddToken, Event, NewMemory
+from memoryd.client.protocol import Add, Event, NewMemory
 from waiting import wait_until
 from workbench import Daemon, Process
 
@@ -74,10 +74,6 @@ def test_no_line_is_longer_than_the_terminal(size: int) -> None:
             assert "\x1b" not in line
 
 
-def test_the_end_of_a_long_namespace_is_shown() -> None:
-    assert "…e/api/alpha " in event_line(event("created", namespace="some/large/acme/api/alpha", text="A fact"), 80)
-
-
 def test_tail_prints_events_until_it_has_enough(memctl: Memctl, daemon: "Daemon") -> None:
     with daemon.client("acme") as client, daemon.client() as other:
         writing = threading.Thread(target=_add_when_followed, args=(daemon, client, other))
@@ -106,25 +102,6 @@ def test_tail_prints_one_json_object_a_line(memctl: Memctl, daemon: "Daemon") ->
     assert [one["kind"] for one in events] == ["created", "created", "updated"]
     assert events[0]["at"].endswith("Z")
     assert {"id", "namespace", "tier", "text", "operation"} <= set(events[0])
-
-
-def test_tail_of_an_agent_shows_what_its_token_sees(
-    memctl: Memctl, daemon: "Daemon", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with daemon.client() as client:
-        token = client.call(AddToken(name="alpha", namespace="acme")).token
-        monkeypatch.setenv("MEMORYD_TOKEN", token)
-        with daemon.client("acme", token="") as acme, daemon.client(token="") as root:
-            writing = threading.Thread(target=_add_when_followed, args=(daemon, acme, root))
-            writing.start()
-            out = memctl("tail", "--count", "1", "--json").out
-            writing.join()
-    assert json.loads(out)["text"] == "A fact"
-
-
-@pytest.mark.parametrize("words", [["--kind", "creation"], ["--count", "0"], ["--count", "many"]])
-def test_a_wrong_option_is_a_sentence(memctl: Memctl, words: list[str]) -> None:
-    assert memctl("tail", *words).code == 2
 
 
 def test_tail_starts_no_daemon(memctl: Memctl, folder: Path) -> None:

@@ -3,13 +3,12 @@
 import io
 import json
 import sys
-from typing import get_args
 
 import pytest
 from fake_daemon import Memctl
 
 from each import each
-from memoryd.client.protocol import NewTurn, TierName
+from memoryd.client.protocol import NewTurn
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches
 
@@ -27,19 +26,6 @@ def lines(*items: object) -> str:
     return "".join(json.dumps(item) + "\n" for item in items)
 
 
-def test_observe_takes_turns_from_its_arguments(memctl: Memctl) -> None:
-    told = memctl("observe", FACT, "ok", "--session", "standup", "--namespace", "acme/api")
-    assert (told.code, told.err) == (0, "")
-    assert told.out.splitlines() == [
-        "Recorded 1 turn.",
-        "Skipped 1 turn:",
-        "REASON     TURN",
-        "too short  ok",
-    ]
-    [turn] = memctl("tiers", "--turns", "--namespace", "acme/api", "--json").json
-    assert (turn["content"], turn["role"], turn["session"], turn["namespace"]) == (FACT, "user", "standup", "acme/api")
-
-
 def test_observe_takes_json_lines_from_standard_input(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
     said = lines(
         {"role": "user", "content": FACT, "created_at": "2026-01-02"}, {"role": "assistant", "content": ANSWER}
@@ -52,11 +38,6 @@ def test_observe_takes_json_lines_from_standard_input(memctl: Memctl, monkeypatc
         ("assistant", False),
         ("user", True),
     ]
-
-
-def test_observe_says_who_repeats_what(memctl: Memctl) -> None:
-    id = memctl("observe", FACT, "--json").json["turns"][0]["id"]
-    assert f"duplicate ({id[:8]})" in memctl("observe", FACT.upper()).out
 
 
 @each(
@@ -98,12 +79,6 @@ def test_tiers_shows_a_picture_that_fits_a_hundred_columns(memctl: Memctl) -> No
     assert "…" not in out
 
 
-def test_tiers_of_an_empty_memory_says_how_to_begin(memctl: Memctl) -> None:
-    assert "No turns were observed so far" in memctl("tiers").out
-    assert memctl("tiers", "--turns").out == "L0 is empty.\n"
-    assert memctl("tiers", "--skipped").out == "No turns were skipped.\n"
-
-
 def test_tiers_lists_skipped_turns_with_reasons(memctl: Memctl) -> None:
     memctl("observe", "Error: connect ECONNREFUSED 127.0.0.1:5432", "thanks", "--namespace", "acme")
     out = memctl("tiers", "--skipped").out
@@ -114,15 +89,6 @@ def test_tiers_lists_skipped_turns_with_reasons(memctl: Memctl) -> None:
         "only stop words",
         "connection error",
     ]
-
-
-def test_tiers_as_json_is_one_document(memctl: Memctl) -> None:
-    memctl("observe", FACT)
-    report = memctl("tiers", "--json").json
-    assert [tier["name"] for tier in report["tiers"]] == [
-        name for name in get_args(TierName) if name not in ("waiting", "L3")
-    ]
-    assert report["flows"] == {"observed": 1}
 
 
 def test_consolidate_tells_what_it_did_or_would_do(memctl: Memctl) -> None:

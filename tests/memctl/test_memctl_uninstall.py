@@ -23,7 +23,6 @@ from memoryd.client.programs.uninstall.commands import _check_gone, _find_progra
 from memoryd.client.programs.uninstall.finding import Part
 from memoryd.client.protocol import Status
 from memoryd.client.transport import activation, paths
-from memoryd.models.folder import default_models_dir
 
 FOREIGN = Path(__file__).parents[1] / "data" / "hooks"
 
@@ -134,20 +133,6 @@ def test_without_a_terminal_it_wants_yes_and_does_nothing(installed: Path, memct
     assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
 
 
-def test_what_is_shown_before_the_question_has_the_warning_and_no_colours(
-    installed: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr("memoryd.client.programs.uninstall.commands.confirm", lambda *texts: asked.append(texts))
-    monkeypatch.setattr("memoryd.client.programs.memctl.output.is_terminal", lambda: True)
-    done = memctl("uninstall")
-    [(word, _, preview, otherwise)] = asked
-    assert (word, otherwise) == ("uninstall", "Nothing was removed.")
-    assert preview.startswith("To be removed:\n  hooks ")
-    assert "\nmemctl: This removes memoryd with 1 memory; it cannot be undone." in preview
-    assert ("\x1b" in preview, "\x1b" in done.out) == (False, True)
-
-
 def test_the_data_can_be_kept_and_is_found_by_a_later_installation(installed: Path, memctl: Memctl) -> None:
     report = memctl("uninstall", "--keep-data", "--yes", "--json").json
     assert {part["what"] for part in report["parts"]} == {"hooks", "service", "daemon", "socket", "models"}
@@ -219,16 +204,6 @@ def test_hooks_of_a_project_that_no_daemon_ever_met_go_too(
     assert [path.name for path in project.rglob("*")] == [".git"]
 
 
-def test_hooks_in_the_current_folder_go_too(home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = home / "api"
-    project.mkdir()
-    monkeypatch.chdir(project)
-    memctl("hooks", "install", "gemini", "--project", ".")
-    (home / ".local/share/memoryd/hooks.folders").unlink()
-    memctl("uninstall", "--yes")
-    assert not (project / ".gemini/settings.json").exists()
-
-
 def test_a_file_of_an_agent_that_cannot_be_changed_stays_and_the_rest_goes(installed: Path, memctl: Memctl) -> None:
     (installed / ".cursor" / "hooks.json").write_text('{"mine": broken')
     path = installed / ".gemini" / "settings.json"
@@ -290,25 +265,6 @@ def test_a_project_that_had_hooks_and_is_gone_is_named(
     monkeypatch.chdir(home / "moved")
     memctl("uninstall", "--yes")
     assert [path for path in (home / "moved").rglob("*") if path.is_file()] == []
-
-
-def test_a_model_goes_where_no_daemon_is_installed(home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoryd.client.programs.uninstall.finding.is_installed", lambda: False)
-    for folder in (home / ".cache/memoryd/models", home / "models"):
-        (folder / "mini").mkdir(parents=True)
-        (folder / "mini" / "manifest.json").write_text("{}")
-    [part] = memctl("uninstall", "--yes", "--json").json["parts"]
-    assert (part["what"], part["path"], part["note"]) == ("models", str(home / ".cache/memoryd/models"), "mini")
-    assert not (home / ".cache/memoryd").exists()
-    assert (home / "models").exists()
-
-
-def test_the_folder_of_models_is_that_of_the_package_of_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert paths.models_dir() == default_models_dir()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
-    assert paths.models_dir() == default_models_dir()
-    monkeypatch.setenv("MEMORYD_MODEL_DIR", str(home / "models"))
-    assert paths.models_dir() == default_models_dir()
 
 
 @pytest.mark.parametrize("options", [(), ("--keep-data",)])
@@ -381,22 +337,6 @@ def test_files_that_another_installation_wrote_into_come_back_to_the_byte(
     notes = {part["note"] for part in memctl("uninstall", "--yes", "--json").json["parts"] if part["what"] == "hooks"}
     assert notes == {"as it was before, to the byte", "deleted: all of it is memoryd's"}
     assert {name: data for name, data in contents(home).items() if data} == before
-
-
-def test_turns_are_counted_also_while_the_daemon_is_down(installed: Path, memctl: Memctl) -> None:
-    memctl("observe", "We deploy on Tuesdays", "--namespace", "ada", "--session", "s1")
-    for _ in range(2):
-        assert "(1 memory, 1 turn, 1 copy in backups/, " in memctl("uninstall", "--dry-run").out
-        assert "removes memoryd with 1 memory, 1 turn;" in memctl("uninstall").err
-        memctl("down")
-
-
-def test_parts_of_files_are_counted_apart(installed: Path, memctl: Memctl) -> None:
-    memctl("workspace", "add", str(installed / "notes"))
-    memctl("workspace", "index", str(installed / "notes"))
-    for _ in range(2):
-        assert "(1 memory, 1 part of files, 1 copy in backups/, " in memctl("uninstall", "--dry-run").out
-        memctl("down")
 
 
 def test_a_daemon_that_another_uninstall_has_stopped_meanwhile_is_no_error(

@@ -117,26 +117,6 @@ def test_tokens_that_are_left_out_are_kept_by_the_same_restore_with_an_option() 
     assert "robot (writer of api). To keep them run `memctl restore '/disk/a copy.sqlite' --tokens` now" in said
 
 
-@pytest.mark.slow
-def test_the_copy_with_the_newest_content_is_the_latest_whatever_its_date(
-    memctl: Memctl, client: Client, daemon: "Daemon", clock: Any
-) -> None:
-    first = client.add("Herons fish at dawn")
-    clock.now += 400 * 86_400
-    memctl("backup")
-    clock.now -= 400 * 86_400
-    second = client.add("Storks nest on roofs")
-    newest = memctl("backup", "--json").json["path"]
-    listed = memctl("backup", "--list", "--json").json
-    assert [copy["operation"] for copy in listed] == [first.operation, second.operation]
-    assert backup.choose_copy(daemon.core.folder, "latest") == Path(newest)
-    for _ in range(3):
-        clock.now -= 60
-        client.add("Cranes dance in spring", dedup=False)
-        newest = memctl("backup", "--json").json["path"]
-    assert memctl("backup", "--list", "--json").json[-1]["path"] == newest
-
-
 def test_a_backup_goes_where_it_is_told_and_never_over_a_file(
     memctl: Memctl, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -474,12 +454,6 @@ def test_a_file_with_lost_pages_is_read_out_and_the_daemon_goes_on(memctl: Memct
     left = memctl("status", "--json").json["memories"]
     assert total > left > total - 10
     assert done["memories"] == left
-
-
-@pytest.mark.slow
-def test_a_reset_without_a_database_says_so_and_makes_none(memctl: Memctl, folder: Path) -> None:
-    assert memctl("reset", "--yes").out == f"There is no database in {folder}/data.\n"
-    assert list(folder.rglob("memoryd.sqlite")) == []
 
 
 @pytest.mark.slow

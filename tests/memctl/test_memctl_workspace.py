@@ -35,16 +35,6 @@ def test_add_indexes_at_once_and_list_shows_it(daemon: Any, memctl: Memctl, note
     assert json.loads(memctl("search", "herons", "--json").out)[0]["path"] == str(notes / "memory/birds.md")
 
 
-def test_a_relative_path_is_one_from_the_current_directory(
-    daemon: Any, memctl: Memctl, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(notes)
-    done = json.loads(memctl("workspace", "add", ".", "--namespace", "acme/notes", "--json").out)
-    assert done["workspace"]["root"] == str(notes)
-    assert done["indexed"]["namespace"] == "acme/notes"
-    assert json.loads(memctl("workspace", "status", "./memory", "--json").out)["files"] == 2
-
-
 def test_a_hidden_folder_memory_of_a_project_is_a_workspace_with_all_its_notes(
     daemon: Any, memctl: Memctl, folder: Path
 ) -> None:
@@ -56,14 +46,6 @@ def test_a_hidden_folder_memory_of_a_project_is_a_workspace_with_all_its_notes(
     added = memctl("workspace", "add", str(root))
     assert f"Added {root} as shop; it is watched.\nIndexed 2 files as 2 chunks (" in added.out
     assert memctl("search", "who deploys on friday", "--json").json[0]["type"] == "feedback"
-
-
-def test_the_home_folder_is_understood_and_shown(
-    daemon: Any, memctl: Memctl, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(notes.parent))
-    assert memctl("workspace", "add", "~/notes").code == 0
-    assert memctl("workspace", "status").out.splitlines()[1].endswith(" ~/notes")
 
 
 def test_status_says_what_is_watched_and_what_is_wrong(daemon: Any, memctl: Memctl, notes: Path) -> None:

@@ -77,10 +77,6 @@ def test_values_are_completed(words: Any, typed: tuple[str, ...], expected: list
     assert words(*typed)[: len(expected) or None] == expected
 
 
-def test_an_optional_value_may_be_left_out(words: Any) -> None:
-    assert "--data-dir" in words("up", "--wait", "--d")
-
-
 def test_names_come_from_the_daemon(words: Any, fake: FakeDaemon, folder: Path) -> None:
     memory = Memory(
         id="3f9a" * 8, content="We use\nValkey", namespace="acme/api", type="fact", source="manual", tier="L1",
@@ -117,8 +113,3 @@ def test_without_a_daemon_nothing_is_said_and_none_is_started(memctl: Memctl, fo
     done = memctl("completion", "words", "memctl\nget\n3")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert not (folder / "s").exists()
-
-
-def test_what_words_mean_is_one_short_line(memctl: Memctl) -> None:
-    lines = memctl("completion", "words", "memctl\nsearch\n--").out.splitlines()
-    assert all(line.count("\t") == 1 and len(line) < 100 for line in lines)

@@ -28,13 +28,6 @@ def test_hooks_that_call_a_memctl_that_is_gone_are_installed_again(doctor: Docto
     assert settings.read_text() == good
 
 
-def test_hooks_of_which_a_half_is_gone_are_installed_again(doctor: Doctor, memctl: Memctl, home: Path) -> None:
-    memctl("hooks", "install", "codex")
-    (home / ".codex" / "config.toml").unlink()
-    assert doctor("hooks")["hooks"]["state"] == "fail"
-    assert doctor("hooks", "--fix", "--yes")["hooks"]["mended"] is True
-
-
 def test_a_file_of_an_agent_that_does_not_parse_is_told(doctor: Doctor, home: Path) -> None:
     (home / ".cursor").mkdir()
     (home / ".cursor" / "hooks.json").write_text("nonsense")

@@ -43,14 +43,6 @@ def spoil(path: Path, *statements: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_database_is_told_so(doctor: Doctor, resting: Path) -> None:
-    found = doctor("database")
-    assert found["database"]["message"] == "opens, 0 memories"
-    assert {finding["state"] for finding in found.values()} == {"ok"}
-    assert sorted(path.name for path in resting.parent.iterdir()) == [FILE_NAME], "looking leaves nothing behind"
-
-
-@pytest.mark.slow
 def test_a_file_that_is_no_database_is_told(doctor: Doctor, resting: Path) -> None:
     resting.write_bytes(b"nonsense" * 1000)
     found = doctor()

@@ -9,9 +9,6 @@ import msgspec
 import pytest
 from findings import Doctor
 
-from each import each
-from memoryd.client.programs.doctor import disk
-
 MEMCTL = f"{sys.executable} -m memoryd.client.programs.memctl"
 
 
@@ -62,37 +59,10 @@ def test_a_disk_without_room_or_in_memory_is_found(doctor: Doctor, folder: Path)
     assert doctor("disk")["disk"]["state"] in ("ok", "warn")
 
 
-@pytest.mark.parametrize(("number", "state"), [(50, "fail"), (5000, "warn")])
-def test_a_disk_without_room_for_files_is_found(folder: Path, number: int, state: str) -> None:
-    found = inside(folder, f"mount -t tmpfs -o size=2g,nr_inodes={number} none DATA", "disk")["disk"]
-    assert (found["state"], "more files fit" in found["message"]) == (state, True)
-
-
-def test_a_disk_with_little_room_is_a_warning(folder: Path) -> None:
-    found = inside(folder, "mount -t tmpfs -o size=500M none DATA", "disk")["disk"]
-    assert (found["state"], found["message"]) == ("warn", "524 MB free")
-
-
 def test_a_read_only_file_system_is_found(folder: Path) -> None:
     found = inside(folder, "mount -t tmpfs none DATA && mount -o remount,ro DATA", "data")
     assert found["data"]["state"] == "fail"
     assert "read-only" in found["data"]["message"]
-
-
-MOUNTS = """\
-22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
-30 22 0:45 / /home rw - nfs4 server:/home rw,vers=4.2
-31 30 0:46 / /home/a\\040b rw - ext4 /dev/vdb rw
-32 22 0:47 / /homely rw - xfs /dev/vdc rw
-"""
-
-
-@each(
-    ("place", "kind"),
-    [("/", "ext4"), ("/home/u/d", "nfs4"), ("/home/a b/d", "ext4"), ("/homely/x", "xfs"), ("/homes", "ext4")],
-)
-def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(place: str, kind: str) -> None:
-    assert disk.filesystem_kind(MOUNTS, Path(place)) == kind
 
 
 def test_a_network_file_system_is_refused(doctor: Doctor, folder: Path, proc: Path) -> None:

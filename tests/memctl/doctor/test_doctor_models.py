@@ -71,12 +71,6 @@ def test_a_model_that_is_not_installed_is_told(doctor: Doctor, folder: Path, mon
     assert "neither installed nor in the catalogue" in doctor("model")["model"]["message"]
 
 
-@pytest.mark.slow
-def test_an_installed_model_is_found(doctor: Doctor, model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORYD_MODEL_DIR", str(model_dir))
-    assert doctor("model")["model"]["message"] == "all-MiniLM-L6-v2 is installed"
-
-
 def test_memories_that_wait_for_vectors_in_vain_are_queued_again(doctor: Doctor, told: FakeDaemon) -> None:
     well = told.replies[GetStatus]
     changed(told, pending_embeddings=2)
@@ -89,12 +83,6 @@ def test_memories_that_wait_for_vectors_in_vain_are_queued_again(doctor: Doctor,
 
     told.replies[RunJob] = ran
     assert doctor("embeddings", "--fix", "--yes")["embeddings"]["mended"] is True
-
-
-def test_memories_that_get_their_vectors_are_waited_for(doctor: Doctor, told: FakeDaemon) -> None:
-    changed(told, pending_embeddings=2, uptime_s=5.0)
-    found = doctor("embeddings")["embeddings"]
-    assert (found["message"].endswith("found by words only"), found["fix"]) == (True, "memctl up --wait")
 
 
 @pytest.mark.parametrize(

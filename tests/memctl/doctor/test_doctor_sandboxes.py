@@ -78,12 +78,6 @@ def test_folders_of_snaps_and_flatpaks_are_passed_over(place: str, home: Path, m
     assert Path(paths.data_folder()) == paths.data_dir(), "what is named for memoryd alone is meant"
 
 
-@pytest.mark.parametrize("place", ["share", "snapshots/data", ".var/data", "work/snap/code/1"])
-def test_other_folders_are_used_as_the_variable_says(place: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(home / place))
-    assert paths.data_folder() == str(paths.data_dir()) == f"{home}/{place}/memoryd"
-
-
 def test_in_a_snap_with_a_home_of_its_own_the_users_is_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user = pwd.getpwuid(os.getuid())
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: pwd.struct_passwd((*user[:5], str(home), user[6])))
@@ -144,12 +138,3 @@ def test_a_daemon_that_still_has_an_editors_folder_is_told_the_right_way_round(
         assert doctor("data-folder")["data-folder"]["message"].startswith(str(home / ".local"))
     finally:
         memctl("down")
-
-
-@pytest.mark.slow
-def test_older_memories_and_a_file_that_is_none_are_no_matter(home: Path, doctor: Doctor) -> None:
-    keep_in(home / SNAP / "memoryd", "kept in the editor")
-    keep_in(home / ".local" / "share" / "memoryd", "kept later")
-    (home / FLATPAK / "memoryd").mkdir(parents=True)
-    (home / FLATPAK / "memoryd" / "memoryd.sqlite").write_text("no database")
-    assert "data-folder" not in doctor("data-folder"), "no daemon runs, and nothing is amiss"

@@ -27,10 +27,6 @@ def changed(fake: FakeDaemon, **fields: Any) -> None:
     fake.replies[GetStatus] = msgspec.structs.replace(fake.replies[GetStatus], **fields)
 
 
-def test_after_an_installation_there_is_no_daemon_yet_which_is_well(doctor: Doctor) -> None:
-    assert doctor("daemon")["daemon"]["state"] == "ok"
-
-
 def test_a_daemon_that_does_not_run_is_started(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
     (folder / "config.toml").write_text(NO_MODEL)
     make_database(folder)

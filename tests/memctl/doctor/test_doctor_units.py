@@ -29,11 +29,6 @@ def written(config: Path) -> Path:
     return config
 
 
-@pytest.mark.usefixtures("config")
-def test_without_a_service_there_is_nothing_to_tell(doctor: Doctor) -> None:
-    assert doctor("service") == {}
-
-
 def test_a_service_that_nobody_can_start_is_told(doctor: Doctor, written: Path) -> None:
     found = doctor("service")
     assert found["service"]["state"] == "warn"

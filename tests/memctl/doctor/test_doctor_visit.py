@@ -12,15 +12,10 @@ from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
 from memoryd.client.errors import StorageFailed
-from memoryd.client.programs.doctor.checks import AREAS, list_checks
+from memoryd.client.programs.doctor.checks import AREAS
 from memoryd.client.protocol import AddToken, Verify
 
 COMMAND = [sys.executable, "-m", "memoryd.client.programs.memctl", "doctor"]
-
-
-def test_there_are_many_checks_each_with_a_name_of_its_own() -> None:
-    assert len(list_checks()) == sum(map(len, AREAS.values())) >= 20
-    assert {name.casefold() for name in AREAS}.isdisjoint(list_checks()), "a word means an area or a check"
 
 
 def test_a_healthy_daemon_is_well(doctor: Doctor, alive: Any) -> None:
@@ -104,15 +99,3 @@ def test_a_check_that_is_refused_an_answer_is_a_finding(doctor: Doctor, told: Fa
     found = doctor("daemon", "database")
     assert (found["daemon"]["state"], found["database"]["state"]) == ("ok", "fail")
     assert found["database"]["message"] == "The disk is full."
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("columns", [80, 120])
-def test_its_text_fits_the_terminal(
-    memctl: Memctl, folder: Path, monkeypatch: pytest.MonkeyPatch, columns: int
-) -> None:
-    monkeypatch.setattr("memoryd.client.programs.doctor.visit.columns", lambda: columns)
-    (folder / "config.toml").write_text(f"[server]\n{'x' * 60} = 1\n")
-    text = memctl("doctor").out
-    assert "\nProcess\n" in text
-    assert all(len(line) <= columns for line in text.splitlines() if "fix it: " not in line)

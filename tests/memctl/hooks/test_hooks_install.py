@@ -336,28 +336,6 @@ def test_a_memory_of_this_shell_alone_is_pointed_out(
     assert "WARNING" not in memctl("hooks", "install", "gemini").err
 
 
-def test_the_folders_that_agents_are_told_of_are_used(
-    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "c"))
-    monkeypatch.setenv("CODEX_HOME", str(home / "x"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "g"))
-    for agent in ("claude-code", "codex", "opencode"):
-        memctl("hooks", "install", agent)
-    files = ["c/.claude.json", "c/settings.json", "g/opencode/plugins/memoryd.js", "x/config.toml", "x/hooks.json"]
-    assert sorted(contents(home)) == files
-
-
-@pytest.mark.parametrize(("agent", "name"), WHOLE)
-def test_an_empty_file_in_place_of_a_plugin_is_empty_again(agent: str, name: str, home: Path, memctl: Memctl) -> None:
-    (home / name).parent.mkdir(parents=True)
-    (home / name).write_bytes(b"")
-    memctl("hooks", "install", agent)
-    assert (home / name).read_bytes() == golden(agent, name, "fresh")
-    memctl("hooks", "uninstall", agent)
-    assert contents(home)[name] == b""
-
-
 def test_a_file_that_changes_at_the_last_moment_is_not_overwritten(folder: Path) -> None:
     path = folder / "settings.json"
     path.write_text("{}")

@@ -64,18 +64,6 @@ def test_any_foreign_configuration_is_preserved(part: FilePart, configuration: t
     assert json.loads(part.remove(made)) == {**head, **value}
 
 
-@pytest.mark.slow
-@given(configuration=configurations(), value=VALUES)
-def test_what_is_put_in_beside_something_goes_without_a_trace(
-    configuration: tuple[dict[str, Any], str], value: Any
-) -> None:
-    said, text = configuration
-    made = jsontext.add_member(text, (), "ours", value)
-    assert json.loads(made) == {**said, "ours": value}
-    if said and "ours" not in said:
-        assert jsontext.remove(made, ("ours",)) == text
-
-
 @each(
     ("text", "path", "left"),
     [
@@ -100,24 +88,6 @@ def test_a_toml_block_goes_without_a_trace(text: str) -> None:
     assert (entry["command"], entry["args"], entry["env_vars"][0]) == (COMMAND[0], ["mcp"], "MEMORYD_SOCKET")
     assert part.remove(made) == text
     assert part.add(made, COMMAND) == made
-
-
-def test_what_was_written_behind_a_toml_block_stays_on_a_line_of_its_own() -> None:
-    made = TomlServer().add("a = 1", COMMAND) + "[t]\nb = 2\n"
-    assert TomlServer().remove(made) == "a = 1\n[t]\nb = 2\n"
-
-
-def test_a_toml_block_is_found_by_both_of_its_marks_whatever_is_between_them() -> None:
-    made = TomlServer().add("a = 1\n", COMMAND)
-    first, last = f"{tomltext.BEGIN}\n", f"{tomltext.END}\n"
-    assert TomlServer().remove(made.replace("\n", "\r\n")) == "a = 1\r\n"
-    assert TomlServer().remove(made.replace(last, f"x = 1\n\n{last}b = 2\n")) == "a = 1\nb = 2\n"
-    assert TomlServer().remove(f"{first}c = 3\n{made}") == f"{first}c = 3\na = 1\n"
-    for mark in (first, last):
-        text = made.replace(mark, "")
-        assert TomlServer().remove(text) == text
-        assert TomlServer().read_entries(text)
-    assert TomlServer().remove(f"{first}x = 1\n" * 100_000).count(first) == 100_000
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1))

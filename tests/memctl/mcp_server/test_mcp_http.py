@@ -131,18 +131,6 @@ async def test_the_official_client_calls_every_tool_with_the_token_and_replies_f
     assert f"note 0 of {mode}" in summary.contents[0].text  # type: ignore[union-attr]
 
 
-@pytest.mark.slow
-async def test_many_clients_at_once_each_get_their_own_answers(served: ServedMcp) -> None:
-    async def converse(number: int) -> str:
-        async with served.client() as client:
-            await client.call_tool("memory_save", {"content": f"client number{number} was here"})
-            found = await client.call_tool("memory_search", {"query": f"number{number}", "limit": 1})
-            return str(found.structured_content["memories"][0]["text"])
-
-    texts = await all_of(*map(converse, range(12)))
-    assert texts == [f"client number{number} was here" for number in range(12)]
-
-
 # What is refused -----------------------------------------------------------------------------------------------------
 
 

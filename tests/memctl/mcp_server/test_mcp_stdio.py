@@ -83,12 +83,6 @@ def test_replies_are_printed_when_the_input_has_ended(process: Any) -> None:
 
 
 @pytest.mark.slow
-def test_input_that_ends_without_a_request_is_no_error() -> None:
-    done = piped()
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-@pytest.mark.slow
 def test_the_list_of_tools_needs_no_daemon_and_a_call_without_one_is_the_tools_error(folder: Path) -> None:
     asked = [*HELLO, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, request(3, "memory_search", query="x")]
     done = piped(*asked, {"jsonrpc": "2.0", "id": 4, "method": "ping"}, words=("--no-autostart",), **PLACE)

@@ -201,16 +201,6 @@ async def test_a_memory_is_read_with_its_lines_and_long_ones_are_cut(memory: Cli
     assert estimate_tokens(text_of(both)) <= 400
 
 
-async def test_of_several_ids_the_readable_ones_are_read(memory: Client) -> None:
-    id = memory.add("here").id
-    async with agent() as client:
-        some = await client.call_tool("memory_get", {"ids": [id, "ffffffff"]})
-        none = await client.call_tool("memory_get", {"ids": ["ffffffff"]})
-    assert len(some.structured_content["memories"]) == 1
-    assert some.structured_content["problems"] == ["No memory has an id that begins with ffffffff."]
-    assert none.is_error
-
-
 async def test_a_memory_is_corrected_and_rated(memory: Client) -> None:
     id = memory.add("The cache is Redis").id
     async with agent() as client:
@@ -338,13 +328,6 @@ async def test_a_mistake_is_the_tools_error_in_one_sentence(
     assert sentence in text_of(reply)
     assert "Traceback" not in text_of(reply)
     assert memory.stats().memories == 0
-
-
-async def test_null_counts_as_left_out_and_digits_in_quotes_as_a_number(memory: Client) -> None:
-    memory.add_many([{"content": f"cache {n}"} for n in range(4)], dedup=False)
-    async with agent() as client:
-        found = await client.call_tool("memory_search", {"query": "cache", "limit": "2", "project": None})
-    assert len(found.structured_content["memories"]) == 2
 
 
 async def test_an_unknown_tool_is_a_protocol_error(daemon: Any) -> None:

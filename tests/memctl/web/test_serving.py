@@ -13,7 +13,6 @@ import pytest
 from fake_daemon import Memctl
 from page import Served
 
-from each import each
 from memoryd.client.errors import MemorydError
 from memoryd.client.extras import advise
 from memoryd.client.programs.loopback.serving import bind_port
@@ -104,11 +103,6 @@ def test_without_the_extra_it_says_what_to_install(memctl: Memctl, monkeypatch: 
     monkeypatch.setattr("memoryd.client.programs.web.command.find_spec", lambda name: None)
     found = memctl("web", "--no-open")
     assert (found.code, found.err) == (1, f"memctl: The page is an extra; {advise('web')}\n")
-
-
-@each("port", ["0", "65536", "-1", "web"])
-def test_a_wrong_port_is_refused(memctl: Memctl, port: str) -> None:
-    assert memctl("web", "--port", port).code == 2
 
 
 def test_the_process_loads_neither_the_sdk_of_mcp_nor_what_the_daemon_needs() -> None:
