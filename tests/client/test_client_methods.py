@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -88,31 +87,6 @@ def test_add_and_get_give_back_what_was_said(memory: Any) -> None:
     assert found.created_at == datetime(2026, 3, 31, 12, 30, tzinfo=UTC).timestamp()
 
 
-def test_metadata_may_be_any_mapping(memory: Any) -> None:
-    assert memory.get(memory.add("x", metadata=MappingProxyType({"a": 1})).id).metadata == {"a": 1}
-
-
-def test_adding_the_same_again_merges_unless_told_not_to(memory: Any) -> None:
-    first = memory.add("We use Valkey")
-    assert (memory.add("we  use VALKEY").id, memory.add("We use Valkey").outcome) == (first.id, "merged")
-    assert memory.add("We use Valkey", dedup=False).outcome == "created"
-
-
-def test_search_finds_by_words_and_takes_filters(memory: Any) -> None:
-    kept = memory.add("the cache is Valkey", type="decision", metadata={"project": "api"}).id
-    memory.add("the cache is cold", type="fact")
-    assert {hit.type for hit in memory.search("cache")} == {"decision", "fact"}
-    for filters in (
-        {"type": "decision"},
-        {"type": ["decision", "x"]},
-        {"where": {"project": "api"}},
-    ):
-        assert [hit.id for hit in memory.search("cache", **filters)] == [kept]
-    assert len(memory.search("cache", limit=1)) == 1
-    assert memory.search("cache", type="decision")[0].content == "the cache is Valkey"
-    assert len(memory.search("cache", options={"min_score": 1.0, "fusion": "rrf"})) <= 2
-
-
 @pytest.mark.parametrize(
     "when",
     [
@@ -149,13 +123,6 @@ def test_put_many_takes_mappings_and_entries(memory: Any) -> None:
             memory.put_many([unknown])
 
 
-def test_list_sorts_pages_and_counts(memory: Any) -> None:
-    memory.add_many([{"content": f"note {number}", "importance": number / 10} for number in range(5)])
-    page = memory.list(sort="importance", limit=2, offset=1)
-    assert ([found.content for found in page], page.total, len(page)) == (["note 3", "note 2"], 5, 2)
-    assert memory.list(sort="importance", ascending=True)[0].content == "note 0"
-
-
 def test_update_changes_what_is_given_and_history_shows_it(memory: Any) -> None:
     id = memory.add("before", metadata={"a": 1, "b": 2}).id
     changed = memory.update(id, content="after", metadata={"a": None, "c": 3}, pinned=True, importance=0.1).memory
@@ -165,13 +132,6 @@ def test_update_changes_what_is_given_and_history_shows_it(memory: Any) -> None:
     assert changes[1].changed["content"] == ("before", "after")
     memory.update(id, expires_at="2030-01-01")
     assert memory.update(id, expires_at=None).memory.expires_at is None
-
-
-def test_tag_adds_words_and_values(memory: Any) -> None:
-    id = memory.add("x").id
-    memory.tag(id, "red", "green")
-    tagged = memory.tag(id, "red", size=3).memory
-    assert tagged.metadata == {"tags": ["red", "green"], "size": 3}
 
 
 def test_delete_and_undo_are_each_one_operation(memory: Any) -> None:
@@ -230,21 +190,6 @@ def test_an_argument_of_a_wrong_kind_is_invalid(memory: Any, folder: Path) -> No
                 kind(**{"socket": folder / "s", **options})
 
 
-def test_get_wants_an_id_or_a_key(memory: Any) -> None:
-    with pytest.raises(Invalid, match="Give an id or a key"):
-        memory.get()
-
-
-def test_explain_trace_and_why_not_tell_of_one_search(memory: Any) -> None:
-    found, lost = memory.add("the cache is Valkey").id, memory.add("nothing of the sort").id
-    explained = memory.explain("cache", limit=1)
-    assert [hit.id for hit in explained.hits] == [found]
-    assert memory.trace().id == explained.explanation.id == memory.trace(explained.explanation.id[:6]).id
-    assert memory.why_not(found, "cache", limit=1).found
-    why = memory.why_not(lost, "cache", limit=1)
-    assert (why.found, bool(why.stage), bool(why.reason)) == (False, True, True)
-
-
 def test_a_registered_processor_sees_the_hits_of_each_search_of_this_client(make: Make) -> None:
     memory, other = make(), make()
     for content in ("a grey heron", "a white heron"):
@@ -262,13 +207,6 @@ def test_a_registered_processor_sees_the_hits_of_each_search_of_this_client(make
     assert [hit.content for hit in memory.explain("heron").hits] == plain[::-1][:1]
     assert [hit.content for hit in other.search("heron")] == plain
     assert seen == ["heron", "heron"]
-
-
-def test_status_and_stats_count(memory: Any) -> None:
-    memory.add("x")
-    status = memory.status()
-    assert (status.protocol, status.memories, status.model.state) == (1, 1, "ready")
-    assert memory.stats().methods["add"].calls == 1
 
 
 def test_a_call_can_be_sent_as_a_value(memory: Any) -> None:
@@ -493,12 +431,6 @@ async def test_what_is_wrong_in_a_list_is_named_by_its_place(
     assert refused.value.message == said
 
 
-def test_add_many_takes_texts_and_one_id_is_a_filter(memory: Any) -> None:
-    added = memory.add_many(["Herons fish at dawn", {"content": "Owls hunt at night", "type": "note"}])
-    assert added.created == 2
-    assert [one.type for one in memory.list(ids=added.results[0].id)] == ["fact"]
-
-
 @each("namespace", [("acme", ""), ("a/b",), ("",), (1,), ("acme", None)])
 def test_a_namespace_with_a_part_that_is_none_is_refused(namespace: Any) -> None:
     with pytest.raises(Invalid):
@@ -520,13 +452,6 @@ def test_an_error_can_be_pickled_so_that_worker_processes_can_raise_it(client: C
         client.get("ffffffff")
     copy = pickle.loads(pickle.dumps(raised.value))
     assert (type(copy), copy.message, copy.data) == (NotFound, raised.value.message, raised.value.data)
-
-
-def test_one_word_is_as_good_as_a_list_of_one(daemon: "Daemon") -> None:
-    with daemon.client() as memory:
-        memory.add("Herons fish at dawn", source="langgraph")
-        assert [one.kind for one in memory.operations(kind="add")] == ["add"]
-        assert memory.erase(source="langgraph").count == 1
 
 
 def test_a_field_that_a_turn_has_not_is_answered_with_those_that_it_has() -> None:

@@ -94,20 +94,6 @@ def test_a_merge_keeps_what_was_known_and_takes_what_is_new(core: Core, clock: A
     assert merged.changed["content"] == (HERON, HERON.lower())
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "merged"), [(10.0, 20.0, 20.0), (20.0, 10.0, 20.0), (10.0, None, None), (None, 10.0, None)]
-)
-def test_of_two_times_to_live_the_longer_wins_at_a_merge(
-    core: Core, clock: Any, old: float | None, new: float | None, merged: float | None
-) -> None:
-    def at(seconds: float | None) -> float | None:
-        return None if seconds is None else clock() + seconds
-
-    first = add(core, HERON, expires_at=at(old))
-    add(core, HERON, expires_at=at(new))
-    assert get(core, first.id).expires_at == at(merged)
-
-
 def test_metadata_that_grows_past_the_limit_by_merging_is_refused_and_nothing_is_changed(core: Core) -> None:
     first = add(core, HERON, metadata={"a": "x" * 40_000})
     with pytest.raises(Invalid, match="limit"):
@@ -145,14 +131,6 @@ def test_the_threshold_of_a_call_goes_before_that_of_the_model(core: Core) -> No
     assert add(core, HERON_A, dedup_threshold=similarity + 0.001).outcome == "created"
     delete(core, ask(core, List())[0].id)
     assert add(core, HERON_A, dedup_threshold=similarity - 0.001).id == first.id
-
-
-def test_without_dedup_everything_is_kept(core: Core) -> None:
-    first = add(core, HERON)
-    second = add(core, HERON, dedup=False)
-    assert (second.outcome, second.contradicts, second.similarity) == ("created", [], None)
-    assert first.id != second.id
-    assert found(core, "heron") == [HERON]  # but shown once
 
 
 @pytest.mark.parametrize(("namespace", "type"), [("b", "fact"), ("a/b", "fact"), ("", "fact"), ("a", "lesson")])
@@ -226,12 +204,6 @@ def test_what_supersedes_by_its_text_is_the_memory_that_is_there_whatever_its_ty
     assert add(core, HERON, type="rule", supersedes=other.id).id != new.id
 
 
-def test_within_one_call_and_a_new_namespace_a_memory_may_supersede_an_earlier_one(core: Core) -> None:
-    id = "ab" * 16
-    add_many(core, [NewMemory(content=HERON, id=id), NewMemory(content="Storks nest", supersedes=id)], "new/place")
-    assert get(core, id).superseded_by is not None
-
-
 def test_a_given_id_and_time_are_kept_and_adding_the_same_again_changes_nothing_else(core: Core) -> None:
     id = "0123456789abcdef" * 2
     for outcome in ("created", "merged"):
@@ -250,14 +222,6 @@ def test_an_id_that_belongs_to_another_text_or_namespace_is_a_conflict(core: Cor
     assert (get(core, id).content, get(core, id).namespace, get(core, id).metadata) == (HERON, "a", {})
 
 
-def test_neighbours_are_searched_where_they_are_short(core: Core) -> None:
-    add(core, "Yes, at dawn", neighbours=["When do egrets fish?", "x" * 300 + " spoonbill"])
-    add(core, "word " * 60, neighbours=["about avocets"])
-    assert search(core, "egrets")[0].content == "Yes, at dawn"
-    assert [hit.bm25 for hit in search(core, "egrets")][1:] == [None]
-    assert [hit.bm25 for hit in search(core, "spoonbill avocets")] == [None, None]
-
-
 def test_the_file_of_a_memory_is_kept_and_a_merge_takes_the_newer_one(core: Core) -> None:
     first = add(core, HERON, path="memory/2026-03-01.md", start_line=3, end_line=5)
     assert place(core, first.id) == ("memory/2026-03-01.md", 3, 5)
@@ -273,21 +237,6 @@ def test_the_file_of_a_memory_is_kept_and_a_merge_takes_the_newer_one(core: Core
 def place(core: Core, id: str) -> tuple[Any, ...]:
     memory = get(core, id)
     return memory.path, memory.start_line, memory.end_line
-
-
-def test_many_are_all_written_in_order_with_their_outcomes(core: Core) -> None:
-    many = add_many(core, [HERON, "Storks nest", HERON.upper(), LIMIT_30, LIMIT_60], dedup_threshold=0.7)
-    first, _, again, limit, other_limit = many.results
-    assert [one.outcome for one in many] == ["created", "created", "merged", "created", "created"]
-    assert (many.created, many.merged) == (4, 1)
-    assert again.id == first.id
-    assert other_limit.contradicts == [limit.id]
-    assert [one.operation for one in many] == many.operations * 5
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_few_are_added_too(core: Core, count: int) -> None:
-    assert add_many(core, [f"Note {n}" for n in range(count)]).created == count == total(core)
 
 
 def test_one_that_cannot_be_added_takes_all_of_the_call_back(core: Core) -> None:
@@ -358,11 +307,6 @@ def test_what_cannot_be_a_memory_is_refused_with_a_sentence_and_nothing_is_writt
         call(core)
     assert total(core) == 0
     assert ask(core, Operations()).operations == []
-
-
-@each("content", ["x", "x" * 1024 * 1024, "😀", "a\u0001b", "'; DROP TABLE memories; --", "�"])
-def test_any_other_text_is_kept_as_it_is(core: Core, content: str) -> None:
-    assert get(core, add(core, content).id).content == content
 
 
 def test_without_a_model_equal_texts_are_merged_all_the_same(folder: Path) -> None:

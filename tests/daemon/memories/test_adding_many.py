@@ -75,16 +75,6 @@ def test_a_call_is_committed_in_parts_as_one_operation_that_one_undo_takes_back(
     assert len(undo(core, undone.operation).ids) == ALL == len(contents(core))
 
 
-def test_long_texts_make_smaller_parts_and_one_that_is_longer_than_a_part_goes_alone() -> None:
-    def lengths(*kilobytes: int) -> list[int]:
-        given = [NewMemory(content="x" * 1024 * size) for size in kilobytes]
-        return [len(part) for part in batches.split(given)]
-
-    assert lengths(50, 50, 50, 150, 1, 127, 1) == [2, 1, 1, 2, 1]
-    assert [len(part) for part in batches.split(notes(THREE))] == [PART, PART, 25]
-    assert list(batches.split([])) == []
-
-
 def test_texts_of_one_call_are_compared_with_each_other_within_a_part_and_across_parts(core: Core) -> None:
     given = [*notes(99), NewMemory(content=HERON), NewMemory(content=HERON_A), NewMemory(content=HERON)]
     given += [NewMemory(content=HERON_A), NewMemory(content=HERON_A, type="lesson")]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from each import each
-from memoryd.client.errors import AmbiguousId, Invalid, NotFound
-from memoryd.client.protocol import Get, List, Memory, NewMemory, Tag
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.protocol import Get, List, Memory, Tag
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from workbench import add, ask, delete, found, search, update
@@ -105,12 +105,6 @@ def test_an_update_of_nothing_or_to_what_cannot_be_is_refused(core: Core, fields
     assert get(core, id) == before
 
 
-def test_metadata_that_grows_past_the_limit_key_by_key_is_refused(core: Core) -> None:
-    id = add(core, "Herons fish", metadata={"a": "x" * 40_000}).id
-    with pytest.raises(Invalid, match="limit"):
-        update(core, id, metadata={"b": "x" * 40_000})
-
-
 def test_tags_are_a_list_without_repeats_and_can_be_filtered_and_found(core: Core) -> None:
     id = add(core, "Herons fish").id
     assert tag(core, id, "bird", "water", "bird", project="lake").metadata == {
@@ -121,17 +115,6 @@ def test_tags_are_a_list_without_repeats_and_can_be_filtered_and_found(core: Cor
     assert found(core, "grey") == ["Herons fish"]
     assert ask(core, List(where={"tags": "grey"})).total == 1
     assert search(core, "herons fish")[0].similarity == pytest.approx(1.0, abs=1e-5)  # tags move no vector
-
-
-def test_a_single_word_under_tags_becomes_a_list_and_a_null_value_removes_a_key(core: Core) -> None:
-    id = add(core, "Herons fish", metadata={"tags": "bird", "gone": 1}).id
-    assert tag(core, id, "grey", gone=None).metadata == {"tags": ["bird", "grey"]}
-
-
-@each("word", ["", " ", "a\nb", "x" * 129])
-def test_what_is_no_word_is_no_tag(core: Core, word: str) -> None:
-    with pytest.raises(Invalid):
-        tag(core, add(core, "Herons fish").id, word)
 
 
 def test_a_delete_is_all_or_none(core: Core) -> None:
@@ -163,15 +146,3 @@ def test_what_is_out_of_reach_cannot_be_changed_by_its_full_id(core: Core, chang
         calls[change]()
     assert get(core, hers).updated_at == get(core, hers).created_at
     assert reading.get(core, Get(id=hers, namespace="team/her/inner")).id == hers
-
-
-def test_an_ambiguous_prefix_changes_nothing(core: Core) -> None:
-    ids = ["abcd" + "0" * 28, "abcd" + "1" * 28]
-    for id in ids:
-        add(core, f"Text of {id}", id=id)
-    for call in (lambda: update(core, "abcd", pinned=True), lambda: delete(core, "abcd")):
-        with pytest.raises(AmbiguousId) as refused:
-            call()
-        assert refused.value.data["candidates"] == ids
-    assert NewMemory(content="x").pinned is False
-    assert not any(memory.pinned for memory in ask(core, List()))

@@ -1,12 +1,10 @@
 """Turns of L0 are deleted with what was made of them, brought back, shown in the history, and not changed."""
 
-from typing import Any
-
 import pytest
 
 from conversing import observe, problems
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import Delete, Deleted, Get, History, List, Tag, Update
+from memoryd.client.protocol import Delete, Deleted, Get, History, List
 from memoryd.daemon.core.core import Core
 from workbench import add, ask, undo
 
@@ -23,16 +21,6 @@ def delete(core: Core, *ids: str) -> Deleted:
     return ask(core, Delete(ids=list(ids)))
 
 
-def test_an_undo_counts_the_turns_that_are_back(core: Core) -> None:
-    id = say(core)
-    gone = delete(core, id)
-    assert (gone.ids, gone.turns) == ([id], 1)
-    back = undo(core, gone.operation)
-    assert (back.ids, back.turns) == ([id], 1)
-    assert ask(core, Get(id=id)).content == SAID
-    assert problems(core) == []
-
-
 def test_the_history_of_a_turn_shows_its_deletion_and_its_return(core: Core) -> None:
     id = say(core)
     assert list(ask(core, History(id=id))) == []
@@ -47,14 +35,6 @@ def test_what_was_deleted_is_said_to_be_gone_and_how_it_comes_back(core: Core) -
         operation = delete(core, id).operation[:8]
         with pytest.raises(NotFound, match=f"{id[:8]} is gone since operation {operation} .delete.; `memctl undo"):
             ask(core, Get(id=id[:8]))
-
-
-@pytest.mark.parametrize("call", [Update(id="", content="Below the second one"), Tag(id="", tags=["home"])])
-def test_a_turn_that_is_to_be_changed_is_said_to_be_one(core: Core, call: Any) -> None:
-    id = say(core)
-    changed = type(call)(**{**{name: getattr(call, name) for name in call.__struct_fields__}, "id": id[:8]})
-    with pytest.raises(NotFound, match=f"{id[:8]} is a turn, no memory yet"):
-        ask(core, changed)
 
 
 def test_what_was_made_of_a_turn_goes_and_comes_back_with_it(core: Core) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import apsw
 import pytest
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
@@ -18,14 +17,12 @@ from memoryd.client.protocol import (
     Search,
     Share,
 )
-from memoryd.client.transport.sync import Client
 from memoryd.daemon.arrays.columns import FilterColumns
 from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, feedback, reading
-from memoryd.daemon.store.actor import Actor, act_as
+from memoryd.daemon.memories import feedback, reading
 from memoryd.daemon.store.caller import Caller
-from workbench import LIMIT_S, add, ask, delete, found, search, trace, undo, update
+from workbench import LIMIT_S, add, ask, delete, found, search, undo, update
 
 ALPHA, BETA = (Caller("agent", f"acme/{name}", name, name.encode()) for name in ("alpha", "beta"))
 PLUMS, PEARS = "the market has plums on Monday", "the market has plums on Sunday"
@@ -82,25 +79,6 @@ def test_explain_and_get_tell_what_feedback_does(core: Core) -> None:
     assert get(core, other).usefulness is None
 
 
-def test_without_feedback_the_rank_stage_has_nothing_to_say_and_asks_the_disk_nothing(core: Core) -> None:
-    add(core, PLUMS)
-    asked: list[str] = []
-    with core.store.reading() as connection:
-        connection.set_exec_trace(lambda cursor, sql, values: asked.append(sql) or True)
-    hits = search(core, "market plums")
-    assert not [sql for sql in asked if "feedback <>" in sql]
-    [stage] = [stage for stage in trace(core, hits.trace).stages if stage.name == "rank"]
-    assert stage.notes == {}
-
-
-@pytest.mark.parametrize("profile", ["memweave", "memori", "swarm", "cache"])
-def test_published_profiles_stay_as_published(core: Core, profile: str) -> None:
-    one = add(core, PLUMS).id
-    before = [hit.score for hit in search(core, "market plums", profile=profile, touch=False)]
-    rate(core, one)
-    assert [hit.score for hit in search(core, "market plums", profile=profile, touch=False)] == before
-
-
 def test_feedback_counts_beside_a_half_life(core: Core) -> None:
     one = add(core, PLUMS).id
     [before] = search(core, "market plums", half_life_days=30.0, touch=False)
@@ -142,16 +120,6 @@ def test_a_change_of_the_text_keeps_the_feedback_and_its_times_stay(core: Core, 
     assert get(core, one).usefulness.useful == 1
 
 
-def test_a_restart_finds_the_feedback(core: Core) -> None:
-    rate(core, add(core, PLUMS).id)
-    with core.store.reading() as connection:
-        plan: Any = connection.execute(
-            "EXPLAIN QUERY PLAN SELECT m.row, m.feedback FROM memories m WHERE m.feedback <> ''"
-        )
-        assert "memories_rated" in " ".join(str(step) for step in plan)
-    assert list(factors(core).values()) == [1.05]
-
-
 def test_an_agent_counts_once_whatever_place_it_names(core: Core) -> None:
     one = add(core, PLUMS, "acme").id
     for place in ("acme/alpha", "acme/alpha/inner", "acme/alpha"):
@@ -160,15 +128,6 @@ def test_an_agent_counts_once_whatever_place_it_names(core: Core) -> None:
     rate(core, one, namespace="acme")
     told = get(core, one).usefulness
     assert (told.useful, told.useless) == (2, 1)
-
-
-def test_an_agent_takes_back_its_own_vote_on_a_shared_memory(core: Core) -> None:
-    one = add(core, PLUMS, "acme").id
-    with act_as(Actor(ALPHA.name)):
-        rated = rate(core, one, caller=ALPHA, namespace="acme/alpha")
-    call = changing.Undo(operation=rated.operation, namespace="acme/alpha")
-    assert ask(core, call, caller=ALPHA).ids == [one]
-    assert get(core, one).usefulness is None
 
 
 def test_what_is_out_of_reach_cannot_be_rated(core: Core) -> None:
@@ -246,21 +205,3 @@ def test_a_memory_that_is_moved_onto_an_equal_one_brings_its_feedback_along(core
     assert (told.useful, told.useless) == (1, 1)
     undo(core, shared.operation)
     assert get(core, there).usefulness.useful == 0
-
-
-def test_clients_give_feedback(client: Client) -> None:
-    one = client.add(PLUMS).id
-    changed = client.feedback(one[:6], useful=False, note="no")
-    assert changed.memory.usefulness is not None
-    assert changed.memory.usefulness.factor == 0.95
-    assert client.get(one).usefulness == changed.memory.usefulness
-    assert client.search("plums")[0].usefulness is not None
-
-
-def test_the_column_is_readable_in_any_sqlite_shell(core: Core) -> None:
-    one = add(core, PLUMS).id
-    rate(core, one, note="yes")
-    shell = apsw.Connection(str(core.store.path), flags=apsw.SQLITE_OPEN_READONLY)
-    sql = "SELECT feedback ->> '$[0].note' FROM memories WHERE feedback <> ''"
-    assert shell.execute(sql).get == "yes"
-    shell.close()

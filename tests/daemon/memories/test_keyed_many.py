@@ -11,9 +11,8 @@ from memoryd.client import Client
 from memoryd.client.errors import Forbidden, Invalid, NotFound, StorageFull
 from memoryd.client.protocol import MAX_ENTRIES, Get, KeyedEntry, List, Memory, NewMemory, Put, WerePut
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.batches import PART
 from memoryd.daemon.store.caller import USER, Caller
-from workbench import Daemon, add, ask, found, undo
+from workbench import Daemon, ask, found, undo
 
 TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 
@@ -53,28 +52,6 @@ def test_puts_and_deletes_are_one_operation_which_one_undo_takes_back(core: Core
     undo(core, done.operation)
     assert (keys(core), get(core, "cache").content) == (["cache", "tea"], "We cache in Redis")
     assert found(core, "tea", mode="lexical") == ["Ada drinks tea"]
-
-
-@pytest.mark.parametrize("number", [0, 1, 2, 3 * PART])
-def test_entries_are_stored_in_order(core: Core, number: int) -> None:
-    done = put_many(core, *(entry(f"key {at}", f"heron {at}") for at in range(number)))
-    assert outcomes(done) == ["created"] * number
-    assert keys(core) == [f"key {at}" for at in range(number)]
-    assert (done.operation is None) == (number == 0)
-    assert len(found(core, "heron", limit=100)) == number
-
-
-def test_it_reports_how_far_embedding_is(core: Core) -> None:
-    told: list[tuple[int, int]] = []
-    call = Put(entries=[entry("none"), *(entry(str(at), f"heron {at}") for at in range(PART + 1))])
-    ask(core, call, report=lambda event: told.append((event.done, event.total)))
-    assert told == [(PART, PART + 1), (PART + 1, PART + 1)]
-
-
-def test_the_same_again_changes_nothing(core: Core) -> None:
-    put_many(core, entry("cache", "We cache in Redis"))
-    again = put_many(core, entry("cache", "We cache in Redis"), entry("none"))
-    assert (outcomes(again), again.operation) == (["unchanged", "absent"], None)
 
 
 @each(
@@ -130,22 +107,6 @@ def test_what_has_expired_counts_as_none(core: Core, clock: Any) -> None:
     clock.advance(101)
     assert outcomes(put_many(core, entry("short"), entry("long"))) == ["absent", "deleted"]
     assert ask(core, List(all_states=True)).total == 0
-
-
-def test_memories_without_a_key_are_left_alone(core: Core) -> None:
-    add(core, "Herons fish at dawn")
-    put_many(core, entry("one", "Herons fish at dawn", clears="o"))
-    assert sorted(map(str, keys(core))) == ["None", "one"]
-
-
-def test_a_bound_caller_changes_its_own_namespace_alone(core: Core) -> None:
-    agent = Caller("agent", "acme/api")
-    put_many(core, entry("cache", "Shared"), namespace="acme")
-    assert outcomes(put_many(core, entry("cache", "Own"), namespace="acme/api", caller=agent)) == ["created"]
-    for shared in (entry("cache", "Not its own"), entry("cache")):
-        with pytest.raises(Forbidden):
-            put_many(core, entry("new", "Nor this"), shared, namespace="acme", caller=agent)
-    assert keys(core, namespace="acme", reach="exact") == ["cache"]
 
 
 def test_two_that_write_the_same_keys_at_once_leave_what_one_of_them_wrote(daemon: "Daemon") -> None:

@@ -100,22 +100,6 @@ def test_an_edit_that_makes_two_disagree_links_them(core: Core, edited: str) -> 
     assert pairs(core) == {(TEN, FIVE)}
 
 
-def test_an_edit_that_leaves_the_reason_leaves_the_link(core: Core) -> None:
-    old = add(core, FIVE).id
-    add(core, TEN)
-    update(core, old, content=FIVE.replace("5", "7"))
-    assert pairs(core) == {(TEN, FIVE.replace("5", "7"))}
-    update(core, old, metadata={"by": "hand"})
-    assert len(pairs(core)) == 1
-
-
-def test_a_dismissed_link_does_not_come_back_by_an_edit(core: Core) -> None:
-    old, new = add(core, FIVE).id, add(core, TEN).id
-    dismiss(core, old, new)
-    update(core, old, content=FIVE.replace("5", "7"))
-    assert pairs(core) == set()
-
-
 def test_undoing_an_edit_brings_its_link_back(core: Core) -> None:
     add(core, FIVE)
     new = add(core, TEN).id

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from each import each
-from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.protocol import Get, GetStats, List, NewMemory, Operations
+from memoryd.client.protocol import Get, GetStats, List, NewMemory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from workbench import add, add_many, ask, delete, undo, update
+from workbench import add, add_many, ask, delete, update
 
 
 def contents(core: Core, **options: Any) -> list[str]:
@@ -56,25 +55,6 @@ def test_pages_follow_each_other_without_gap_or_repeat_also_among_equals(core: C
     assert {page.total for page in pages} == {25}
 
 
-def test_filters_and_states_count_in_the_total(shelf: Core, clock: Any) -> None:
-    assert ask(shelf, List(type=["fact"])).total == 2
-    gone = add(shelf, "four", expires_at=clock() + 1)
-    clock.advance(2)
-    assert ask(shelf, List(limit=1)).total == 3
-    assert ask(shelf, List(all_states=True)).total == 4
-    assert reading.get(shelf, Get(id=gone.id)).content == "four"  # still readable by its id
-
-
-def test_an_empty_store_has_an_empty_page_and_empty_counts(core: Core) -> None:
-    assert ask(core, List()).total == 0
-    stats = reading.stats(core, GetStats())
-    assert (stats.memories, stats.by_namespace, stats.oldest_at, stats.newest_at) == (0, {}, None, None)
-    with pytest.raises(NotFound):
-        reading.get(core, Get(id="abcd"))
-    with pytest.raises(Invalid):
-        reading.get(core, Get(id=""))
-
-
 def test_counts_are_of_what_is_within_reach(core: Core) -> None:
     add_many(
         core, [NewMemory(content="a1", type="lesson", created_at=5.0), NewMemory(content="a2", source="import")], "a"
@@ -94,20 +74,6 @@ def test_counts_are_of_what_is_within_reach(core: Core) -> None:
     assert everything.database_bytes > 10_000
     a = reading.stats(core, GetStats(namespace="a"))
     assert (a.memories, a.by_namespace, a.by_type) == (2, {"a": 2}, {"lesson": 1, "fact": 1})
-
-
-def test_operations_are_listed_newest_first_with_what_undid_them(core: Core) -> None:
-    add_many(core, ["one", "two"], "a")
-    add(core, "three", "b")
-    undone = undo(core)
-    listed = ask(core, Operations()).operations
-    assert [(o.kind, o.namespace, o.memories, o.undone_by) for o in listed] == [
-        ("undo", "b", 1, None),
-        ("add", "b", 1, undone.operation),
-        ("add_many", "a", 2, None),
-    ]
-    assert [o.kind for o in ask(core, Operations(limit=1))] == ["undo"]
-    assert [o.kind for o in ask(core, Operations(namespace="a"))] == ["add_many"]
 
 
 def test_reading_without_touch_counts_no_access(core: Core) -> None:

@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +7,8 @@ from memoryd.client.errors import AmbiguousId, Conflict, Invalid, NotFound
 from memoryd.client.protocol import ExportMemories, Feedback, Get, History, Memory, Share, Shared, Update
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from workbench import CountingEmbedder, add, ask, delete, disk_and_memory, found, insert, running, undo
+from workbench import add, ask, delete, disk_and_memory, found, insert, undo
 
-LIMIT_S = 30
 PLACE = "acme/api/alpha"
 
 
@@ -38,13 +36,6 @@ def test_a_copy_is_a_memory_of_its_own_with_all_that_is_known(core: Core) -> Non
     assert (copy.importance, copy.pinned, copy.created_at, copy.source) == (0.9, True, 5.0, "notes")
     assert links(core, "shared_from") == {(copy.id, id)}
     assert found(core, "Tuesday", namespace="acme/other") == ["Deploys are on Tuesday"]
-
-
-def test_a_copy_keeps_the_file_that_it_came_from(core: Core) -> None:
-    row = insert(core.store, "From a file", PLACE, path="notes.md", start_line=3, end_line=4)
-    [one] = share(core, row.id, to="acme")
-    copy = get(core, one.id)
-    assert (copy.path, copy.start_line, copy.end_line) == ("notes.md", 3, 4)
 
 
 def test_a_move_keeps_the_id_and_changes_the_namespace(core: Core) -> None:
@@ -90,12 +81,6 @@ def test_a_moved_memory_that_the_target_knows_is_superseded_by_that(core: Core) 
     assert found(core, "Tuesday", namespace=PLACE) == ["Deploys are on Tuesday"]
 
 
-def test_the_same_shared_twice_is_there_once(core: Core) -> None:
-    id = add(core, "Deploys are on Tuesday", PLACE).id
-    [first], [second] = share(core, id, to="acme"), share(core, id, to="acme")
-    assert (second.id, second.outcome) == (first.id, "merged")
-
-
 @pytest.mark.parametrize("move", [False, True])
 def test_what_disagrees_with_the_target_is_kept_and_linked(core: Core, move: bool) -> None:
     there = add(core, "The timeout of a request is 30 s in production", "acme").id
@@ -120,13 +105,6 @@ def test_memories_are_shared_outward_only(core: Core, to: str) -> None:
     with pytest.raises(Invalid):
         share(core, id, to=to)
     assert get(core, id).namespace == PLACE
-
-
-@pytest.mark.parametrize("to", ["acme/api/beta", "acme/api/alpha/in", "other", ""])
-def test_the_owner_at_the_root_shares_anywhere(core: Core, to: str) -> None:
-    id = add(core, "Deploys are on Tuesday", PLACE).id
-    share(core, id, to=to, namespace="", move=True)
-    assert get(core, id).namespace == to
 
 
 def test_all_are_shared_or_none(core: Core) -> None:
@@ -209,11 +187,3 @@ def test_the_history_of_a_deleted_memory_that_was_shared_for_a_while(core: Core)
     ]
     with pytest.raises(NotFound):
         ask(core, History(id=id, namespace="acme/beta"))
-
-
-def test_a_memory_without_a_vector_yet_is_shared_too(folder: Path) -> None:
-    with running(folder, CountingEmbedder(), ready=False) as core:
-        id = add(core, "Deploys are on Tuesday", PLACE).id
-        [one] = share(core, id, to="acme")
-        assert found(core, "Tuesday", namespace="acme") == ["Deploys are on Tuesday"]
-        assert one.outcome == "copied"

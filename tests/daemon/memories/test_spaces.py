@@ -7,7 +7,7 @@ import pytest
 from each import each
 from memoryd.client.protocol import Namespaces
 from memoryd.daemon.core.core import Core
-from workbench import add, ask, delete
+from workbench import add, ask
 
 PLACES = ["", "acme/api/docs", "acme/api/notes", "acme/web/docs", "beta", "beta/docs"]
 
@@ -41,18 +41,3 @@ def names(core: Core, **fields: Any) -> list[str]:
 )
 def test_namespaces_are_chosen_by_their_parts(filled: Core, fields: dict[str, Any], found: list[str]) -> None:
     assert names(filled, **fields) == found
-
-
-def test_counts_are_of_living_memories(filled: Core) -> None:
-    counts = {one.name: one.memories for one in ask(filled, Namespaces()).namespaces}
-    assert counts == dict.fromkeys(PLACES, 1) | {"beta": 2}
-    assert ask(filled, Namespaces(limit=2)).total == len(PLACES)
-
-
-def test_a_namespace_without_memories_is_not_listed(core: Core) -> None:
-    assert names(core) == []
-    id = add(core, "A note", "acme").id
-    add(core, "A note that is over", "beta", expires_at=1.0)
-    assert names(core) == ["acme"]
-    delete(core, id)
-    assert names(core) == []

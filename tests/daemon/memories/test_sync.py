@@ -113,20 +113,6 @@ def check_same(machines: Machines) -> None:
     assert one == other
 
 
-def test_what_is_on_one_side_alone_is_added_as_it_is(machines: Machines) -> None:
-    here, there = machines
-    old = here.add("The cache is Redis", created_at=5.0, expires_at=2e9, metadata={"by": "ada"}, importance=0.75)
-    new = here.add("The cache is Valkey", type="decision", supersedes=[old], pinned=True)
-    here.do(Confirm(ids=[new]))
-    here.do(Put(entries=[KeyedEntry(key="k", memory=NewMemory(content="Under a key"), ttl_s=1e9)], namespace="shop"))
-    there.add("Said there", origin="agent")
-    report = settle(machines)
-    assert (report.here.added, report.there.added, report.same) == (1, 3, 0)
-    assert there.export()[old].superseded_by == new
-    assert there.export()[new].confirmed_at
-    assert run(machines).same == 4
-
-
 def test_the_later_change_wins_and_the_other_text_stays_in_its_history(machines: Machines) -> None:
     here, there = machines
     one, other = here.add("One"), here.add("Other")

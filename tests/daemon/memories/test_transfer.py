@@ -24,7 +24,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import transfer
 from memoryd.daemon.memories.batches import PART
 from memoryd.daemon.registry import finish
-from workbench import CountingEmbedder, add, ask, delete, found, running, search, undo, update, wait_until
+from workbench import CountingEmbedder, add, ask, delete, found, running, search, undo
 
 LIMIT_S = 30
 
@@ -127,12 +127,6 @@ def test_a_daemon_that_imports_anothers_export_exports_the_same(core: Core, tmp_
         assert core.store.find_problems() == other.store.find_problems() == []
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 4, 1000])
-def test_portions_hold_each_memory_once(core: Core, limit: int) -> None:
-    assert put(core, [record(number) for number in range(3)]).created == 3
-    assert [one.id for one in exported(core, limit=limit)] == [f"{number:032x}" for number in range(3)]
-
-
 @pytest.mark.slow
 def test_a_portion_of_large_memories_fits_into_a_frame(core: Core) -> None:
     large = [record(number, f"{number} " + "x" * (1024 * 1024 - 8)) for number in range(40)]
@@ -142,11 +136,6 @@ def test_a_portion_of_large_memories_fits_into_a_frame(core: Core) -> None:
     assert 0 < len(part) < 16
     assert part.total == 40
     assert exported(core) == large
-
-
-def test_an_export_of_nothing_is_empty(core: Core) -> None:
-    part = ask(core, ExportMemories())
-    assert (part.records, part.next, part.total, part.left_out) == ([], None, 0, {"documents": 0})
 
 
 def test_turns_of_l0_are_exported_as_the_memories_that_they_will_be(core: Core, tmp_path: Path) -> None:
@@ -210,13 +199,6 @@ def test_the_same_import_twice_changes_nothing(core: Core) -> None:
     again = put(core, [FULL, record(2)])
     assert (again.unchanged, again.created, again.replaced, again.kept, again.operation) == (2, 0, 0, [], None)
     assert len(list(ask(core, Operations()))) == before
-
-
-def test_access_and_tier_alone_make_no_difference(core: Core) -> None:
-    put(core, [record(2, access_count=5, tier="L2")])
-    assert put(core, [record(2)]).unchanged == 1
-    assert put(core, [record(2)], overwrite=True).replaced == 1
-    assert exported(core) == [record(2)]
 
 
 def test_the_later_change_wins_unless_told_otherwise(core: Core) -> None:
@@ -347,17 +329,6 @@ def test_what_was_said_around_a_memory_brings_nothing_back_that_was_erased(core:
     assert [one.neighbours for one in exported(core)] == ["", "Herons fish at dawn", "", "Said before"]
     put(core, records, overwrite=True)
     assert [one.neighbours for one in exported(core)] == [one.neighbours for one in records]
-
-
-def test_what_is_imported_is_found_by_words_at_once_and_by_meaning_soon(core: Core) -> None:
-    put(core, [record(1, "The cache is Valkey")])
-    assert found(core, "valkey") == ["The cache is Valkey"]
-    wait_until(lambda: core.embedding.count_pending() == 0)
-    assert found(core, "valkey", vector_weight=1.0) == ["The cache is Valkey"]
-    update(core, f"{1:032x}", content="The cache is Redis")
-    put(core, [record(1, "The cache is Valkey", updated_at=4e9)])
-    wait_until(lambda: core.embedding.count_pending() == 0)
-    assert found(core, "valkey", vector_weight=1.0) == ["The cache is Valkey"]
 
 
 def test_a_turn_in_l0_is_not_doubled_by_the_memory_that_it_will_be(core: Core) -> None:

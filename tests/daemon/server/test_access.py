@@ -384,12 +384,6 @@ def test_an_operation_on_what_an_agent_does_not_see_is_to_it_as_one_that_never_w
     assert client.undo(own[:8]).undone == own  # the owner may use what an agent names
 
 
-def test_an_agent_whose_namespace_is_empty_takes_back_what_it_shared(client: Client, connect: Connect) -> None:
-    alpha = connect("acme/api/alpha")
-    shared = alpha.call(protocol.Add(memory=NewMemory(content="It is shared"), namespace="acme/api"))
-    assert alpha.undo().ids == [shared.id]
-
-
 def test_undo_does_not_fetch_back_a_memory_that_went_elsewhere(client: Client, connect: Connect) -> None:
     alpha = connect("acme/alpha")
     added = alpha.add("It goes to beta")
@@ -637,20 +631,6 @@ def test_tokens_are_listed_without_their_secrets_and_named_once(client: Client, 
     assert [token.last_used_at is None for token in client.call(protocol.ListTokens())] == [True, False]
     stored = daemon.core.store.path.read_bytes() + daemon.core.store.path.with_name("memoryd.sqlite-wal").read_bytes()
     assert not any(token.token.encode() in stored for token in made)
-
-
-def test_the_latest_minute_with_a_use_of_a_token_is_noted(daemon: "Daemon", client: Client, clock: "Clock") -> None:
-    client.call(AddToken(name="a", namespace="acme"))
-    tokens = daemon.core.tokens
-    caller = tokens.find_named("a")
-    assert caller is not None
-    for past_s in (0.0, 29.0, 31.0, 59.0, 1.0):
-        clock.advance(past_s)
-        tokens.note_use(caller)
-        client.add("A write after the note of the use")
-        [listed] = client.call(protocol.ListTokens())
-        assert listed.last_used_at is not None
-        assert listed.last_used_at // 60 == clock() // 60
 
 
 def test_an_unknown_token_cannot_be_revoked(client: Client) -> None:

@@ -1,11 +1,9 @@
 """The socket's side in the test process: who may come in, how much may wait, what happens to those who do not read."""
 
-import asyncio
 import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,16 +124,6 @@ def test_a_connection_with_as_many_calls_as_it_may_have_is_not_read_further(
         assert {reply[0] for reply in answered} == {0}
 
 
-def test_calls_beyond_the_limit_that_are_answered_on_the_loop_are_all_answered(
-    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "MAX_IN_FLIGHT", 1)
-    daemon = start_daemon()
-    with Wire(daemon.socket) as wire:
-        wire.send(b"".join(request({"method": "get", "id": "ffffffff"}, number) for number in range(1, 2001)))
-        assert [reply[1] for reply in replies(wire, 2000)] == list(range(1, 2001))
-
-
 def test_one_connection_too_many_is_told_to_come_again(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "MAX_CONNECTIONS", 2)
     daemon = start_daemon()
@@ -172,24 +160,6 @@ async def test_a_client_waits_for_its_turn_while_there_are_too_many(
     closed = waiting.close()
     if kind is AsyncClient:
         await closed
-
-
-@pytest.mark.slow
-async def test_256_clients_at_once_are_all_served(narrow: Start) -> None:
-    daemon = narrow(2, 8)
-    clients = [
-        AsyncClient(f"client/{number}", socket=daemon.socket, autostart=False, timeout_s=110) for number in range(256)
-    ]
-
-    async def work(client: AsyncClient) -> None:
-        added = await client.add("a note")
-        assert [found.id for found in await client.list(reach="exact", limit=1)] == [added.id]
-
-    await asyncio.gather(*(work(client) for client in clients))
-    assert len(daemon.server.connections) == 256
-    await asyncio.gather(*(client.close() for client in clients))
-    with daemon.client() as client:
-        assert client.stats().memories == 256
 
 
 def test_a_client_that_does_not_read_is_dropped_and_others_are_served(
@@ -387,14 +357,6 @@ def test_a_call_in_parts_ends_when_its_client_leaves(start_daemon: Start) -> Non
         assert client.list().total == 0
 
 
-def test_an_operation_says_which_process_called(start_daemon: Start) -> None:
-    daemon = start_daemon()
-    with daemon.client() as client:
-        client.add("Cranes fly south")
-        client.add_many([{"content": f"Crane {n} flies south"} for n in range(2 * PART)])
-        assert [operation.process.endswith(f" ({os.getpid()})") for operation in client.operations()] == [True, True]
-
-
 def test_a_stop_sends_a_long_reply_to_its_end(start_daemon: Start) -> None:
     daemon = start_daemon()
     with daemon.client() as client:
@@ -421,22 +383,3 @@ def test_a_stop_does_not_wait_for_ever_for_who_does_not_read(
         wait_until(lambda: any(connection._slow for connection in daemon.server.connections))
         daemon.stop()
     assert not daemon._thread.is_alive()
-
-
-@pytest.fixture
-def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    yield
-    assert [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
-
-
-@pytest.mark.usefixtures("quiet")
-def test_methods_are_counted_with_their_errors(client: Client, folder: Path) -> None:
-    for _ in range(3):
-        client.add("x")
-    for id in ("ffffffff", "eeeeeeee"):
-        with pytest.raises(Exception, match=id):
-            client.get(id)
-    methods = client.stats().methods
-    assert (methods["add"].calls, methods["add"].errors) == (3, 0)
-    assert (methods["get"].calls, methods["get"].errors) == (2, 2)
-    assert 0 < methods["add"].p50_ms <= methods["add"].p95_ms <= methods["add"].p99_ms

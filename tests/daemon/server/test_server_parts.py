@@ -1,17 +1,14 @@
 """The parts of the server as functions and small objects: lanes, meters, log lines, notices, locks, configuration."""
 
-import gc
 import logging
 import os
 import re
 import socket
 import stat
-import subprocess
 import sys
 import threading
 import tracemalloc
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,7 @@ from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Untrus
 from memoryd.client.protocol import MAX_VALUE_BYTES, Request
 from memoryd.daemon import config
 from memoryd.daemon.server import envelope
-from memoryd.daemon.server.lanes import Lane, LaneWork
+from memoryd.daemon.server.lanes import Lane
 from memoryd.daemon.system import listen, log_lines, notify
 from waiting import wait_until
 from workbench import LIMIT_S
@@ -99,24 +96,6 @@ def test_the_names_of_a_call_that_does_not_fit_are_all_that_is_decoded_of_it() -
         tracemalloc.stop()
 
 
-def test_no_garbage_is_looked_for_while_a_call_is_decoded() -> None:
-    request, runs = _request(method="add_many", memories=[{"content": "x"}] * 20_000), list[str]()
-
-    def note(phase: str, info: dict[str, int]) -> None:
-        runs.append(phase)
-
-    gc.collect()
-    gc.callbacks.append(note)
-    try:
-        call = envelope.call_of(request)
-        found = len(runs)
-    finally:
-        gc.callbacks.remove(note)
-    assert found == 0
-    assert gc.isenabled()
-    assert len(call.memories) == 20_000  # type: ignore[attr-defined]
-
-
 # Lanes ---------------------------------------------------------------------------------------------------------------
 
 
@@ -154,11 +133,6 @@ def test_a_nice_lane_gives_way_to_others() -> None:
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
-def test_a_nice_lane_works_in_a_daemon_of_the_lowest_priority() -> None:
-    done = subprocess.run([sys.executable, "-c", LOWLY], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stdout, done.stderr) == ("19\n", "")
-
-
 def test_clients_take_turns_however_much_one_of_them_sends() -> None:
     lane, gate, order = Lane("test", threads=1, capacity=20), threading.Event(), list[str]()
     lane.submit(lambda: gate.wait(30) and None, "gate")
@@ -188,68 +162,6 @@ def test_one_client_has_half_of_the_workers_at_most() -> None:
     wait_until(lambda: lane.count() == 8)
     gate.set()
     assert lane.close(LIMIT_S)
-
-
-def test_what_is_left_of_long_work_waits_for_its_clients_next_turn() -> None:
-    lane, gate, order = Lane("test", threads=1, capacity=20), threading.Event(), list[str]()
-
-    def long(part: int) -> LaneWork | None:
-        order.append(f"long {part}")
-        return partial(long, part + 1) if part < 3 else None
-
-    lane.submit(lambda: gate.wait(30) and None, "gate")
-    lane.submit(partial(long, 1), "a")
-    lane.submit(lambda: order.append("after it"), "a")
-    for number in range(2):
-        lane.submit(lambda number=number: order.append(f"other {number}"), "b")  # type: ignore[misc]
-    gate.set()
-    wait_until(lambda: lane.count() == 0)
-    assert lane.close(LIMIT_S)
-    assert order == ["long 1", "other 0", "long 2", "other 1", "long 3", "after it"]
-
-
-def test_what_a_client_has_waiting_can_be_forgotten() -> None:
-    lane, gate, order = Lane("test", threads=1, capacity=4), threading.Event(), list[str]()
-    lane.submit(lambda: gate.wait(30) and None, "a")
-    wait_until(lambda: not lane._waiting)
-    for name in ("a1", "a2", "b1"):
-        lane.submit(lambda name=name: order.append(name), name[0])  # type: ignore[misc]
-    lane.drop("a")
-    assert lane.count() == 2
-    gate.set()
-    wait_until(lambda: lane.count() == 0)
-    assert lane.close(LIMIT_S)
-    assert order == ["b1"]
-
-
-def test_a_lane_that_ends_begins_nothing_that_waits() -> None:
-    lane, gate, begun = Lane("test", threads=1, capacity=4), threading.Event(), list[str]()
-
-    def hold() -> LaneWork:
-        begun.append("first")
-        assert gate.wait(30)
-        return lambda: begun.append("what is left of it")
-
-    lane.submit(hold)
-    wait_until(lambda: bool(begun))
-    lane.submit(lambda: begun.append("second"))
-    threading.Timer(0.05, gate.set).start()
-    assert lane.close(LIMIT_S)
-    assert begun == ["first"]
-    with pytest.raises(Busy):
-        lane.submit(lambda: None)
-
-
-LOWLY = """
-import os, threading
-from memoryd.daemon.server.lanes import Lane
-os.setpriority(os.PRIO_PROCESS, 0, 19)
-lane = Lane("test", threads=1, capacity=1, nice=True)
-done = threading.Event()
-lane.submit(lambda: (print(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), done.set()) and None)
-done.wait(30)  # what has not begun is forgotten
-lane.close(20)
-"""
 
 
 # Log -----------------------------------------------------------------------------------------------------------------
@@ -422,28 +334,6 @@ def test_sockets_that_were_not_passed_to_this_process_are_not_taken(
 
 
 # Configuration -------------------------------------------------------------------------------------------------------
-
-
-def test_no_configuration_file_gives_the_defaults(folder: Path) -> None:
-    assert config.load(folder / "none.toml") == config.Config()
-
-
-def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
-    (folder / "c.toml").write_text("[tiers]\nring = 9\n")
-    loaded = config.load(folder / "c.toml")
-    assert loaded.tiers.ring == 9
-    assert loaded.tiers.max_recent == config.TiersConfig().max_recent
-    assert loaded.model == config.ModelConfig()
-
-
-@each(
-    "text",
-    ["[tiers]\nring = 0", "[jobs]\nbackups = -1", "[server]\nx = 1", "[log]\nx = 1", "= 1", "tiers = 1"],
-)
-def test_a_wrong_configuration_is_invalid_and_names_its_file(folder: Path, text: str) -> None:
-    (folder / "c.toml").write_text(text)
-    with pytest.raises(Invalid, match=r"c\.toml is wrong"):
-        config.load(folder / "c.toml")
 
 
 @each(

@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
@@ -333,35 +332,7 @@ def test_nobody_is_told_and_nothing_collected_after_the_last_one_has_gone(daemon
     assert "subscribe" not in client.stats().methods
 
 
-def test_a_connection_may_follow_and_call_at_once(daemon: "Daemon") -> None:
-    with Wire(daemon.socket) as wire:
-        assert wire.ask({"method": "subscribe", "limit": 1}, 1)[2]["kind"] == "started"
-        wire.send(request({"method": "add", "memory": {"content": "A fact"}}, 2))
-        received = [wire.receive() for _ in range(3)]
-        assert sorted((frame or [0, 0])[:2] for frame in received) == [[0, 1], [0, 2], [2, 1]]
-        assert next(frame for frame in received if frame and frame[:2] == [0, 1])[2] == {"events": 1, "missed": 0}
-
-
 # How many, how slow --------------------------------------------------------------------------------------------------
-
-
-def test_fifty_followers_are_told_the_same_in_the_same_order(daemon: "Daemon", client: Client) -> None:
-    with ExitStack() as stack:
-        followers = [stack.enter_context(client.subscribe(limit=40)) for _ in range(50)]
-        threads = [threading.Thread(target=_add_some, args=(daemon, number)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        told = [[event.operation for event in followed] for followed in followers]
-        for thread in threads:
-            thread.join()
-    assert told[0] == [one.id for one in client.operations(100)][:-41:-1]
-    assert all(one == told[0] for one in told)
-
-
-def _add_some(daemon: "Daemon", number: int) -> None:
-    with daemon.client() as client:
-        for fact in range(10):
-            client.add(f"fact {fact} of {number}", dedup=False)
 
 
 @pytest.fixture
@@ -434,20 +405,3 @@ async def test_an_asynchronous_client_follows_while_it_calls(daemon: "Daemon") -
         await client.delete(added.id)
         assert [event.kind async for event in followed] == ["created", "deleted"]
         assert followed.result == Subscribed(events=2, missed=0)
-
-
-async def test_an_asynchronous_follower_ends_by_a_pause_and_by_its_limit(daemon: "Daemon") -> None:
-    async with AsyncClient(socket=daemon.socket, autostart=False) as client:
-        assert [event async for event in client.subscribe(idle_s=0.05)] == []
-        with pytest.raises(Exception, match="kinds"):
-            await anext(client.subscribe("nothing"))
-
-
-async def test_an_asynchronous_follower_hears_of_a_stop(start_daemon: Start) -> None:
-    daemon = start_daemon()
-    async with AsyncClient(socket=daemon.socket, autostart=False) as client, client.subscribe() as followed:
-        await client.call(Shutdown())
-        with pytest.raises(Unavailable):
-            await anext(followed)
-        with pytest.raises(StopAsyncIteration):
-            await anext(followed)

@@ -40,12 +40,6 @@ def test_the_copy_with_the_latest_operation_is_the_newest(core: Core, folder: Pa
     assert names(folder / "none") == []
 
 
-def test_of_equal_copies_the_later_file_is_the_newer_one(core: Core, folder: Path) -> None:
-    add(core, "Herons fish at dawn")
-    later, earlier = made(core, folder / "b", 200.0), made(core, folder / "b", 100.0)
-    assert names(folder / "b") == [earlier, later]
-
-
 def test_a_copy_that_cannot_be_read_is_the_oldest(core: Core, folder: Path) -> None:
     add(core, "Herons fish at dawn")
     good = made(core, folder / "b", 100.0)

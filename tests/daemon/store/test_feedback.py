@@ -1,12 +1,11 @@
 """What votes on a memory come to: bounded, one for each caller, one's word before what one cited."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from memoryd.client.protocol import Vote
 from memoryd.daemon.store import feedback
-from memoryd.daemon.store.feedback import decode_votes, factor, merge, note_citation, note_vote, rate_usefulness, text
+from memoryd.daemon.store.feedback import decode_votes, factor, note_citation, note_vote, rate_usefulness, text
 
 VOTES = some.lists(
     some.builds(
@@ -19,10 +18,6 @@ VOTES = some.lists(
     max_size=100,
     unique_by=lambda vote: vote.by,
 )
-
-
-def test_no_feedback_is_an_empty_text_and_changes_nothing() -> None:
-    assert (text([]), decode_votes(""), factor(""), rate_usefulness("")) == ("", [], 1.0, None)
 
 
 def test_one_vote_is_a_twentieth_and_many_come_close_to_the_bound() -> None:
@@ -59,31 +54,11 @@ def test_a_citation_counts_half_once_for_each_session_and_two_at_most() -> None:
     assert note_citation(column, "b", "s1", 5.0) is not None
 
 
-def test_ones_word_goes_before_what_one_cites() -> None:
-    column = note_vote(note_citation("", "a", "s1", 1.0) or "", "a", False, "", 2.0)
-    assert factor(column) == 0.95
-    assert factor(note_citation(column, "a", "s2", 3.0) or "") == 0.95
-
-
 def test_the_oldest_votes_go_when_there_are_too_many() -> None:
     column = ""
     for number in range(feedback.MAX_VOTES + 5):
         column = note_vote(column, f"{number}", True, "", float(number))
     assert [vote.by for vote in decode_votes(column)] == [f"{number}" for number in range(5, feedback.MAX_VOTES + 5)]
-
-
-def test_two_memories_that_become_one_keep_the_latest_vote_of_each_caller() -> None:
-    one = note_vote(note_vote("", "a", True, "", 1.0), "b", True, "", 4.0)
-    other = note_vote(note_vote("", "a", False, "", 2.0), "b", False, "", 3.0)
-    assert [(vote.by, vote.useful) for vote in decode_votes(merge(one, other))] == [("a", False), ("b", True)]
-    assert merge(one, "") == merge("", one) == one
-
-
-@pytest.mark.slow
-@given(VOTES)
-def test_the_factor_never_leaves_its_bounds(found: list[Vote]) -> None:
-    assert 0.85 < factor(text(found)) < 1.15
-    assert decode_votes(text(found)) == sorted(found, key=lambda vote: (vote.at, vote.by))[-feedback.MAX_VOTES :]
 
 
 @given(VOTES, some.text(max_size=5))
@@ -92,12 +67,3 @@ def test_one_more_vote_for_a_memory_never_lowers_it_and_one_against_never_lifts_
     assert (
         factor(note_vote(column, by, False, "", 2e9)) <= factor(column) <= factor(note_vote(column, by, True, "", 2e9))
     )
-
-
-def test_a_later_citation_takes_no_word_of_the_same_caller_away() -> None:
-    said = feedback.note_vote("", "ada", useful=False, note="old", now=1.0)
-    cited = feedback.note_citation("", "ada", "s1", now=2.0) or ""
-    for one, other in ((said, cited), (cited, said)):
-        merged = feedback.merge(one, other)
-        assert feedback.decode_votes(merged) == [Vote(by="ada", useful=False, note="old", at=2.0, cited=["s1"])]
-        assert feedback.merge(merged, other) == merged

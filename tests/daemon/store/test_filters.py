@@ -24,11 +24,6 @@ def chosen(store: Store, now: float = 100.0, all_states: bool = False, **fields:
         return {row.content for row in rows.select(connection, where, values)}
 
 
-def with_metadata(store: Store, *values: Any) -> None:
-    for value in values:
-        insert(store, repr(value), metadata=msgspec.json.encode({"key": value}, order="sorted").decode())
-
-
 @pytest.fixture
 def filled(store: Store) -> Store:
     insert(store, "one", "a", type="fact", source="manual", tier="L1", created_at=10, path="notes/one.md", id="aa" * 16)
@@ -78,75 +73,15 @@ def test_each_field_and_all_of_them_together(filled: Store, fields: dict[str, An
     assert chosen(filled, **fields) == left
 
 
-def test_thousands_of_ids_are_one_filter(filled: Store) -> None:
-    ids = [f"{n:08x}" for n in range(5000)] + ["aa" * 16, "abab"]
-    assert chosen(filled, ids=ids) == {"one", "two"}
-
-
 @each("id", ["", "%%%%", "aaa", "AAAA", "aaaa' OR '1'='1"])
 def test_an_id_that_is_none_is_refused(filled: Store, id: str) -> None:
     with pytest.raises(Invalid):
         chosen(filled, ids=[id])
 
 
-VALUES = [
-    1,
-    1.5,
-    True,
-    False,
-    "1",
-    "true",
-    "",
-    None,
-    [],
-    ["x", 1],
-    {"a": {"b": [1, None]}, "z": 1},
-    2**53,
-    'O\'Neil "q" %',
-]
-
-
-@pytest.fixture
-def valued(store: Store) -> Store:
-    with_metadata(store, *VALUES)
-    insert(store, "without the key")
-    return store
-
-
-@each("value", VALUES)
-def test_metadata_is_compared_with_its_type(valued: Store, value: Any) -> None:
-    expected = {repr(value)} | {
-        repr(other) for other in VALUES if isinstance(other, list) and value in other and value is not True
-    }
-    assert chosen(valued, where={"metadata.key": {"$eq": value}}) == expected
-
-
-def test_a_list_holds_when_it_contains_the_value_and_an_object_never_does(store: Store) -> None:
-    with_metadata(store, ["tea", "milk"], ["coffee"], {"tea": "tea"}, [["tea"]], "tea")
-    assert chosen(store, where={"metadata.key": "tea"}) == {repr(["tea", "milk"]), repr("tea")}
-    assert chosen(store, where={"metadata.key": {"$eq": ["coffee"]}}) == {repr(["coffee"])}
-
-
-def test_objects_are_equal_whatever_the_order_of_their_keys(store: Store) -> None:
-    with_metadata(store, {"b": 1, "a": {"d": 2, "c": 3}})
-    assert len(chosen(store, where={"metadata.key": {"$eq": {"a": {"c": 3, "d": 2}, "b": 1}}})) == 1
-
-
-def test_all_metadata_keys_must_hold(store: Store) -> None:
-    insert(store, "both", metadata='{"a":1,"b":2}')
-    insert(store, "one", metadata='{"a":1,"b":3}')
-    assert chosen(store, where={"a": 1, "b": 2}) == {"both"}
-
-
 def test_more_keys_than_sqlite_takes_conditions_are_refused(store: Store) -> None:
     with pytest.raises(Invalid, match="more than 64"):
         chosen(store, where={f"k{n}": 1 for n in range(2000)})
-
-
-@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64 - 1, -(2**63)])
-def test_numbers_of_any_size_can_be_asked_for(store: Store, number: int) -> None:
-    with_metadata(store, number, 7)
-    assert chosen(store, where={"metadata.key": number}) == {repr(number)}
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()

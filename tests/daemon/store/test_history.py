@@ -12,7 +12,6 @@ from memoryd.client.protocol import (
     History,
     List,
     Memory,
-    NewMemory,
     NewTurn,
     Observe,
     Operations,
@@ -31,19 +30,6 @@ def everything(core: Core) -> dict[str, Memory]:
 
 def operations(core: Core, namespace: str = "") -> list[tuple[str, str, str | None]]:
     return [(o.id, o.kind, o.undone_by) for o in ask(core, Operations(namespace=namespace))]
-
-
-def test_undoing_an_add_forgets_the_memory_and_undoing_the_undo_brings_it_back(core: Core) -> None:
-    added = add(core, "Herons fish at dawn", metadata={"k": 1})
-    before = everything(core)
-    undone = undo(core)
-    assert (undone.undone, undone.ids) == (added.operation, [added.id])
-    assert everything(core) == {}
-    assert found(core, "herons") == []
-    redone = undo(core, undone.operation).operation
-    assert everything(core) == before
-    assert found(core, "herons") == ["Herons fish at dawn"]
-    assert [(kind, done) for _, kind, done in operations(core)] == [("redo", None), ("undo", redone), ("add", None)]
 
 
 def test_undoing_an_update_restores_every_field_and_the_vector(core: Core) -> None:
@@ -66,23 +52,6 @@ def test_undoing_an_update_restores_every_field_and_the_vector(core: Core) -> No
     assert found(core, "storks nest", min_similarity=0.9) == []
 
 
-def test_undoing_a_merge_restores_text_metadata_and_vector(core: Core) -> None:
-    old = add(core, "Herons fish at dawn", metadata={"k": 1, "l": 1})
-    before, vectors = everything(core), disk_and_memory(core)[1]
-    merged = add(core, "herons  fish at DAWN", metadata={"k": 2, "m": 3}, pinned=True)
-    assert (merged.id, merged.outcome) == (old.id, "merged")
-    undo(core)
-    assert everything(core) == before
-    assert disk_and_memory(core) == (vectors, vectors)
-
-
-def test_undoing_a_tag(core: Core) -> None:
-    added = add(core, "Herons fish at dawn", metadata={"tags": ["bird"]})
-    ask(core, Tag(id=added.id, tags=["grey"]))
-    undo(core)
-    assert everything(core)[added.id].metadata == {"tags": ["bird"]}
-
-
 def test_undoing_a_delete_restores_the_memories_with_their_links(core: Core) -> None:
     old = add(core, "The limit is 30 seconds for every request")
     new = add(core, "The limit is 60 seconds for every request", dedup_threshold=0.5)
@@ -96,39 +65,6 @@ def test_undoing_a_delete_restores_the_memories_with_their_links(core: Core) -> 
     undo(core)
     assert everything(core) == before
     assert deleted.ids == [old.id]
-
-
-def test_undoing_an_add_that_superseded_brings_the_old_one_back_into_results(core: Core) -> None:
-    old = add(core, "We use Redis for caching")
-    add(core, "We use Valkey for the queue", supersedes=old.id)
-    assert found(core, "Redis caching") == ["We use Valkey for the queue"]
-    undo(core)
-    assert found(core, "Redis caching") == ["We use Redis for caching"]
-    assert everything(core)[old.id].superseded_by is None
-
-
-def test_an_add_of_many_is_undone_as_a_whole_merges_included(core: Core) -> None:
-    old = add(core, "Herons fish at dawn", metadata={"k": 1})
-    before = everything(core)
-    add_many(
-        core,
-        [NewMemory(content="Storks nest"), NewMemory(content="herons fish at dawn", metadata={"k": 2})]
-        + [NewMemory(content=f"Crane number {n}", supersedes=old.id if n == 5 else None) for n in range(50)],
-    )
-    assert len(everything(core)) == 52
-    undo(core)
-    assert everything(core) == before
-    assert found(core, "crane") == ["Herons fish at dawn"]
-    stored, held = disk_and_memory(core)
-    assert stored == held
-
-
-def test_without_an_id_the_latest_operation_that_was_not_undone_is_undone(core: Core) -> None:
-    first, second = add(core, "first thing"), add(core, "second item")
-    assert undo(core).undone == second.operation
-    assert undo(core).undone == first.operation
-    with pytest.raises(NotFound, match="nothing to undo"):
-        undo(core)
 
 
 def test_an_operation_cannot_be_undone_twice(core: Core) -> None:
@@ -269,13 +205,6 @@ def test_an_operation_says_what_it_did_to_each_memory_also_when_later_ones_chang
         ask(core, History(operation=first.operation, namespace="b"))
 
 
-def test_the_changes_of_an_operation_come_in_pages_and_only_within_reach(core: Core) -> None:
-    [operation] = add_many(core, [f"Note {n}" for n in range(5)], "a").operations
-    pages = [ask(core, History(operation=operation, limit=2, offset=at)) for at in (0, 2, 4)]
-    assert [change.preview for page in pages for change in page] == [f"Note {n}" for n in range(5)]
-    assert {page.operation.memories for page in pages} == {5}
-
-
 def test_the_turns_that_an_operation_deleted_from_l0_are_shown(core: Core) -> None:
     turns = [NewTurn(role="user", content="We deploy the API on Tuesdays")]
     [id] = ask(core, Observe(turns=turns)).ids
@@ -300,15 +229,6 @@ def test_the_log_is_read_by_time_kind_and_page(core: Core, clock: Any) -> None:
     assert listed(after=start - 10) == [gone]
     assert listed(kind=["delete"]) == [gone]
     assert listed(kind=["delete", "add"], limit=1, offset=3) == [ids[0]]
-
-
-def test_history_of_two_deleted_memories_by_one_prefix_is_ambiguous(core: Core) -> None:
-    ids = ["abcd" + "0" * 28, "abcd" + "1" * 28]
-    add_many(core, [NewMemory(content=f"text of {id}", id=id) for id in ids])
-    delete(core, *ids)
-    with pytest.raises(AmbiguousId) as refused:
-        ask(core, History(id="abcd"))
-    assert refused.value.data == {"candidates": ids}
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -3,8 +3,6 @@
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from each import each
 from memoryd.client.errors import Invalid
@@ -53,16 +51,6 @@ def all_names(store: Store) -> Store:
 )
 def test_reach(all_names: Store, name: str, reach: str | None, seen: set[str]) -> None:
     assert reached(all_names, name, reach) == seen
-
-
-PART = st.sampled_from(["a", "ab", "b", "%", "_", "ä", "a b"])
-NAME = st.lists(PART, max_size=4).map("/".join)
-
-
-@given(NAME, NAME)
-def test_visible_is_own_and_enclosing_never_a_sibling(here: str, there: str) -> None:
-    parts, other = here.split("/") if here else [], there.split("/") if there else []
-    assert (there in namespaces.list_enclosing(here)) == (parts[: len(other)] == other)
 
 
 @each("name", ["/a", "a/", "a//b", " ", "a/ /b", "a\nb", "\x00", "/".join("a" * 17), "a" * 513])

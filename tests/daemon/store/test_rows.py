@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from each import each
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 from memoryd.daemon.store import queries, rows
 from memoryd.daemon.store.store import Store
@@ -27,11 +26,6 @@ def resolve(store: Store, prefix: str, condition: str = "TRUE") -> str:
         return rows.resolve(connection, prefix, condition).id
 
 
-@each(("prefix", "whole"), [("abff", OTHER), ("abcd0", FIRST), (SECOND, SECOND), (OTHER[:31], OTHER)])
-def test_a_unique_prefix_finds_its_row(filled: Store, prefix: str, whole: str) -> None:
-    assert resolve(filled, prefix) == whole
-
-
 def test_an_ambiguous_prefix_lists_the_candidates(filled: Store) -> None:
     with pytest.raises(AmbiguousId, match="abcd0000, abcd1111") as refused:
         resolve(filled, "abcd")
@@ -43,24 +37,6 @@ def test_only_rows_within_reach_make_a_prefix_ambiguous(filled: Store) -> None:
     assert resolve(filled, "abcd", f"m.namespace = {here.namespace}") == here.id
     with pytest.raises(NotFound):
         resolve(filled, "abff", f"m.namespace = {here.namespace}")
-
-
-def test_many_candidates_are_shown_in_part(store: Store) -> None:
-    for number in range(9):
-        insert(store, f"text {number}", id=f"abcd{number}" + "0" * 27)
-    with pytest.raises(AmbiguousId, match="and more"):
-        resolve(store, "abcd")
-
-
-def test_an_unknown_prefix_is_not_found(filled: Store) -> None:
-    with pytest.raises(NotFound, match="abce"):
-        resolve(filled, "abce")
-
-
-@each("prefix", ["", "abc", "%", "%%%%", "____", "abc_", "ABCD", "abcg", "a" * 33, "abcd' OR 1=1 --", "ab\0d"])
-def test_what_is_no_prefix_is_refused(filled: Store, prefix: str) -> None:
-    with pytest.raises(Invalid, match="is not an id"):
-        resolve(filled, prefix)
 
 
 @given(st.text())

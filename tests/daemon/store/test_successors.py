@@ -16,7 +16,6 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.memories import reading
-from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import history, rows, successors
 from memoryd.daemon.store.filters import Filter, select_living
 from memoryd.daemon.store.store import Store
@@ -85,18 +84,6 @@ def chain(core: Core) -> Core:
 # The successor is deleted, expires, is undone ------------------------------------------------------------------------
 
 
-def test_what_a_deleted_memory_superseded_is_back_and_superseded_again_when_that_is_undone(core: Core) -> None:
-    put(core, A)
-    put(core, B, A)
-    assert (shown(core), by(core, A)) == ("b", "b")
-    deleted = delete(core, B)
-    assert (shown(core), by(core, A)) == ("a", " ")
-    back = undo(core, deleted.operation)
-    assert (shown(core), by(core, A)) == ("b", "b")
-    undo(core, back.operation)
-    assert shown(core) == "a"
-
-
 def test_a_memory_is_back_the_moment_its_successor_expires_and_stays_so(core: Core, clock: Clock) -> None:
     put(core, A)
     put(core, B, A, expires_at=clock.now + 7 * DAY_S)
@@ -121,15 +108,6 @@ def test_a_memory_is_back_the_moment_its_successor_expires_and_stays_so(core: Co
     assert shown(core) == "a"
     with core.store.reading() as connection:
         assert B not in rows.read_ids(connection, [B])
-
-
-def test_undo_of_what_made_the_successor_brings_the_memory_back(core: Core) -> None:
-    put(core, A)
-    added = put(core, B, A)
-    undone = undo(core, added)
-    assert shown(core) == "a"
-    undo(core, undone.operation)
-    assert shown(core) == "b"
 
 
 def test_undo_of_what_made_a_successor_that_was_there_before_brings_the_memory_back(core: Core) -> None:
@@ -167,64 +145,7 @@ def test_the_undo_of_an_import_of_the_successor_brings_the_memory_back(core: Cor
     assert shown(core) == "a"
 
 
-def test_all_that_one_memory_superseded_is_back_at_once(core: Core) -> None:
-    put(core, A)
-    put(core, B)
-    put(core, C, A)
-    add(core, TEXTS[C], id=C, supersedes=B)
-    assert shown(core) == "c"
-
-    def evict(transaction: Any) -> None:
-        operation = history.begin(transaction.connection, "job:caps", "", core.clock())
-        remove(core, transaction, list(rows.read_ids(transaction.connection, [C]).values()), operation)
-
-    core.store.write(evict).result(LIMIT_S)
-    assert shown(core) == "ab"
-
-
 # Chains --------------------------------------------------------------------------------------------------------------
-
-
-def test_only_the_memory_before_is_back_when_the_last_of_a_chain_is_deleted(chain: Core) -> None:
-    delete(chain, C)
-    assert shown(chain) == "b"
-    delete(chain, B)
-    assert shown(chain) == "a"
-
-
-def test_the_first_of_a_chain_stays_superseded_while_any_successor_is_alive(chain: Core, clock: Clock) -> None:
-    update(chain, B, expires_at=clock.now)
-    assert (shown(chain), by(chain, A), by(chain, B)) == ("c", "c", "c")
-    deleted = delete(chain, B)
-    assert (shown(chain), by(chain, A)) == ("c", "c")
-    gone = delete(chain, C)
-    assert (shown(chain), by(chain, A)) == ("a", " ")
-    undo(chain, gone.operation)
-    assert (shown(chain), by(chain, A)) == ("c", "c")
-    undo(chain, deleted.operation)
-    assert (shown(chain), by(chain, A)) == ("c", "c")
-    delete(chain, C)
-    assert shown(chain) == "a"  # B has expired
-
-
-def test_a_chain_is_the_same_after_all_of_it_was_deleted_at_once_and_restored(chain: Core) -> None:
-    deleted = delete(chain, A, B, C)
-    assert shown(chain) == ""
-    undo(chain, deleted.operation)
-    assert shown(chain) == "c"
-    delete(chain, C)
-    assert shown(chain) == "b"
-
-
-def test_two_in_the_middle_of_a_chain_may_be_deleted(chain: Core) -> None:
-    put(chain, D, C)
-    delete(chain, C)
-    delete(chain, B)
-    assert (shown(chain), by(chain, A)) == ("d", "d")
-    last = delete(chain, D)
-    assert shown(chain) == "a"
-    undo(chain, last.operation)
-    assert shown(chain) == "d"
 
 
 def test_of_a_circle_the_memory_that_superseded_last_is_found(core: Core, clock: Clock) -> None:

@@ -33,12 +33,6 @@ def test_a_vector_comes_back_exactly_and_belongs_to_its_model(store: Store) -> N
     assert model(store, "f1") == first
 
 
-def test_float64_vectors_are_kept_as_float32(store: Store) -> None:
-    number = model(store)
-    write(store, lambda connection: vectors.put(connection, number, KEY, np.ones(4, np.float64)))  # type: ignore[arg-type]
-    assert cached(store, number).tolist() == [1, 1, 1, 1]  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_the_vectors_of_rows_are_one_matrix(store: Store, count: int) -> None:
     number = model(store)
