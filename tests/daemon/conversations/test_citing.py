@@ -4,14 +4,12 @@ from typing import Any
 
 from conversing import judge, observe
 from memoryd.client.protocol import Changed, Feedback, Get, Memory, NewTurn, Observe, Search
-from memoryd.client.transport.sync import Client
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.tiers import citations
 from memoryd.daemon.tiers.recalls import Recalls
-from workbench import LIMIT_S, add, ask, undo, wait_until
+from workbench import LIMIT_S, add, ask, undo
 
 PORT = "The gateway listens on port 8080."
 CACHE = "We use Valkey as the cache. It runs in the office."
@@ -97,19 +95,6 @@ def test_a_memory_that_is_gone_or_out_of_reach_by_now_is_left_alone(core: Core) 
     assert get(core, one).usefulness is None
 
 
-def test_citing_asks_for_no_writing_where_nothing_was_told(core: Core) -> None:
-    one = add(core, PORT).id
-    observe(core, f"It is {one[:8]} that decides about the gateway.", session="s", role="assistant")
-    assert core.citations.take(10) == []
-
-
-def test_what_waits_is_bounded() -> None:
-    queue = citations.Citations()
-    for number in range(citations.MAX_WAITING + 3):
-        queue.note(citations.AgentTurn("", "s", "", f"{number}"))
-    assert [said.text for said in queue.take(2)] == ["3", "4"]
-
-
 def test_a_citation_is_no_operation_and_counts_beside_what_others_say(core: Core) -> None:
     one = add(core, PORT).id
     rated = rate(core, one, useful=False, caller=Caller("agent", "acme", "a", b""), namespace="")
@@ -130,14 +115,3 @@ def test_an_agent_with_a_token_counts_as_one_for_what_it_says_and_cites(core: Co
     rate(core, one, useful=False, caller=agent, namespace="acme")
     assert reading.get(core, Get(id=one)).usefulness is not None
     assert get(core, one).usefulness.factor == 0.95
-
-
-def test_the_daemon_counts_what_an_agent_cites_in_a_conversation(core: Core, client: Client) -> None:
-    one = client.add(PORT).id
-    client.search("gateway port", session="s")
-    core.effects.flush()
-    client.observe([{"role": "assistant", "content": f"By {one[:8]} the gateway is open."}], session="s")
-    wait_until(lambda: client.get(one).usefulness is not None)
-    usefulness = client.get(one).usefulness
-    assert usefulness is not None
-    assert usefulness.factor > 1.0

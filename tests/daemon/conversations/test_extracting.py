@@ -10,7 +10,6 @@ import pytest
 
 from conversing import Model, resting
 from memoryd.client.protocol import EndSession, List, NewTurn, Observe, Progress, Tiers
-from memoryd.daemon.config import Config
 from memoryd.daemon.conversations import extracting, judging, learning
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
@@ -117,26 +116,6 @@ def test_what_was_said_under_a_clock_that_was_ahead_is_thought_about_when_it_is_
     assert extracted(core) == [DECIDED]
 
 
-def test_one_that_never_rests_is_thought_about_after_ten_minutes(core: Core, clock: Any) -> None:
-    observe(core, DECIDED)
-    for number in range(29):
-        clock.advance(20)
-        observe(core, f"This is the remark number {number} about it", role="assistant")
-        assert think(core) == 0
-    clock.advance(20)
-    assert think(core) == 1
-    assert extracted(core) == [DECIDED]
-
-
-def test_each_session_and_namespace_has_its_own_run(core: Core, clock: Any, recorder: Recorder) -> None:
-    observe(core, "We decided to paint it green in 2027", namespace="a")
-    observe(core, "We decided to paint it blue in 2028", namespace="b")
-    observe(core, "We decided to paint it red in 2029", namespace="b", session="s")
-    clock.advance(31)
-    assert think(core) == 3
-    assert sorted(len(given) for given in recorder.given) == [1, 1, 1]
-
-
 def test_turns_that_come_while_it_thinks_are_thought_about_next(core: Core, clock: Any, recorder: Recorder) -> None:
     observe(core, DECIDED)
     clock.advance(31)
@@ -155,15 +134,6 @@ def test_what_is_deleted_while_it_thinks_is_not_kept(core: Core, clock: Any, rec
     with while_it_thinks(core, recorder):
         delete(core, id)
     assert (extracted(core), waiting(core)) == ([], {})
-
-
-def test_what_is_deleted_before_is_not_thought_about(core: Core, clock: Any) -> None:
-    [id] = observe(core, DECIDED, session="s")
-    delete(core, id)
-    assert waiting(core) == {}
-    clock.advance(10_000)
-    think(core)
-    assert extracted(core) == []
 
 
 def test_a_failure_puts_it_off_and_after_several_it_is_given_up_and_counted(
@@ -276,26 +246,6 @@ def test_who_waits_for_the_end_of_a_session_finds_its_facts(core: Core) -> None:
     assert ended.result(LIMIT_S).waiting == []
     assert len(extracted(core)) == 2
     assert (told[0].done, told[0].total) == (0, 4)
-
-
-def test_who_waits_hears_of_what_was_put_off(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*words: Any) -> Any:
-        raise RuntimeError("no")
-
-    monkeypatch.setitem(extracting.KINDS, learning.KIND, extracting.KINDS[learning.KIND]._replace(run=fail))
-    observe(core, DECIDED, session="s")
-    told = list[Progress]()
-    ended = extracting.end(core, EndSession(session="s", wait=True), told.append)
-    wait_until(lambda: bool(told))
-    assert think(core) == 2
-    assert ended.result(LIMIT_S).waiting == ["extract"]
-
-
-def test_extraction_can_be_switched_off(folder: Path, clock: Any) -> None:
-    config = Config(cognition=type(Config().cognition)(extract=False))
-    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
-        observe(core, DECIDED)
-        assert waiting(core) == {}
 
 
 def test_a_long_conversation_is_thought_about_in_portions(core: Core, clock: Any, recorder: Recorder) -> None:

@@ -2,9 +2,6 @@
 
 import time
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from each import each
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.conversations.gate import check
@@ -123,10 +120,6 @@ def test_noise_that_somebody_comments_on_stays(text: str, words: str) -> None:
     assert check(words.format(text)) is None
 
 
-def test_noise_of_several_kinds_is_noise() -> None:
-    assert check("\n".join([*lines(PROGRESS), "Connection refused"])) == gate.PROGRESS
-
-
 @each(
     ("text", "reason"),
     [
@@ -157,19 +150,6 @@ def test_a_question_is_known_by_its_end(text: str, asks: bool) -> None:
 @each("text", ["yes please", "I will", "that is it", "thanks", "go now", "Why he did it."])
 def test_stop_words_alone_tell_nothing(text: str) -> None:
     assert check(text) == gate.STOP_WORDS_ONLY
-
-
-@given(st.text(max_size=300))
-def test_every_text_has_a_verdict_and_blanks_around_it_change_nothing(text: str) -> None:
-    assert check(f"\n  {text}  \n") == check(text)
-
-
-@given(
-    st.sampled_from([line for line in lines(PEOPLE) if "Error: " not in line]),
-    st.sampled_from(lines(ERRORS)),
-)
-def test_adding_noise_to_a_sentence_never_makes_it_noise(sentence: str, error: str) -> None:
-    assert check(f"{error}\n{sentence}\n{error}") is None
 
 
 @each(

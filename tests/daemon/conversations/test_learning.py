@@ -54,12 +54,6 @@ def test_a_fact_has_its_type_its_confidence_and_where_it_comes_from(core: Core) 
     assert flows(core)["facts: kept"] == 1
 
 
-def test_a_fact_is_found_at_once_and_its_turn_stays(core: Core) -> None:
-    talk(core, DECIDED)
-    assert found(core, "which database for the ledger") == [DECIDED]
-    assert [turn.content for turn in core.active.list_turns(None)] == [DECIDED]
-
-
 def test_undo_takes_the_facts_back_and_leaves_the_turns(core: Core) -> None:
     [id] = talk(core, DECIDED)
     [operation] = [one.id for one in ask(core, _operations()) if one.kind == "job:extract"]
@@ -142,15 +136,6 @@ def test_below_the_threshold_nothing_is_kept(core: Core) -> None:
     )
     talk(core, "Something about the harbour and its three cranes")
     assert [fact.content for fact in facts(core)] == ["The harbour has three cranes"]
-
-
-def test_two_of_one_run_that_say_the_same_are_one(core: Core) -> None:
-    core.cognition.provider = Model(
-        Fact("The harbour has three cranes", "fact", 0.9, (0,)),
-        Fact("The harbour has three  cranes!", "lesson", 0.8, (0,)),
-    )
-    talk(core, "Something about the harbour and its three cranes")
-    assert len(facts(core)) == 1
 
 
 def test_without_a_language_model_turns_become_no_facts_and_are_found(core: Core) -> None:

@@ -1,18 +1,16 @@
 """Observing: what enters L0, what is skipped and why, who leaves when it is full."""
 
-import threading
 from typing import Any
 
 import pytest
 
 from conversing import FACTS, contents, flows, judge, memories, observe, problems, ring, skips, talk
 from each import each
-from memoryd.client.errors import Conflict, Forbidden, Invalid
+from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import Add, NewMemory, NewTurn, Observe, Turns
 from memoryd.daemon.config import Config, TiersConfig
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store.caller import Caller
 from workbench import Clock, CountingEmbedder, add, ask, found, running, search, wait_until
 
 
@@ -88,12 +86,6 @@ def test_what_cannot_be_a_turn_is_invalid(core: Core, call: Observe) -> None:
         observing.observe(core, call)
 
 
-def test_a_token_may_not_choose_ids(core: Core) -> None:
-    bound = Caller("agent", "acme")
-    with pytest.raises(Forbidden):
-        observing.observe(core, Observe(turns=[turn(FACTS[0], id="ab" * 16)], namespace="acme"), bound)
-
-
 def test_an_exact_repetition_of_a_memory_is_skipped_and_bumps_it(core: Core, clock: Clock) -> None:
     known = add(core, "We use Valkey, not Redis", "acme").id
     clock.advance(60)
@@ -110,12 +102,6 @@ def test_a_repetition_within_l0_is_skipped_and_one_of_another_namespace_is_not(c
     assert (again.reason, again.same_as) == ("duplicate", first)
     assert observe(core, FACTS[0], namespace="other").accepted == 1
     assert ring(core, "acme") == ring(core, "other") == [FACTS[0]]
-
-
-def test_a_repetition_of_an_expired_memory_is_news(core: Core, clock: Clock) -> None:
-    add(core, FACTS[0], expires_at=clock.now + 10)
-    clock.advance(20)
-    assert observe(core, FACTS[0]).accepted == 1
 
 
 def test_a_turn_sent_again_under_its_id_is_skipped_also_after_it_became_a_memory(core: Core) -> None:
@@ -137,11 +123,6 @@ def test_l0_holds_the_last_twenty_and_the_older_ones_are_memories_in_order(core:
     assert ring(core) == list(FACTS[max(0, count - 20) : count])
     assert contents(core, "L1") == list(FACTS[: max(0, count - 20)])
     assert problems(core) == []
-
-
-def test_a_call_larger_than_the_ring_keeps_every_turn(core: Core) -> None:
-    observe(core, *FACTS[:50])
-    assert (ring(core), contents(core, "L1")) == (list(FACTS[30:50]), list(FACTS[:30]))
 
 
 def test_a_promoted_turn_keeps_its_id_time_role_and_session(core: Core, clock: Clock) -> None:
@@ -176,12 +157,6 @@ def test_neighbours_are_of_the_same_session_before_and_after(core: Core) -> None
     assert by_content[FACTS[2]] == "\n".join([FACTS[0], FACTS[4], FACTS[6]])
     assert by_content[FACTS[0]] == f"{FACTS[2]}\n{FACTS[4]}"
     assert by_content[FACTS[7]] == f"{FACTS[3]}\n{FACTS[5]}"
-
-
-def test_long_turns_are_nobodys_neighbours_and_have_none(core: Core) -> None:
-    observe(core, FACTS[0], FACTS[1] + " and so on" * 40, FACTS[2])
-    observe(core, *FACTS[3:23])
-    assert [row.neighbours for row in memories(core)] == ["", "", f"{FACTS[3]}\n{FACTS[4]}"]
 
 
 MINOR = ("What is the weather like today?", "Can you show me the file again?")
@@ -275,13 +250,6 @@ def test_words_of_silence_that_answer_nothing_are_skipped(core: Core, clock: Clo
     assert observe(core, "No.", session="s").accepted == 0
 
 
-def test_an_answer_belongs_to_its_own_session(core: Core) -> None:
-    asked = observe(core, FACTS[0], session="a").ids[0]
-    observe(core, FACTS[1], session="b")
-    observe(core, FACTS[2], role="assistant", session="a")
-    assert core.active.list_turns(None)[0].answers == asked
-
-
 def test_l0_is_back_after_a_restart(folder: object, clock: Clock) -> None:
     with running(folder, CountingEmbedder(), clock=clock) as core:  # type: ignore[arg-type]
         observe(core, *FACTS[:25], namespace="acme", session="s")
@@ -290,22 +258,6 @@ def test_l0_is_back_after_a_restart(folder: object, clock: Clock) -> None:
     with running(folder, CountingEmbedder(), clock=clock) as core:  # type: ignore[arg-type]
         assert core.active.list_turns(None) == before
         assert problems(core) == []
-
-
-def test_several_clients_observe_into_one_namespace_without_losing_a_turn(core: Core) -> None:
-    def one(number: int) -> None:
-        for index in range(15):
-            observe(core, f"We decided that agent {number} owns item {index}.", namespace="acme", session=str(number))
-
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(ring(core, "acme")) == 20
-    assert len(set(ring(core, "acme")) | set(contents(core, "L1"))) == 90
-    assert flows(core, "acme")["observed"] == 90
-    assert problems(core) == []
 
 
 def test_the_list_of_skipped_turns_is_bounded_by_namespace(
@@ -331,12 +283,6 @@ def said(core: Core, *turns: tuple[str, str]) -> list[int | None]:
 
 
 LONG = f"It was closed for repairs, so we took the train to the coast and walked back. {FACTS[5]}"  # no short answer
-
-
-def test_the_answer_to_a_prompt_does_not_answer_the_one_before_that_was_broken_off(core: Core) -> None:
-    charge, header = "What do we charge for delivery?", "Make the header of the page green, please."
-    answered = said(core, ("user", charge), ("user", header), ("assistant", "The header is green now."))
-    assert answered == [None, None, 1]
 
 
 def test_words_before_a_colon_are_no_speaker_where_others_have_none(core: Core) -> None:

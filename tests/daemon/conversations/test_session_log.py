@@ -75,16 +75,6 @@ def test_the_log_can_be_narrowed(worked: Core, place: str, asked: dict[str, Any]
     assert [one.session for one in ask(worked, GetLog(**{"namespace": "acme", **asked}))] == expected
 
 
-@in_each_place
-def test_the_log_has_what_came_about_within_a_time(core: Core, clock: Clock, place: str) -> None:
-    began = clock.now
-    work(core, clock)
-    settle(core, place)
-    assert [one.session for one in ask(core, GetLog(since=began + 3600))] == ["b"]
-    assert [one.session for one in ask(core, GetLog(until=began + 3600))] == ["a"]
-    assert [one.turns for one in ask(core, GetLog(until=began + 1))] == [1]
-
-
 def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: Core) -> None:
     ids = []
     for number in range(30):
@@ -105,12 +95,6 @@ def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: 
     assert around(add(core, "Said on purpose").id, 3) == []
     with pytest.raises(NotFound):
         around("0" * 32, 1)
-
-
-def test_turns_without_a_session_are_a_conversation_of_their_namespace(core: Core) -> None:
-    ids = observe(core, *FACTS[:25]).ids
-    found = [turn.content for turn in ask(core, Get(id=ids[5], around=1)).around]
-    assert found == list(FACTS[4:7])
 
 
 def test_a_turn_that_was_corrected_was_said(core: Core) -> None:

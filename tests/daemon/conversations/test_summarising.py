@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from memoryd.client.errors import Conflict
-from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Operations
+from memoryd.client.protocol import Get, List, NewTurn, Observe, Operations
 from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.conversations import extracting, summarising
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import rating
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import extraction, turns
-from workbench import LIMIT_S, CountingEmbedder, ask, found, running, undo
+from workbench import LIMIT_S, CountingEmbedder, ask, running, undo
 
 SAID = [
     "Why are some customers charged twice?",
@@ -130,25 +130,9 @@ def test_what_an_agent_answered_to_a_program_is_in_no_summary(core: Core, clock:
     assert notes(core)[0].content.splitlines()[1:] == [ASKED, f"Answer: {ANSWERS[0]}"]
 
 
-def test_other_sessions_and_namespaces_keep_their_own(core: Core, clock: Any) -> None:
-    observe(core, *SAID)
-    observe(core, *(f"{text} Again!" for text in SAID), session="work-2")
-    observe(core, *SAID, namespace="acme")
-    clock.advance(601)
-    think(core)
-    assert len(notes(core)) == 3
-
-
 def test_a_session_of_few_turns_has_no_summary(core: Core, clock: Any) -> None:
     observe(core, *SAID[1:3])
     clock.advance(601)
-    think(core)
-    assert notes(core) == []
-
-
-def test_a_conversation_without_a_name_is_no_session(core: Core, clock: Any) -> None:
-    observe(core, *SAID, session="")
-    clock.advance(10_000)
     think(core)
     assert notes(core) == []
 
@@ -163,10 +147,3 @@ def test_what_was_deleted_while_it_was_summed_up_is_in_no_summary(core: Core, cl
     with pytest.raises(Conflict):
         core.store.write(lambda transaction: finish(transaction, said[1:])).result(LIMIT_S)
     assert notes(core) == []
-
-
-def test_a_summary_is_found(core: Core) -> None:
-    observe(core, *SAID)
-    ask(core, EndSession(session="work-1"))
-    think(core)
-    assert any(text.startswith("Session work-1") for text in found(core, "summary of the ledger session", limit=20))

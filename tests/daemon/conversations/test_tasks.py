@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from conversing import resting
 from memoryd.client import Client
 from memoryd.client.errors import Invalid
-from memoryd.daemon.conversations import judging
 from waiting import wait_until
 
 OUTPUT = "Valkey 8 runs in staging. " + "The cluster mode needs the driver of version 6, older ones fail at start. " * 6
@@ -35,12 +33,6 @@ def test_a_long_output_is_condensed_in_the_background(client: Client) -> None:
     assert len(client.get(added.id).summary) < len(OUTPUT)
 
 
-def test_a_memory_that_was_added_is_neither_rated_nor_compared(client: Client, core: Any) -> None:
-    added = client.complete_task("completed", OUTPUT)
-    wait_until(lambda: judging.count_waiting(core) == {})
-    assert client.get(added.id).importance == 0.6
-
-
 def test_undo_takes_a_task_back(client: Client) -> None:
     added = client.complete_task("partial", "Half of the pages are moved")
     client.undo(added.operation)
@@ -52,10 +44,3 @@ def test_a_wrong_one_is_refused(client: Client, wrong: tuple[str, str]) -> None:
     with pytest.raises(Invalid):
         client.complete_task(*wrong)
     assert list(client.list()) == []
-
-
-def test_a_session_is_ended_through_the_client(client: Client) -> None:
-    assert client.end_session("s").waiting == []
-    client.observe([{"role": "user", "content": "We decided to use Postgres 16"}], session="s")
-    assert resting(client.tiers()) == {"summary": 1}
-    assert client.end_session("s").waiting == ["summary"]

@@ -75,19 +75,7 @@ def test_a_cue_adds_its_bonus_and_is_in_the_trace(core: Core) -> None:
     assert stage.notes == {"identifier": 1}
 
 
-def test_a_search_by_meaning_alone_knows_no_cues(core: Core) -> None:
-    add(core, "WIN-1201: the heron fishes at dawn")
-    for weight, cues in ((1.0, []), (0.7, ["identifier"])):
-        hits = search(core, "what is WIN-1201 about?", vector_weight=weight, min_score=0.0)
-        assert [one.cues for one in trace(core, hits.trace).candidates] == [cues]
-
-
 def test_published_profiles_know_no_cues(core: Core) -> None:
     add(core, "Paul: the heron fishes at dawn")
     hits = search(core, "what did Paul say about the heron", profile="memweave", min_score=0.0)
     assert [one.cues for one in trace(core, hits.trace).candidates] == [[]]
-
-
-def test_each_row_of_the_table_has_a_name_and_a_small_bonus() -> None:
-    assert len({cue.name for cue in CUES}) == len(CUES)
-    assert all(0 < cue.bonus <= 0.25 and cue.languages for cue in CUES)

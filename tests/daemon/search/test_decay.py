@@ -11,7 +11,7 @@ from each import each
 from memoryd import models
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
-from workbench import Clock, add_many, no_model, running, search
+from workbench import add_many, no_model, running, search
 
 TODAY = "memory/2027-01-15.md"  # of the tests' clock
 ENDLESS = 1e9  # `memweave` has a half-life of its own
@@ -124,16 +124,3 @@ def test_of_notes_so_old_that_nothing_is_left_the_better_match_is_first(words_on
     add_many(words_only, found, "club")
     paths = ranking(words_only, "ferry timetable of the island", profile=profile, half_life_days=1.0)
     assert [path for path in paths if path in texts] == list(texts)
-
-
-@each("question", ["What are we reading now?", "Which genre won the last vote?"])
-@each("profile", ["default", "memweave"])
-def test_today_is_first_however_a_person_asks(meaning: Core, question: str, profile: str) -> None:
-    assert ranking(meaning, question, profile=profile, half_life_days=90.0)[0] == TODAY
-
-
-def test_the_notes_count_back_from_the_day_that_is_given() -> None:
-    found = list(make_notes(Clock().now))
-    assert (found[0].path, found[-1].path) == (EVERGREEN, TODAY)
-    assert found[1].path == "memory/2025-07-17.md"
-    assert found[0].at == found[1].at == found[-1].at - 547 * 86400

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conversing import talk
-from each import each
 from memoryd.client.protocol import Search
 from memoryd.daemon import search as package
 from memoryd.daemon.arrays.lexical import TextQuery
@@ -23,11 +20,11 @@ from memoryd.daemon.search.clean import clean
 from memoryd.daemon.search.confidence import confidence
 from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.embed import embed
-from memoryd.daemon.search.fuse import fuse, rrf
+from memoryd.daemon.search.fuse import fuse
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
-from workbench import add, add_many, ask, options_of, search, weigh
+from workbench import add, add_many, ask, options_of, search
 
 NO_STAGE = set(
     "__init__ effects hints outcomes pipeline precedence profiles related remotes retrieval traces whynot".split()
@@ -67,38 +64,6 @@ def scores(state: Retrieval) -> dict[int, float]:
 # Fuse ---------------------------------------------------------------------------------------------------------------
 
 
-@each(
-    ("similarity", "bm25", "best", "weight", "score"),
-    [
-        (0.8, 4.0, 8.0, 0.7, 0.7 * 0.8 + 0.3 * 0.5),
-        (0.8, None, 8.0, 0.7, 0.56),
-        (None, 8.0, 8.0, 0.7, 0.3),
-        (-0.5, 8.0, 8.0, 0.7, 0.3),
-        (0.8, None, 0.0, 0.7, 0.56),
-        (None, None, 0.0, 0.7, 0.0),
-        (1.0, 8.0, 8.0, 0.0, 1.0),
-        (1.0, 0.0, 8.0, 1.0, 1.0),
-    ],
-)
-def test_weighted(similarity: float | None, bm25: float | None, best: float, weight: float, score: float) -> None:
-    assert weigh(similarity, bm25, best, weight) == pytest.approx(score)
-
-
-@each(
-    ("ranks", "score"),
-    [((1, 1), 1.0), ((1, None), 0.5), ((2, 1), (1 / 62 + 1 / 61) * 61 / 2), ((61, 61), 61 / 121), ((None, None), 0.0)],
-)
-def test_rrf(ranks: tuple[int | None, ...], score: float) -> None:
-    assert rrf(*ranks) == pytest.approx(score)
-
-
-@given(st.floats(-1, 1) | st.none(), st.floats(0, 50) | st.none(), st.floats(50, 99) | st.just(0.0), st.floats(0, 1))
-def test_a_weighted_score_lies_between_0_and_1(
-    similarity: float | None, bm25: float | None, best: float, weight: float
-) -> None:
-    assert 0 <= weigh(similarity, bm25, best, weight) <= 1
-
-
 def test_fuse_weighs_cosine_and_bm25_over_the_best_and_ranks(core: Core) -> None:
     state = retrieval(
         core,
@@ -119,25 +84,6 @@ def test_words_count_less_where_even_the_best_hit_holds_few_of_them(core: Core, 
     assert scores(state) == {1: 0.525, 2: best}
 
 
-def test_fuse_takes_the_weight_and_the_method_of_the_call(core: Core) -> None:
-    given = [
-        Candidate(1, similarity=0.9, similarity_rank=1),
-        Candidate(2, similarity=0.5, similarity_rank=2, bm25=10.0, bm25_rank=1),
-    ]
-    state = retrieval(core, *given, vector_weight=0.0)
-    fuse(state, core.sources)
-    assert scores(state) == {2: 1.0, 1: 0.0}
-    state = retrieval(core, *given, fusion="rrf")
-    fuse(state, core.sources)
-    assert scores(state) == {2: round((1 / 62 + 1 / 61) * 30.5, 6), 1: 0.5}
-
-
-def test_without_the_query_s_vector_words_alone_make_the_score(core: Core) -> None:
-    state = retrieval(core, Candidate(1, bm25=4.0, bm25_rank=1), Candidate(2, bm25=1.0, bm25_rank=2), vector=None)
-    fuse(state, core.sources)
-    assert scores(state) == {1: 1.0, 2: 0.25}
-
-
 def test_of_equal_scores_the_newer_row_is_first_and_no_candidates_are_no_error(core: Core) -> None:
     state = retrieval(core, Candidate(1, similarity=0.5), Candidate(3, similarity=0.5), Candidate(2, similarity=0.5))
     fuse(state, core.sources)
@@ -148,12 +94,6 @@ def test_of_equal_scores_the_newer_row_is_first_and_no_candidates_are_no_error(c
 
 
 # Cut ----------------------------------------------------------------------------------------------------------------
-
-
-def test_cut_drops_nothing_unless_it_is_asked_to(core: Core) -> None:
-    state = retrieval(core, Candidate(1, score=0.0), Candidate(2, score=0.0, similarity=-1.0))
-    cut(state, core.sources)
-    assert len(state.ranked) == 2
 
 
 def test_cut_drops_what_is_below_a_floor_and_says_which(core: Core) -> None:
@@ -255,16 +195,6 @@ def contradicting(core: Core, *created_at: float) -> list[int]:
     return [row_of(core, one.id) for one in made]
 
 
-def test_clean_shows_the_same_content_once_the_best_of_it(core: Core) -> None:
-    first = row_of(core, add(core, "Herons fish").id)
-    again_id = add(core, "herons FISH", dedup=False).id
-    again = row_of(core, again_id)
-    other = row_of(core, add(core, "Storks nest").id)
-    ranked, state = cleaned(core, again, first, other)
-    assert ranked == [again, other]
-    assert state.candidates[first].lost == f"the same content is ranked higher in {again_id[:8]}"
-
-
 def test_clean_leaves_out_what_was_deleted_meanwhile_and_fills_up_to_the_limit(core: Core) -> None:
     present = [row_of(core, add(core, f"Note {n}").id) for n in range(5)]
     gone = range(900, 940)
@@ -275,14 +205,6 @@ def test_clean_leaves_out_what_was_deleted_meanwhile_and_fills_up_to_the_limit(c
         "at rank 4, below the limit of 3",
         "at rank 5, below the limit of 3",
     ]
-
-
-def test_what_disagrees_is_marked_and_the_newer_stands_directly_before_the_older(core: Core) -> None:
-    old, new = contradicting(core, 10.0, 20.0)
-    other = row_of(core, add(core, "Storks nest").id)
-    ranked, state = cleaned(core, other, old, new)
-    assert ranked == [other, new, old]
-    assert sorted(map(len, state.contradictions.values())) == [1, 1]
 
 
 def test_the_newer_is_there_although_nothing_found_it_unless_filters_leave_it_out(core: Core) -> None:
@@ -313,19 +235,6 @@ def _as_file(transaction: Any, row: int, path: str) -> None:
 # Embed --------------------------------------------------------------------------------------------------------------
 
 
-def test_embed_leaves_the_query_to_the_next_stage_or_takes_the_known_vector(core: Core) -> None:
-    state = retrieval(core, vector=None)
-    embed(state, core.sources)
-    assert (state.vector, state.embedding, state.notes["cached"]) == (None, None, False)
-    candidates(state, core.sources)
-    assert state.near is not None
-    state = retrieval(core, vector=None)
-    embed(state, core.sources)
-    assert isinstance(state.vector, np.ndarray)
-    assert state.notes["cached"] is True
-    assert state.degraded == []
-
-
 def test_embed_begins_in_another_thread_what_may_be_too_slow_for_a_deadline(core: Core) -> None:
     state = retrieval(core, vector=None, deadline_ms=60_000)
     embed(state, core.sources)
@@ -333,25 +242,3 @@ def test_embed_begins_in_another_thread_what_may_be_too_slow_for_a_deadline(core
     candidates(state, core.sources)
     assert isinstance(state.vector, np.ndarray)
     assert state.degraded == []
-
-
-def test_embed_without_a_model_degrades(core: Core) -> None:
-    core.embedding.active = None
-    state = retrieval(core, vector=None)
-    embed(state, core.sources)
-    assert (state.vector, state.degraded, state.notes) == (None, ["vector"], {"model": "not ready"})
-
-
-def test_the_deadline_is_on_the_monotonic_clock_and_never_negative(core: Core) -> None:
-    assert retrieval(core).remaining_s() is None
-    state = retrieval(core, deadline_ms=60_000)
-    remaining = state.remaining_s()
-    assert remaining is not None
-    assert 0 < remaining <= 60
-    state.deadline = 0.0
-    assert state.remaining_s() == 0.0
-
-
-@each(("limit", "depth"), [(1, 50), (10, 50), (20, 80)])
-def test_candidates_are_four_times_the_limit_and_at_least_fifty(core: Core, limit: int, depth: int) -> None:
-    assert retrieval(core, limit=limit).depth == depth

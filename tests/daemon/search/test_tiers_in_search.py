@@ -13,11 +13,10 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.search import active, postprocess
+from memoryd.daemon.search import postprocess
 from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L2, TIERS
-from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.tiers.hot import HotBuffer
 from workbench import (
@@ -32,7 +31,6 @@ from workbench import (
     running,
     search,
     trace,
-    undo,
     update,
 )
 
@@ -168,23 +166,6 @@ def test_filters_and_reach_hold_for_turns_as_well(weir: Core, options: dict[str,
     assert ("a heron at the weir" in found(weir, "heron", **options)) == expected
 
 
-def test_a_turn_is_read_once_however_often_it_is_searched(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-
-    def counted(connection: Any, text: str) -> list[str]:
-        read.append(len(text))
-        return stem_words(connection, text)
-
-    monkeypatch.setattr(active, "stem_words", counted)
-    long = "the heron stands at the weir. " * 20_000
-    for content in ("we saw a heron at the lake", long):
-        ask(core, Observe(turns=[NewTurn(role="user", content=content)]))
-    for query in ("heron", "herons at the weir", "an egret"):
-        search(core, query)
-    assert sorted(read) == [27, active._READ_CHARS + 1]
-    assert len(search(core, "heron at the weir").hits) == 2
-
-
 def test_all_of_l0_is_searched_by_words_by_meaning_and_by_what_is_known_of_a_turn(core: Core) -> None:
     said = [f"heron number {number}" for number in range(20)]
     observe(core, said)
@@ -205,29 +186,6 @@ def test_all_of_l0_is_searched_by_words_by_meaning_and_by_what_is_known_of_a_tur
     hits = search(core, "zebra", limit=5, namespace="c").hits
     assert len(hits) == 5
     assert all(hit.similarity is not None for hit in hits)
-
-
-def test_the_texts_that_are_kept_read_are_bounded(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoryd.daemon.tiers.active.MOST_STEMS", 100)
-    observe(core, [f"heron number {number}" for number in range(20)])
-    assert len(found(core, "heron", limit=30)) == 20
-    assert len(core.active._texts) == 4  # of 3 stems and 20 for the vector
-    assert len(found(core, "heron", limit=30)) == 20
-
-
-def test_the_text_of_a_turn_is_kept_read_while_the_turn_is_in_l0(core: Core) -> None:
-    for number in range(50):
-        turn = NewTurn(role="user", content=f"We saw heron number {number} at the weir.")
-        ask(core, Observe(turns=[turn]))
-        assert found(core, "heron", limit=30)
-    held = {turn.key for turn in core.active.list_turns(None)}
-    assert core.active._texts.keys() == held
-    assert len(held) == 20
-
-
-def test_a_turn_that_is_a_memory_too_is_shown_once(core: Core) -> None:
-    observe(core, ["a heron at the weir"])
-    assert len(found(core, "heron")) == 1
 
 
 # What a search leaves behind -----------------------------------------------------------------------------------------
@@ -257,14 +215,6 @@ def test_only_hits_above_the_floor_of_the_model_count_as_accessed(core: Core) ->
     assert (hits[0].similarity or 0) >= 0.3 > (hits[1].similarity or 0)
     assert accesses(core) == {near: 1, far: 0}
     assert set(core.hot.list_rows("")) == {row_of(core, hit.id).row for hit in hits}
-
-
-@pytest.mark.parametrize("profile", ["memori", "swarm", "cache"])
-def test_every_profile_counts_by_the_floor_and_not_by_its_own_scores(core: Core, profile: Any) -> None:
-    add(core, "the grey heron stands")
-    add(core, "a stork sleeps on the old chimney of the town hall near the heron pond")
-    search(core, "grey heron stands", profile=profile)
-    assert list(accesses(core).values()).count(1) == 1
 
 
 def test_a_hit_just_below_the_floor_that_has_most_of_the_rare_words_counts(core: Core) -> None:
@@ -312,14 +262,6 @@ def test_reading_by_id_is_an_access_and_listing_is_none(core: Core, clock: Any) 
     assert core.hot.fill() == {}
 
 
-def test_a_search_that_is_not_to_touch_leaves_no_mark(core: Core) -> None:
-    id = add(core, "the heron stands").id
-    search(core, "heron", touch=False)
-    core.effects.flush()
-    assert row_of(core, id).access_count == 0
-    assert core.hot.fill() == {}
-
-
 def test_marks_are_carried_out_by_themselves_and_at_the_end(core: Core) -> None:
     id = add(core, "the heron stands").id
     search(core, "heron")
@@ -327,30 +269,7 @@ def test_marks_are_carried_out_by_themselves_and_at_the_end(core: Core) -> None:
     assert row_of(core, id).access_count == 1
 
 
-def test_an_undo_after_an_access_is_possible(core: Core) -> None:
-    added = add(core, "the heron stands")
-    changed = update(core, added.id, content="the heron sits")
-    search(core, "heron")
-    core.effects.flush()
-    undo(core, changed.operation)
-    assert found(core, "heron") == ["the heron stands"]
-
-
 # Rank, variety, processors -------------------------------------------------------------------------------------------
-
-
-def test_age_does_not_count_unless_it_is_asked_for(core: Core) -> None:
-    add(core, "the heron stands at the weir", created_at=0.0)
-    add(core, "the heron stands elsewhere")
-    assert found(core, "the heron stands at the weir")[0] == "the heron stands at the weir"
-
-
-def test_a_half_life_lets_the_new_go_before_the_fitting(core: Core) -> None:
-    now = core.clock()
-    add(core, "the club reads Emma", created_at=now - 400 * 86400)
-    add(core, "the club now reads Dubliners instead", created_at=now)
-    assert found(core, "the club reads")[0] == "the club reads Emma"
-    assert found(core, "the club reads", half_life_days=90)[0] == "the club now reads Dubliners instead"
 
 
 def test_variety_puts_the_unlike_before_the_repetition(core: Core) -> None:

@@ -37,24 +37,6 @@ def test_a_trace_tells_stages_counts_and_what_became_of_each_candidate(core: Cor
     assert all(candidate.similarity is not None for candidate in kept.candidates)
 
 
-def test_explain_gives_the_hits_of_the_search_with_its_trace(core: Core) -> None:
-    add_many(core, ["heron one", "heron two"])
-    plain = search(core, "heron one")
-    explained = ask(core, Search(query="heron one", explain=True))
-    assert explained.hits == plain.hits
-    assert [candidate.id for candidate in explained.explanation.candidates] == [hit.id for hit in plain]
-    assert [candidate.score for candidate in explained.explanation.candidates] == [hit.score for hit in plain]
-    assert trace(core, explained.explanation.id).candidates == explained.explanation.candidates
-
-
-def test_without_an_id_the_latest_is_given_and_a_prefix_is_enough(core: Core) -> None:
-    first, second = search(core, "one").trace, search(core, "two").trace
-    assert trace(core).id == second
-    assert trace(core, first[:8]).query == "one"
-    with pytest.raises(NotFound):
-        trace(core, "zz")
-
-
 def test_a_namespace_sees_its_own_traces_only_and_the_root_all(core: Core) -> None:
     hers = search(core, "hers", namespace="her").trace
     assert trace(core, hers, "her").id == trace(core, hers).id == hers

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from each import each
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound
-from memoryd.client.protocol import Get, Hits, List, NewMemory, NewTurn, Observe, Search
+from memoryd.client.protocol import Hits, NewMemory, NewTurn, Observe, Search
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import reading
 from workbench import CountingEmbedder, add, add_many, ask, options_of, running
 
 
@@ -63,24 +61,11 @@ def test_by_words_alone_a_question_of_stop_words_finds_nothing(stopping: Core, w
     assert [hit.tier for hit in search(stopping, "what is the barn of it", **words_alone)] == ["L0"]
 
 
-def test_a_question_of_stop_words_is_answered_by_meaning(stopping: Core) -> None:
-    assert [hit.tier for hit in search(stopping, "what is the, of it")] == ["L1"]
-    assert [hit.tier for hit in search(stopping, "what is the, of it", mode="dense")] == ["L1"]
-
-
 def test_without_a_model_a_question_of_stop_words_finds_nothing(tmp_path: Any) -> None:
     with running(tmp_path, lambda name, where: (_ for _ in ()).throw(OSError("no model")), ready=False) as core:
         add(core, "what is the matter")
         found = search(core, "what is the")
         assert (found.hits, found.degraded) == ([], ["vector"])
-
-
-@pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
-def test_pages_are_the_parts_of_the_whole_list(filled: Core, mode: Any) -> None:
-    whole = [hit.id for hit in search(filled, "herons at dawn", limit=25, mode=mode)]
-    pages = [search(filled, "herons at dawn", limit=10, offset=offset, mode=mode) for offset in (0, 10, 20)]
-    assert [hit.id for page in pages for hit in page][:25] == whole
-    assert not search(filled, "herons at dawn", offset=100, mode=mode).hits
 
 
 def test_a_vector_is_searched_whatever_its_length(filled: Core) -> None:
@@ -149,11 +134,3 @@ def test_equal_texts_are_one_hit_the_newest_unless_each_is_asked_for(core: Core)
     ]
     assert [hit.id for hit in search(core, "herons")] == [made[1].id]
     assert {hit.id for hit in search(core, "herons", distinct=False)} == {one.id for one in made}
-
-
-def test_get_shows_the_vector_when_asked(filled: Core) -> None:
-    [stork] = search(filled, "storks nest on roofs", limit=1)
-    assert stork.vector is None
-    vector = reading.get(filled, Get(id=stork.id, include_vectors=True)).vector
-    assert np.linalg.norm(vector or []) == pytest.approx(1.0, abs=1e-5)
-    assert all(memory.vector is None for memory in ask(filled, List()))

@@ -7,13 +7,12 @@ import pytest
 from notes import sections, write
 
 from memoryd.client.errors import Conflict
-from memoryd.client.protocol import GetStats, List, Memory, NewTurn, Observe, RunJob, Tiers
+from memoryd.client.protocol import List, Memory, NewTurn, Observe, RunJob, Tiers
 from memoryd.daemon.config import Config, TiersConfig
 from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import table
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from memoryd.models import ModelMissing
@@ -47,17 +46,6 @@ def test_a_turn_that_says_what_a_file_says_is_kept(core: Core, root: Path) -> No
         pass
     flows = ask(core, Tiers()).flows
     assert not [name for name in flows if name.startswith(("skipped", "dropped"))]
-
-
-def test_an_added_memory_that_says_what_a_file_says_is_a_memory_of_its_own(core: Core, root: Path) -> None:
-    write(root, "memory/a.md", TEXT)
-    added(core, root)
-    [document] = documents(core)
-    for text in (TEXT, TEXT.replace("hours.", "long hours.")):
-        result = add(core, text, "notes", type="note", dedup_threshold=0.5)
-        assert result.id != document.id
-        assert document.id not in result.contradicts
-    assert documents(core)[0].content == TEXT
 
 
 def test_a_memory_cannot_replace_a_part_of_a_file(core: Core, root: Path) -> None:
@@ -99,15 +87,6 @@ def test_accesses_of_chunks_are_counted_and_stay_when_the_file_grows(core: Core,
     path.write_text(f"# Fish\n\nThey swim.\n\n{path.read_text()}")
     indexing.index(core, workspace)
     assert {m.access_count for m in documents(core)} == {0, 1}
-
-
-def test_stats_and_tiers_count_chunks(core: Core, root: Path) -> None:
-    write(root, "memory/a.md", sections(3))
-    added(core, root)
-    number = len(documents(core))
-    assert reading.stats(core, GetStats()).by_tier == {"documents": number}
-    levels = {tier.name: tier.count for tier in ask(core, Tiers()).tiers}
-    assert levels["documents"] == number
 
 
 def test_the_same_content_in_two_files_is_shown_once_and_it_is_the_first_path(core: Core, root: Path) -> None:

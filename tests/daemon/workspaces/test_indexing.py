@@ -87,22 +87,6 @@ def test_files_that_the_globs_name_are_chunks_with_their_place(core: Core, root:
     assert birds.created_at == pytest.approx((root / "MEMORY.md").stat().st_mtime, abs=0.001)
 
 
-def test_a_second_pass_reads_nothing(core: Core, root: Path) -> None:
-    write(root, "memory/a.md", "one\n")
-    workspace = added(core, root)
-    counts = indexing.index(core, workspace)
-    assert (counts.scanned, counts.read, counts.unchanged) == (1, 0, 1)
-
-
-def test_force_reads_all_and_keeps_what_is_the_same(core: Core, root: Path) -> None:
-    write(root, "memory/a.md", "one\n")
-    workspace = added(core, root)
-    ids = {memory.id for memory in ask(core, List())}
-    counts = indexing.index(core, workspace, force=True)
-    assert (counts.read, counts.chunks_new, counts.chunks_kept) == (1, 0, 1)
-    assert {memory.id for memory in ask(core, List())} == ids
-
-
 def test_a_touched_file_is_read_and_only_its_times_change(core: Core, root: Path) -> None:
     path = write(root, "memory/a.md", "one\n")
     workspace = added(core, root)
@@ -207,15 +191,6 @@ def test_names_and_front_matter_date_a_note(core: Core, root: Path) -> None:
     assert min(days["d"], days["h"]) > 6
 
 
-def test_the_embedded_text_begins_with_the_headings(counting: Counting, root: Path) -> None:
-    core, embedder = counting
-    write(root, "memory/a.md", "# Birds\n\n## Herons\n\nThey stand still.\n")
-    embedded(core, root)
-    expected = [f"{m.metadata['heading']}\n{m.content}" for m in ask(core, List())]
-    assert sorted(embedder.texts) == sorted(expected)
-    assert any("Birds > Herons" in text for text in expected)
-
-
 def test_a_folder_that_is_not_there_keeps_its_index(core: Core, root: Path) -> None:
     write(root, "memory/a.md", "one\n")
     workspace = added(core, root)
@@ -304,15 +279,6 @@ def test_an_added_memory_is_never_merged_into_a_file(core: Core, root: Path) -> 
     assert near.id != next(m.id for m in ask(core, List(tier=["documents"])))
 
 
-def test_a_namespace_and_a_path_inside_find_a_workspace(core: Core, root: Path) -> None:
-    write(root, "memory/a.md", "one\n")
-    workspace = added(core, root, namespace="acme/notes")
-    assert registry.find(core, "acme/notes") == workspace
-    assert registry.find(core, str(root / "memory/a.md")) == workspace
-    with pytest.raises(NotFound, match="acme/notes"):
-        registry.find(core, "notes")
-
-
 def test_get_shows_links_both_ways(core: Core, root: Path) -> None:
     write(root, "MEMORY.md", "See [[Herons]] and [[nothing]].\n")
     write(root, "memory/herons.md", "They stand still, as [egrets](egrets.md) do.\n")
@@ -367,31 +333,12 @@ def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(
         assert calls.examine(core, workspace).problems == []
 
 
-def test_front_matter_says_what_a_file_is(core: Core, root: Path) -> None:
-    write(root, "memory/a.md", "---\ntype: decision\ntags: [db, cache]\npinned: true\nowner: ops\n---\nUse Valkey.\n")
-    added(core, root)
-    [memory] = ask(core, List())
-    assert (memory.type, memory.pinned, memory.start_line) == ("decision", True, 7)
-    assert memory.metadata == {"tags": ["db", "cache"], "owner": "ops"}
-
-
 def test_an_expired_file_leaves_search_and_is_not_deleted_by_the_job(core: Core, root: Path) -> None:
     write(root, "memory/a.md", "---\nexpires: 2020-01-01\n---\nLong over.\n")
     workspace = added(core, root)
     assert found(core, "Long over") == []
     assert list(expiring.plan(core, core.clock())) == []
     assert indexing.index(core, workspace, force=True).chunks_kept == 1
-
-
-def test_an_index_built_anew_has_the_same_ids(folder: Path, root: Path) -> None:
-    write(root, "memory/a.md", f"same\n\n{sections(3)}\n{sections(3)}")
-    ids = []
-    for data in ("one", "two"):
-        with running(folder / data, WordEmbedder()) as core:
-            added(core, root)
-            ids.append({(m.start_line, m.id) for m in ask(core, List(limit=1000))})
-    assert ids[0] == ids[1]
-    assert len(ids[0]) >= 6
 
 
 @pytest.mark.slow
@@ -419,12 +366,3 @@ def test_what_is_read_later_wins_however_many_read_at_once(core: Core, root: Pat
     for thread in working:
         thread.result()
     assert "".join(chunks(core).values()).count("version 39") == 39
-
-
-def test_removal_tells_how_far_it_is(core: Core, root: Path) -> None:
-    write(root, "memory/a.md", sections(60))
-    added(core, root)
-    told: list[tuple[int, int]] = []
-    _, removed = registry.remove(core, "notes", lambda done, total: told.append((done, total)))
-    assert told[-1] == (removed, removed)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -37,10 +37,3 @@ def test_a_folder_that_is_gone_does_not_keep_it_from_the_others(core: Core, jobs
     assert (done.outcome, done.counts["gone"], done.counts["indexed"]) == ("done", 1, 1)
     assert found(core, "okapi")[0] == "An okapi."
     assert "A walrus in lost." in found(core, "walrus")
-
-
-def test_a_dry_run_names_the_workspaces(core: Core, jobs: Runner, folder: Path) -> None:
-    registry.add(core, str(some_notes(folder, "notes", "A walrus.\n")), None, ())
-    planned = run(jobs, "workspaces", dry_run=True)
-    assert [(step.action, step.target) for step in planned.steps] == [("scan", "notes")]
-    assert found(core, "walrus") == []

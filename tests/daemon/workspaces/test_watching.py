@@ -159,26 +159,6 @@ def test_moving_a_file_or_a_folder_costs_no_embedding_and_keeps_ids(watched: Wat
     assert watched.embedder.texts == []
 
 
-def test_removed_files_and_folders_leave_the_index(watched: Watched, root: Path) -> None:
-    path = write(root, "memory/a.md", "A walrus.\n")
-    write(root, "memory/inner/b.md", "An okapi.\n")
-    watched.add(root)
-    path.unlink()
-    wait_until(lambda: not watched.finds("walrus", "walrus"))
-    shutil.rmtree(root / "memory")
-    wait_until(lambda: watched.paths() == set())
-
-
-def test_a_folder_for_memories_may_come_later(watched: Watched, root: Path) -> None:
-    watched.add(root)
-    write(root, "memory/deep/er/a.md", "A walrus.\n")
-    wait_until(lambda: watched.finds("walrus", "walrus"))
-    write(root, "memory/deep/er/still/b.md", "An okapi.\n")
-    wait_until(lambda: watched.finds("okapi", "okapi"))
-    write(root, "MEMORY.md", "A quokka.\n")
-    wait_until(lambda: watched.finds("quokka", "quokka"))
-
-
 def test_only_folders_that_the_globs_lead_into_are_watched(watched: Watched, root: Path) -> None:
     for n in range(50):
         (root / "node_modules" / f"{n}").mkdir(parents=True)

@@ -9,7 +9,7 @@ from notes import FILLER, Watched, equal, sections, write
 
 from each import each
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryd.client.protocol import Delete, Get, List, Memory, NewMemory, Share, Tag, Update
+from memoryd.client.protocol import Delete, Get, List, Memory, Share, Tag, Update
 from memoryd.client.protocol.workspaces import Forget, Forgotten, Remember, Remembered
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading, sharing
@@ -80,13 +80,6 @@ def test_a_file_may_be_named(noted: StoredWorkspace, watched: Watched, root: Pat
     assert told.namespace == {"alpha": "notes/alpha", "deep": "notes/deep"}.get(file.split("/")[0], "notes")
     assert remember(watched.core, "More", file=told.path).path == told.path
     assert equal(watched.core, noted)
-
-
-def test_an_existing_file_is_meant_before_a_new_one(watched: Watched, root: Path) -> None:
-    watched.add(root, globs=["*.md", "memory/*.md"])
-    write(root, "memory/cache.md", "- a\n")
-    assert remember(watched.core, "b", file="cache").path == f"{root}/memory/cache.md"
-    assert remember(watched.core, "b", file="other").path == f"{root}/other.md"
 
 
 @pytest.fixture
@@ -172,16 +165,6 @@ def test_a_workspace_that_is_not_there_is_refused_and_not_made(watched: Watched,
     assert not root.exists()
 
 
-def test_front_matter_and_headings_stay_and_are_known_of_the_note(watched: Watched, root: Path) -> None:
-    write(root, "memory/a.md", "---\ntype: lesson\ntags: [x]\n---\n# Caches\n")
-    watched.add(root)
-    told = remember(watched.core, "Valkey it is", file="a")
-    assert told.id is not None
-    memory = reading.get(watched.core, Get(id=told.id))
-    assert (memory.type, memory.metadata) == ("lesson", {"heading": "Caches", "tags": ["x"]})
-    assert (told.start_line, told.end_line) == (7, 7)
-
-
 def test_a_bound_caller_writes_where_it_may_change_memories(watched: Watched, root: Path) -> None:
     watched.add(root, namespace="acme")
     agent, lead = Caller("agent", "acme/api"), Caller("lead", "acme/api")
@@ -244,13 +227,6 @@ def test_each_line_belongs_to_one_chunk_so_that_all_can_be_forgotten(watched: Wa
     assert all(text.count(f"item {n} ") == 1 for n in range(40))
     assert path.read_text().strip() == ""
     assert equal(watched.core, workspace)
-
-
-def test_a_heading_stays_while_more_stands_below_it(watched: Watched, root: Path) -> None:
-    path = write(root, "memory/a.md", f"# Top\n\nIntro {FILLER}\n\n## Below\n\nMore {FILLER}\n")
-    watched.add(root)
-    forget(watched.core, holder(watched.core, "Intro").id)
-    assert path.read_text() == f"# Top\n\n## Below\n\nMore {FILLER}\n"
 
 
 def test_lines_may_be_named_and_items_go_with_what_belongs_to_them(watched: Watched, root: Path) -> None:
@@ -421,18 +397,6 @@ def test_a_part_of_a_file_is_changed_only_in_the_file(watched: Watched, root: Pa
     with pytest.raises(Conflict):
         add(core, "The cache is Redis", supersedes=id, dedup=False)
     assert (path.read_text(), equal(core, workspace)) == ("# Caches\n\nThe cache is Valkey\n", True)
-
-
-def test_a_copy_of_a_part_of_a_file_is_an_ordinary_memory(watched: Watched, root: Path) -> None:
-    write(root, "memory/a.md", "# Caches\n\nThe cache is Valkey\n")
-    watched.add(root, namespace="acme/notes")
-    core, id = watched.core, holder(watched.core, "Valkey").id
-    [copy] = ask(core, Share(ids=[id], to="acme")).memories
-    watched.settle()
-    assert reading.get(core, Get(id=copy.id)).tier == "L1"
-    assert ask(core, Update(id=copy.id, content="The cache is Redis"))
-    assert NewMemory(content="x").id is None
-    assert holder(core, "Valkey").id == id
 
 
 # What differs --------------------------------------------------------------------------------------------------------

@@ -15,18 +15,6 @@ def places(chunks: list[Chunk]) -> list[tuple[int, int]]:
     return [(one.start_line, one.end_line) for one in chunks]
 
 
-@each("text", ["", "\n", " \n\t\n\n", "\r\n\r\n", "\N{LINE SEPARATOR}\n\f", "\ufeff"[1:]])
-def test_a_text_without_a_word_has_no_chunk(text: str) -> None:
-    assert chunk(text) == []
-
-
-@each("text", ["word", "word\n", "word\r\n", "\n\nword\n\n"])
-def test_one_line_is_one_chunk(text: str) -> None:
-    (only,) = chunk(text)
-    assert only.content == "word"
-    assert only.start_line == only.end_line == text.count("\n", 0, text.index("word")) + 1
-
-
 def test_a_heading_alone_is_a_chunk_with_its_path() -> None:
     assert chunk("# Alone\n") == [Chunk("# Alone", 1, 1, "Alone")]
 
@@ -40,17 +28,6 @@ def test_small_blocks_below_one_heading_are_one_chunk_and_each_heading_begins_on
         ("# C", "C"),
     ]
     assert places(chunks) == [(1, 1), (3, 8), (10, 11), (13, 14)]
-
-
-def test_a_heading_with_nothing_below_it_but_a_deeper_one_stands_in_the_same_chunk() -> None:
-    chunks = chunk("# Book\n\n## Part\n\n### Page\n\ntext\n\n## Empty\n\n## Next\n\nmore\n")
-    assert [one.heading for one in chunks] == ["Book > Part > Page", "Book > Empty", "Book > Next"]
-    assert places(chunks) == [(1, 7), (9, 9), (11, 13)]
-
-
-def test_headings_lose_their_markup_and_underlined_ones_count() -> None:
-    (only,) = chunk("The *new* `cache` of [us](us.md), see [[notes/ops|Ops]] {#id}\n=====\ntext\n")
-    assert only.heading == "The new cache of us, see Ops"
 
 
 def test_a_sign_in_code_is_no_heading() -> None:
@@ -104,11 +81,6 @@ def test_a_chunk_takes_along_whole_lines_from_the_end_of_the_one_before() -> Non
     assert all(one.start_line > chunks[0].end_line for one in chunk("\n".join(lines), 400, 0)[1:])
 
 
-def test_sections_do_not_overlap() -> None:
-    chunks = chunk("".join(f"## {number}\n{SENTENCE}\n" for number in range(5)), 200, 100)
-    assert places(chunks) == [(1, 2), (3, 4), (5, 6), (7, 8), (9, 10)]
-
-
 def test_a_line_over_the_limit_is_cut_between_sentences_and_its_pieces_share_its_number() -> None:
     long = " ".join(f"Sentence {number} is here." for number in range(100))
     chunks = chunk(f"# Head\n\nshort\n{long}\nshort\n", 300, 0)
@@ -133,12 +105,6 @@ def test_a_heading_stands_with_the_first_piece_of_a_long_line() -> None:
     assert (second.start_line, second.heading) == (3, "Head")
 
 
-def test_a_line_of_two_megabytes_is_cut_into_bounded_pieces() -> None:
-    chunks = chunk("x" * 2_000_000)
-    assert len(chunks) == 2000
-    assert {(one.start_line, one.end_line, len(one.content)) for one in chunks} == {(1, 1, 1000)}
-
-
 def test_a_text_with_more_lines_than_the_parser_takes_keeps_its_headings() -> None:
     text = "# A\n" + "- line\n" * 60_000 + "```\n# code\n```\n## B\nlast\n"
     chunks = chunk(text)
@@ -147,27 +113,9 @@ def test_a_text_with_more_lines_than_the_parser_takes_keeps_its_headings() -> No
     assert max(len(one.content) for one in chunks) <= 1000
 
 
-@each("sign", ["\f", "\v", "\x1c", "\x85", "\N{LINE SEPARATOR}", "\N{PARAGRAPH SEPARATOR}", "\r"])
-def test_no_other_sign_than_a_line_end_counts_as_one(sign: str) -> None:
-    chunks = chunk(f"one{sign}two\n\n# Head{sign}\nlast\n")
-    assert places(chunks) == [(1, 1), (3, 4)]
-    assert chunks[0].content == f"one{sign}two"
-    assert chunks[1].heading == "Head"
-
-
-def test_windows_line_ends_are_not_in_the_content() -> None:
-    (only,) = chunk("# Head\r\n\r\none\r\ntwo\r\n")
-    assert (only.content, only.start_line, only.end_line) == ("# Head\n\none\ntwo", 1, 4)
-
-
 def test_definitions_of_references_are_not_lost() -> None:
     text = "# A\n\n[one]: https://example.org/one\n[two]: two.md\n"
     assert [one.content for one in chunk(text)] == [text.rstrip()]
-
-
-@each("text", ["> " * 500 + "deep", "- " * 500 + "deep", "".join(f"{'  ' * n}- {n}\n" for n in range(300))])
-def test_deep_nesting_is_no_error(text: str) -> None:
-    assert "".join(chunk(text)[-1].content.split())[-4:] in "".join(text.split())
 
 
 def test_an_unclosed_fence_reaches_to_the_end_and_loses_nothing() -> None:
@@ -218,11 +166,6 @@ def test_an_edit_changes_the_chunk_it_is_in_and_at_most_its_neighbour() -> None:
 )
 def test_links_are_names_outside_code(text: str, names: list[str]) -> None:
     assert [one.links for one in chunk(text)] == [names]
-
-
-def test_a_link_is_of_the_chunk_that_it_stands_in() -> None:
-    chunks = chunk("# A\n[[one]]\n# B\n[[two]]\n" + (SENTENCE * 3 + "\n") * 10 + "[[three]]\n", 400, 0)
-    assert [one.links for one in chunks if one.links] == [["one"], ["two"], ["three"]]
 
 
 def test_a_line_of_brackets_takes_no_quadratic_time() -> None:

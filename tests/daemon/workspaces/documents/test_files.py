@@ -34,12 +34,6 @@ def test_a_file_is_its_hash_state_front_matter_and_chunks(tmp_path: Path) -> Non
     ]
 
 
-@each("data", [b"", b"\n", b"\xef\xbb\xbf", b"---\ntype: x\n---\n", b" \r\n\t\r\n"])
-def test_a_file_without_text_has_no_chunk_and_no_problem(tmp_path: Path, data: bytes) -> None:
-    found = document(tmp_path, data)
-    assert (found.chunks, found.problem) == ([], None)
-
-
 def test_a_byte_order_mark_and_windows_line_ends_are_not_content(tmp_path: Path) -> None:
     found = document(tmp_path, b"\xef\xbb\xbf---\r\ntype: x\r\n---\r\n# A\r\nb\r\n")
     assert (found.front.type, [one.content for one in found.chunks]) == ("x", ["# A\nb"])
@@ -61,12 +55,6 @@ def test_nul_bytes_are_reported_and_replaced(tmp_path: Path) -> None:
 def test_utf16_is_reported(tmp_path: Path) -> None:
     found = document(tmp_path, "text".encode("utf-16"))
     assert (found.chunks, found.problem) == ([], "The file is UTF-16; only UTF-8 is read.")
-
-
-def test_all_problems_of_a_file_are_told(tmp_path: Path) -> None:
-    problem = str(document(tmp_path, b"---\ntype: [x]\n---\ncaf\xe9\n").problem)
-    assert "Line 4" in problem
-    assert "`type`" in problem
 
 
 def test_a_file_over_the_limit_is_not_read_and_says_so(tmp_path: Path) -> None:

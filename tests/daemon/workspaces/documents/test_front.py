@@ -18,10 +18,6 @@ def test_only_lines_between_marks_at_the_very_start_are_front_matter(text: str) 
     assert parse_front_matter(text.split("\n")) == (Front(), None)
 
 
-def test_empty_front_matter_is_two_lines_that_say_nothing() -> None:
-    assert parse_front_matter(["---", "---"]) == (Front(end_line=2), None)
-
-
 def test_all_that_memoryd_knows_is_read_and_the_rest_is_metadata() -> None:
     found, problem = front(
         "type: decision\ntags: [cache, 'two words', 3]\npinned: true\nexpires: 2026-03-31\nowner: Ada"
@@ -46,11 +42,6 @@ def test_tags_are_a_list_or_words_with_commas(text: str) -> None:
 )
 def test_expiry_is_a_date_or_a_time_in_utc_unless_it_says_otherwise(text: str, when: str) -> None:
     assert front(f"expires: {text}")[0].expires_at == seconds(when)
-
-
-@each("text", ["never", "Never", "", "null", "~", "no", "'none'"])
-def test_what_never_expires_may_say_so(text: str) -> None:
-    assert front(f"expires: {text}") == (Front(end_line=3), None)
 
 
 @each(
@@ -95,10 +86,6 @@ def test_what_is_no_front_matter_is_reported_and_stays_text(text: str, reason: s
 def test_aliases_cannot_blow_up() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
     assert "alias" in str(front("\n".join(["l0: &l0 x", *levels]))[1])
-
-
-def test_two_rules_around_prose_are_no_front_matter() -> None:
-    assert front("just a line of text") == (Front(), None)
 
 
 def test_metadata_is_what_json_can_hold() -> None:

@@ -69,16 +69,6 @@ def names(count: int) -> list[str]:
     return [f"{number}.md" for number in range(count)]
 
 
-def test_nothing_to_read_starts_no_child(root: Path, reader: FileReader) -> None:
-    assert list(reader.read(root, [])) == []
-    assert mine() == []
-
-
-@pytest.mark.parametrize("count", [1, 200])
-def test_files_come_in_order_as_they_are_read_here(root: Path, reader: FileReader, count: int) -> None:
-    assert list(reader.read(root, names(count))) == [(name, read(root, name)) for name in names(count)]
-
-
 def test_limits_reach_the_child(root: Path) -> None:
     reader = FileReader(Limits(200, 50, 1000))
     try:
@@ -87,11 +77,6 @@ def test_limits_reach_the_child(root: Path) -> None:
         }
     finally:
         reader.close()
-
-
-def test_a_file_that_is_gone_is_none_among_others(root: Path, reader: FileReader) -> None:
-    found = list(reader.read(root, ["1.md", "gone.md", "2.md"]))
-    assert [document is None for _, document in found] == [False, True, False]
 
 
 def test_errors_of_the_child_are_raised_here(root: Path, reader: FileReader) -> None:
@@ -107,14 +92,6 @@ def test_errors_of_the_child_are_raised_here(root: Path, reader: FileReader) -> 
 def test_a_scan_in_the_child_finds_the_same(root: Path, reader: FileReader) -> None:
     (root / "out.md").symlink_to("/etc/passwd")
     assert reader.scan(root, ["**/*.md"]) == scan(root, ["**/*.md"])
-
-
-def test_a_child_serves_one_read_after_another(root: Path, reader: FileReader) -> None:
-    list(reader.read(root, names(2)))
-    first = mine()
-    list(reader.read(root, names(2)))
-    assert mine() == first
-    assert len(first) == 1
 
 
 @pytest.mark.slow
@@ -170,13 +147,6 @@ def test_a_child_that_ended_between_two_reads_is_replaced(root: Path, reader: Fi
     for pid in mine():
         os.kill(pid, signal.SIGKILL)
     assert len(list(reader.read(root, names(5)))) == 5
-
-
-def test_an_idle_child_ends(root: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setattr(reader_module, "COMMAND", start_with("child.IDLE_S = 0.05", folder))
-    for _ in range(2):
-        assert len(list(reader.read(root, names(1)))) == 1
-        wait_until(lambda: mine() == [])
 
 
 def test_a_closed_reader_refuses_and_ends_reads_under_way(root: Path) -> None:

@@ -30,21 +30,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def test_an_empty_folder_has_no_files(root: Path) -> None:
-    result = scan(root)
-    assert (result.files, result.problems, result.ignored, list(result.folders)) == ([], {}, 0, [""])
-
-
 def test_by_default_memory_md_and_everything_below_memory_is_found(root: Path) -> None:
     write(root, "MEMORY.md", "README.md", "memory/a.md", "memory/b.txt", "memory/sub/deep/c.md", "docs/d.md")
     assert found(root) == ["MEMORY.md", "memory/a.md", "memory/sub/deep/c.md"]
     assert list(scan(root).folders) == ["", "memory", "memory/sub", "memory/sub/deep"]
-
-
-def test_size_and_time_are_those_of_the_file(root: Path) -> None:
-    write(root, "MEMORY.md", text="four")
-    (file,) = scan(root).files
-    assert (file.size, file.mtime_ns) == (4, (root / "MEMORY.md").stat().st_mtime_ns)
 
 
 @each(
@@ -136,28 +125,6 @@ def test_a_folder_without_permission_is_a_problem_and_the_rest_is_found(locked: 
 
 
 # .gitignore ----------------------------------------------------------------------------------------------------------
-
-
-def test_gitignore_of_root_and_folders_is_respected_and_counted(root: Path) -> None:
-    write(root, "memory/a.md", "memory/draft-b.md", "memory/private/c.md", "memory/sub/d.md", "memory/sub/e.md")
-    write(root, ".gitignore", text="draft-*\nprivate/\n# comment\n\n!\n")
-    write(root, "memory/sub/.gitignore", text="/d.md\r\n")
-    result = scan(root)
-    assert [file.path for file in result.files] == ["memory/a.md", "memory/sub/e.md"]
-    assert result.ignored == 3
-
-
-def test_the_nearest_gitignore_decides_and_the_last_pattern_in_it(root: Path) -> None:
-    write(root, "memory/a.md", "memory/keep.md", "memory/sub/b.md", "memory/docs/x.md")
-    write(root, ".gitignore", text="*.md\n!keep.md\n!docs/\n")
-    write(root, "memory/sub/.gitignore", text="!b.md\n")
-    assert found(root) == ["memory/keep.md", "memory/sub/b.md"]
-
-
-def test_what_is_below_an_ignored_folder_cannot_be_taken_back(root: Path) -> None:
-    write(root, "memory/build/a.md", "memory/b.md")
-    write(root, ".gitignore", text="build/\n!memory/build/a.md\n")
-    assert found(root) == ["memory/b.md"]
 
 
 def test_gitignore_around_the_root_counts_up_to_the_checkout(tmp_path: Path) -> None:
