@@ -26,7 +26,6 @@ from memoryd.client import (
     NotFound,
     TimedOut,
     Unavailable,
-    UnknownMethod,
     VersionMismatch,
 )
 from memoryd.client.protocol import Progress
@@ -516,7 +515,3 @@ def test_the_asynchronous_client_is_loaded_on_first_use() -> None:
     assert memoryd.client.AsyncClient is AsyncClient
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         memoryd.client.Nothing  # noqa: B018
-
-
-def test_the_names_of_the_errors_are_those_of_the_codes() -> None:
-    assert UnknownMethod("x").code == "unknown_method"

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.client.integrations.values import build_content, decode, encode, escape, escape_name, restore
-from memoryd.client.protocol import MAX_CONTENT_BYTES
 from workbench import Daemon
 
 texts = st.text(st.one_of(st.characters(exclude_categories=[]), st.sampled_from("\0\n\ud83d\ude00\ufdd00d%")))
@@ -39,17 +38,6 @@ def test_content_is_text_of_the_same_words(text: str) -> None:
     content.encode()
     assert "\0" not in content
     assert build_content(content) == content
-
-
-def test_a_usual_text_stays_as_it_is() -> None:
-    for text in ("", "Ada drinks tea", "%0a \N{SLICE OF PIZZA}"):
-        assert (escape(text), escape_name(text), build_content(text)) == (text, text, text)
-
-
-def test_content_ends_where_the_limit_is_and_never_within_a_character() -> None:
-    content = build_content("x" + "\N{SLICE OF PIZZA}" * MAX_CONTENT_BYTES)
-    assert MAX_CONTENT_BYTES - 4 < len(content.encode()) <= MAX_CONTENT_BYTES
-    assert content.endswith("\N{SLICE OF PIZZA}")
 
 
 def test_what_json_does_not_have_is_refused() -> None:

@@ -40,12 +40,6 @@ def test_a_folder_inside_a_checkout_belongs_to_the_checkout(home: Path) -> None:
     assert project_namespace(inside) == project_namespace(home / "code" / "api") == "api"
 
 
-def test_a_folder_outside_of_git_is_its_own_project(home: Path) -> None:
-    notes = made(home, "notes")
-    assert project_root(notes) == str(notes)
-    assert project_namespace(notes) == "notes"
-
-
 def test_a_linked_worktree_shares_the_namespace_of_its_main_checkout(home: Path) -> None:
     main = made(home, "api")
     git("init", main)
@@ -84,16 +78,6 @@ def test_the_home_folder_and_the_root_are_no_project_also_when_home_is_in_git(ho
     assert [project_namespace(home), project_namespace("/"), project_namespace("~")] == ["", "", ""]
     made(home, ".git")
     assert project_namespace(made(home, "plain")) == "plain"
-
-
-def test_a_symlink_is_followed(home: Path) -> None:
-    made(home, "api")
-    (home / "short").symlink_to(home / "api")
-    assert project_namespace(home / "short") == "api"
-
-
-def test_a_name_that_no_namespace_may_have_is_made_one(home: Path) -> None:
-    assert project_namespace(made(home, "line\nbreak ")) == "linebreak"
 
 
 def test_a_client_is_in_a_project_in_a_checkout_and_where_an_agent_has_worked(

@@ -1,7 +1,6 @@
 """The table of projects: who has which name, and who is known again after a move, a clone, a new remote."""
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -91,17 +90,6 @@ def test_a_number_is_not_given_that_is_in_use_for_something_else(home: Path, dat
     assert names(plain(home / "c" / "api-2")) == ["api-2"], "which is its own"
 
 
-def test_the_longest_name_leaves_room_for_its_number(home: Path) -> None:
-    name = "ü" * 127  # of 255 bytes, as long as the name of a file may be
-    assert names(plain(home / "a" / name), plain(home / "b" / name)) == [name, f"{name}-2"]
-    found = {"path": "/x", "name": "ü" * 256, "remote": ""}
-    table = projects.ProjectTable(projects=[])
-    first = projects.assign_project(table, projects.FolderFacts(**found), [])  # type: ignore[typeddict-item]
-    second = projects.assign_project(table, projects.FolderFacts(**{**found, "path": "/y"}), [])  # type: ignore[typeddict-item]
-    assert [len(one["namespace"].encode()) for one in (first, second)] == [512, 512]
-    assert second["namespace"].endswith("ü-2")
-
-
 # Known again ---------------------------------------------------------------------------------------------------------
 
 
@@ -149,12 +137,6 @@ def test_a_new_project_comes_from_none_whose_folder_is_there_or_is_called_otherw
     new = plain(home / "b" / "api")
     assert names(new) == ["api-2"]
     assert projects.take_origin(str(new)) is None
-
-
-def test_a_copy_without_a_remote_is_a_project_of_its_own(home: Path) -> None:
-    template = repository(home / "template" / "api")
-    subprocess.run(["cp", "-r", template, plain(home / "client-a")], check=True)
-    assert names(template, home / "client-a" / "api") == ["api", "api-2"]
 
 
 def test_two_remotes_are_two_projects_though_both_began_as_one_template(home: Path) -> None:
@@ -332,12 +314,6 @@ def test_who_holds_the_lock_does_not_hold_up_others_for_long(home: Path, monkeyp
     assert len(projects.read_table()["projects"]) == 1
 
 
-def test_a_path_that_is_no_text_has_the_name_of_its_folder(home: Path) -> None:
-    strange = os.fsencode(home) + b"/a\xff/api"
-    os.makedirs(strange)
-    assert project_namespace(os.fsdecode(strange)) == "api"
-
-
 def test_many_that_meet_projects_at_once_lose_none(home: Path) -> None:
     folders = [plain(home / f"client-{number}" / "api") for number in range(24)]
     code = (
@@ -385,13 +361,6 @@ def test_names_in_use_are_noted_once(data: Path) -> None:
     note_former(str(data), {"c"})
     assert (data / FORMER).read_text() == "a\nb\n"
     assert projects.read_former() == ["a", "b"]
-
-
-def test_names_in_the_configuration_of_git_have_no_case(home: Path) -> None:
-    folder = repository(home / "api")
-    with (folder / ".git" / "config").open("a") as config:
-        config.write('[Remote "origin"]\n\tURL = https://example.org/a/api\n')
-    assert remote_of(str(folder)) == "example.org/a/api"
 
 
 # Other names, other machines -----------------------------------------------------------------------------------------

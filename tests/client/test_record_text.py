@@ -13,8 +13,6 @@ from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.programs.memctl.record_text import (
     FENCE,
-    file_name,
-    folder_name,
     format_json,
     format_markdown,
     parse_json,
@@ -158,12 +156,6 @@ def test_a_time_as_text_is_the_same_time(when: float) -> None:
     assert text.endswith("Z")
 
 
-def test_a_time_has_no_more_decimals_than_it_needs() -> None:
-    assert exact_iso(None) is None
-    assert exact_iso(1774967400.0) == "2026-03-31T14:30:00Z"
-    assert exact_iso(1774967400.5) == "2026-03-31T14:30:00.5Z"
-
-
 @given(texts | weird)
 def test_no_text_makes_a_name_that_hides_or_leads_out(text: str) -> None:
     name = slug(text)
@@ -172,15 +164,6 @@ def test_no_text_makes_a_name_that_hides_or_leads_out(text: str) -> None:
     assert "/" not in name
     assert len(name.encode()) <= 60
     assert name.isprintable()
-
-
-def test_names_are_readable() -> None:
-    record = msgspec.structs.replace(PLAIN, content="We use Valkey 8.1, not Redis!\nMore")
-    assert file_name(record) == "we-use-valkey-8.1-not-redis-more-3f9a0000.md"
-    assert file_name(msgspec.structs.replace(record, summary="Über Caches")) == "über-caches-3f9a0000.md"
-    assert file_name(msgspec.structs.replace(record, content="?!")) == "_-3f9a0000.md"
-    assert folder_name("acme/API of../..") == "acme/api-of/_"
-    assert folder_name("") == ""
 
 
 def edited(**lines: str) -> bytes:

@@ -31,11 +31,6 @@ def test_a_memory_is_created_found_updated_and_deleted(made: MemoryTools) -> Non
     assert json.loads(made.search_memory("redis")) == []
 
 
-def test_what_is_known_already_is_said_to_be(made: MemoryTools) -> None:
-    first = made.manage_memory("We use Valkey")
-    assert made.manage_memory("we use  valkey") == f"known already: memory {id_of(first)}"
-
-
 @each(
     ("arguments", "sentence"),
     [
@@ -76,11 +71,6 @@ def test_a_models_mistake_comes_back_as_text(made: MemoryTools, name: str, argum
     reply = made.call(name, arguments)
     assert reply.startswith("error: ")
     assert sentence in reply
-
-
-def test_a_models_call_is_carried_out(made: MemoryTools) -> None:
-    assert made.call("manage_memory", '{"content": "We use Valkey"}').startswith("created memory ")
-    assert "Valkey" in made.call("search_memory", {"query": "valkey", "limit": 1})
 
 
 def test_only_permitted_actions_are_offered_and_done(client: Client) -> None:

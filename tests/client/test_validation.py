@@ -38,20 +38,9 @@ def test_a_misfit_is_explained_in_a_persons_words(shape: Any, value: dict[str, A
     assert explain_misfit(refused.value, shape) == sentence
 
 
-def test_what_msgspec_says_in_words_that_are_not_known_here_is_kept() -> None:
-    assert explain_misfit(msgspec.ValidationError("Out of ink - at `$.pen`")) == "`pen`: Out of ink"
-    assert explain_misfit(msgspec.ValidationError("Out of ink")) == "it: Out of ink"
-
-
 def test_a_long_value_is_quoted_in_part() -> None:
     with pytest.raises(msgspec.ValidationError) as refused:
         msgspec.convert({"method": "search", "mode": "x" * 100_000}, protocol.Search)
     sentence = explain_misfit(refused.value, protocol.Search)
     assert sentence.startswith("`mode` must be one of hybrid, lexical, dense, not 'xxx")
     assert len(sentence) < 1200
-
-
-def test_a_value_of_an_object_with_any_names_is_not_named() -> None:
-    with pytest.raises(msgspec.ValidationError) as refused:
-        msgspec.convert({"days": {"manual": "long"}}, dict[str, dict[str, float]])
-    assert explain_misfit(refused.value) == "`[…][…]` must be a number, not text"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.models import CATALOG, DEFAULT, ModelSpec, default_models_dir
+from memoryd.models import CATALOG, ModelSpec, default_models_dir
 from memoryd.models.folder import NAME
 
 ROWS = pytest.mark.parametrize("spec", CATALOG.values(), ids=CATALOG)
@@ -29,15 +29,6 @@ def test_weights_and_tokenizers_are_pinned(spec: ModelSpec) -> None:
     assert spec.hub is None or len(spec.hub.revision) == 40
     assert {"tokenizer.json", *weights} <= pinned or (spec.hub and not spec.package)
     assert spec.package is None or set(spec.package.files) == set(spec.package.hashes or spec.files)
-
-
-def test_rows_are_distinct_and_the_default_is_one_of_them() -> None:
-    weights = {
-        spec.files.get("model.safetensors") or spec.files.get("table.safetensors") or (spec.hub and spec.hub.repository)
-        for spec in CATALOG.values()
-    }
-    assert len(weights) == len(CATALOG)
-    assert DEFAULT in CATALOG
 
 
 def test_the_models_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

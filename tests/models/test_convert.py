@@ -8,7 +8,6 @@ import pytest
 from bert_reference import embed
 from onnx import helper
 from small_encoders import SMALL_ENCODERS, make_ids, write_encoder, write_tokenizer
-from tensors import write_tensors
 from tiny_bert import HEADS, LAYERS, tiny_tensors, write_checkpoint
 
 from each import each
@@ -18,7 +17,6 @@ from memoryd.models.convert.checkpoint import OUTPUT, assemble, read_checkpoint
 from memoryd.models.convert.convert import Format, are_rows_exact, best_format, convert, observe
 from memoryd.models.convert.graph import Graph
 from memoryd.models.convert.quantise import MIDDLE, SMALL_STEPS, STEPS, Range, make_rows, quantise_blocks
-from memoryd.models.convert.weights import read_tensors
 from memoryd.models.session import open_session
 
 needs_exact_rows8 = pytest.mark.skipif(
@@ -106,11 +104,6 @@ def test_every_format_stores_every_family(tmp_path: Path, name: str, form: Forma
         assert session.run(None, feeds)[0][0] @ exact.run(None, feeds)[0][0] >= 0.98
 
 
-def test_an_unknown_pooling_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelBroken, match="pooling"):
-        convert(checkpoint, tmp_path / "model.onnx", "max", "fp32")
-
-
 def test_a_truncated_checkpoint_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     weights = checkpoint / "model.safetensors"
     whole = weights.read_bytes()
@@ -118,16 +111,6 @@ def test_a_truncated_checkpoint_is_refused(checkpoint: Path, tmp_path: Path) -> 
         weights.write_bytes(whole[:kept])
         with pytest.raises(ModelBroken, match="safetensors"):
             convert(checkpoint, tmp_path / "model.onnx", "mean", "fp32")
-
-
-def test_tensors_survive_a_round_trip(tmp_path: Path) -> None:
-    tensors = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array([1, 2], np.float16)}
-    write_tensors(tmp_path / "t.safetensors", tensors)
-    found = read_tensors(tmp_path / "t.safetensors")
-    assert list(found) == ["a", "b"]
-    for name, tensor in tensors.items():
-        assert found[name].dtype == tensor.dtype
-        assert (found[name] == tensor).all()
 
 
 @needs_exact_rows8

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -259,13 +258,6 @@ def test_the_fingerprint_changes_with_whatever_moves_vectors(checkpoint: Path, m
     assert len(set(seen)) == 4
 
 
-def test_a_removed_model_is_gone(checkpoint: Path, models_dir: Path) -> None:
-    import_directory(checkpoint, models_dir, None)
-    models.remove("tiny", models_dir)
-    with pytest.raises(ModelMissing):
-        load("tiny", models_dir)
-
-
 # Pulling, with sources that are functions of the test.
 
 SPEC = ModelSpec(
@@ -375,11 +367,6 @@ def test_pull_without_any_source_says_why(sources: Sources, models_dir: Path) ->
     assert models.installed(models_dir) == {}
 
 
-def test_pull_of_an_unknown_name_lists_the_catalog(models_dir: Path) -> None:
-    with pytest.raises(ModelError, match="all-MiniLM-L6-v2, "):
-        models.pull("nothing", models_dir)
-
-
 def test_a_file_with_another_hash_is_refused(
     sources: Sources, models_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,15 +374,6 @@ def test_a_file_with_another_hash_is_refused(
     monkeypatch.setitem(CATALOG, "tiny", pinned)
     with pytest.raises(ModelUnreachable, match=r"config\.json that is not the published one"):
         models.pull("tiny", models_dir)
-
-
-def test_two_pulls_at_once_fetch_once(sources: Sources, models_dir: Path) -> None:
-    threads = [threading.Thread(target=models.pull, args=("tiny", models_dir)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sources.calls == [1, 0]
 
 
 def test_a_second_process_waits_for_the_lock(models_dir: Path) -> None:

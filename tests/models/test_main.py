@@ -56,24 +56,6 @@ def test_a_failure_is_one_sentence_and_code_1(models_dir: Path, capfd: pytest.Ca
     assert (printed.out, printed.err.count("\n"), printed.err[:7] == "memctl:") == ("", 1, False)
 
 
-def test_on_a_terminal_a_failure_looks_as_all_of_memctl(
-    models_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert main(["import", "/nothere", "--dir", str(models_dir)]) == 1
-    assert capsys.readouterr().err == "memctl: /nothere is not a folder.\n"
-
-
-def test_reports_of_one_stage_are_thinned_out(capsys: pytest.CaptureFixture[str]) -> None:
-    report = Reporter()
-    for done in range(1001):
-        report("download", done, 1000)
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert lines[0] == {"stage": "download", "done": 0, "total": 1000}
-    assert lines[-1] == {"stage": "download", "done": 1000, "total": 1000}
-    assert len(lines) < 100
-
-
 def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     report = Reporter()

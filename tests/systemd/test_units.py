@@ -110,11 +110,6 @@ def test_an_interpreter_that_systemd_would_not_run_is_refused(sign: str) -> None
         format_units(PLAIN._replace(python=Path(f"/x{sign}/python")))
 
 
-def test_a_socket_outside_the_runtime_directory_keeps_its_path() -> None:
-    told = format_units(PLAIN._replace(socket=Path("/run/user/10001/s")))
-    assert "ListenStream=/run/user/10001/s\n" in told["memoryd.socket"]
-
-
 def test_what_the_shell_says_of_places_goes_into_the_units(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MEMORYD_MODEL_DIR", "XDG_CACHE_HOME", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -124,11 +119,6 @@ def test_what_the_shell_says_of_places_goes_into_the_units(monkeypatch: pytest.M
     place = current_place(PLAIN.socket, None, "settings.toml", "2G")
     assert (place.models, place.data_dir) == (Path("/cache/memoryd/models"), Path("/data"))
     assert (place.config, place.python) == (Path.cwd() / "settings.toml", Path(sys.executable))
-
-
-@each("size", ["1", "512M", "2G", "25%", "100%", "infinity"])
-def test_a_memory_ceiling_is_written_as_it_was_given(size: str) -> None:
-    assert f"\nMemoryMax={size}\n" in format_units(current_place(PLAIN.socket, None, None, size))["memoryd.service"]
 
 
 @each("size", ["2 G", "lots", "-1", "101%", "2G\nExecStop=/bin/evil", "2g"])
