@@ -42,7 +42,6 @@ A background sweep looped and took a processor for hours:
   daemon/jobs/test_jobs_states.py: test_back_off_never_exceeds_an_hour
 Any number of recalls at once were let in, which looked like a hang:
   here: test_a_hundred_clients_at_once_get_an_answer_or_hear_when_to_come_again
-  daemon/server/test_server.py: test_256_clients_at_once_are_all_served
   daemon/server/test_server.py: test_a_full_lane_answers_busy_at_once_and_forgets_no_accepted_call
 A recall waited behind an import:
   here: test_a_recall_is_answered_while_an_import_of_another_client_is_held

@@ -121,24 +121,6 @@ def test_an_older_client_never_restarts_a_newer_daemon(site: Installation, start
 
 
 @pytest.mark.slow
-def test_a_client_older_than_what_was_installed_does_not_restart_the_daemon(site: Installation, start: Started) -> None:
-    process = start()
-    site.upgrade("99.0.0")
-    with process.client() as client:
-        welcome = client.call(Hello(version=NEW))
-    assert (welcome.version, welcome.installed, welcome.restarting) == (OLD, "99.0.0", False)
-
-
-@pytest.mark.slow
-def test_a_young_daemon_is_left_alone(site: Installation, start: Started) -> None:
-    site.set_restart_after(3600.0)
-    process = start()
-    site.upgrade()
-    assert version(process) == OLD
-    wait_until(lambda: ready(process) == 1)
-
-
-@pytest.mark.slow
 def test_an_upgrade_that_a_restart_does_not_bring_is_tried_once(site: Installation, start: Started) -> None:
     process = start()
     # As if what lies on disk were not what is loaded: the successor runs the same old version.

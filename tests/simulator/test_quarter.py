@@ -6,13 +6,10 @@ from typing import Any
 
 import invariants
 import pytest
-from events import Talk
-from simulation import DAY_S, Plan, Problem, Simulation
-from workload import DAYS, START, read_workload
+from simulation import Plan, Simulation
 
-from memoryd.client.protocol import Search
 from places import make_folder
-from workbench import LIMIT_S, ask
+from workbench import LIMIT_S
 
 Play = Callable[..., Simulation]
 
@@ -109,40 +106,3 @@ def test_what_is_lost_doubled_or_misplaced_is_noticed(play: Play, statement: str
     played = play(days=WEEK)
     assert spoiled(played, "SELECT 1") == []
     assert spoiled(played, statement) != []
-
-
-@pytest.mark.stress
-def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
-    played = play(days=WEEK)
-    assert invariants.unreachable(played.core) == []
-    with played.core.store.reading() as connection:
-        found = connection.execute("SELECT row FROM memories WHERE expires_at IS NULL ORDER BY row DESC LIMIT 30")
-        rows = [int(row) for (row,) in found]  # some of them come with another one all the same
-    former = f"SELECT 'delete', row, content, metadata, neighbours FROM memories WHERE row >= {rows[-1]}"
-    spoiled(played, f"INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours) {former}")
-    played.core.arrays.postings.note_changes(connection, range(1, 2000))  # so many that what is kept is read anew
-    for row in rows:
-        played.core.embedding.remove_rows([row])
-    assert invariants.unreachable(played.core)
-
-
-@pytest.mark.stress
-def test_a_hit_from_a_sibling_is_noticed(play: Play) -> None:
-    played = play(days=WEEK)
-    hits = ask(played.core, Search(query="ticket", limit=50, touch=False)).hits
-    played.player.check_hits([hit for hit in hits if hit.namespace == "garden"], "acme/api/alpha")
-    assert played.player.failures
-    with pytest.raises(Problem, match="a search from acme/api/alpha found"):
-        played.check("here", [])
-
-
-# The workload --------------------------------------------------------------------------------------------------------
-
-
-def test_the_workload_has_every_kind_of_event_by_time() -> None:
-    events = read_workload()
-    assert {type(event).__name__ for event in events} == {"Talk", "Note", "Ask", "Edit", "Forget", "Share", "TakeBack"}
-    assert [event.at for event in events] == sorted(event.at for event in events)
-    assert all(START <= event.at < START + DAYS * DAY_S for event in events)
-    ids = [say.id for event in events if isinstance(event, Talk) for say in event.turns]
-    assert len(set(ids)) == len(ids) > 500

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from memoryd.client.protocol import List
@@ -16,7 +15,7 @@ from memoryd.daemon.arrays.positions import Positions
 from memoryd.daemon.store import namespaces, rows
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.store import Store
-from workbench import arrays_of, build_mask, insert, make_row
+from workbench import arrays_of, build_mask, insert
 
 NOW = 1000.0
 
@@ -98,26 +97,6 @@ def test_what_is_taken_back_is_not_there(store: Store) -> None:
     assert by_ram(store, Filter(words={"tier": ["L1"]})) == {kept.row}
 
 
-def test_rows_that_a_mask_does_not_know_are_not_allowed(store: Store) -> None:
-    row = insert(store, "one").row
-    mask = build_mask(store, Filter(), NOW)
-    assert mask.select(np.array([row, 10**9, -5])).tolist() == [True, False, False]
-    assert mask.restrict(np.array([row, 10**9])).list_rows() == [row]
-    assert not mask.restrict(np.zeros(0, np.int64)).list_rows()
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 3000])
-def test_the_columns_grow_with_the_rows(store: Store, count: int) -> None:
-    def job(transaction: Any) -> None:
-        for number in range(count):
-            rows.insert(transaction.connection, make_row(str(number), id=f"{number:032x}"))
-
-    insert(store, "the namespace")
-    store.write(job).result()
-    assert len(by_ram(store, Filter())) == count + 1
-    assert arrays_of(store).columns.size_bytes() < 200 * (count + 1024)
-
-
 def test_cost_follows_the_memories_that_exist_not_the_numbers_ever_used(store: Store) -> None:
     def jump(transaction: Any) -> None:
         transaction.connection.execute("UPDATE sqlite_sequence SET seq = seq + 10000000 WHERE name = 'memories'")
@@ -154,40 +133,6 @@ def test_counts_in_ram_are_those_of_the_rows(store: Store) -> None:
             kinds = dict(connection.execute(f"SELECT type, count(*) FROM memories m WHERE {condition} GROUP BY 1"))
         assert sorted(arrays_of(store).columns.count_standing(reached)) == expected
         assert arrays_of(store).columns.tally("type", reached) == kinds
-
-
-def test_a_row_is_counted_whole_or_not_at_all_while_it_is_written(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    insert(store, "first", "a", tier="L1")
-    before = (arrays_of(store).columns.count_standing(None), arrays_of(store).columns.tally("tier", None))
-    seen: list[Any] = []
-    numbers = FilterColumns._find_numbers
-
-    def look_meanwhile(facts: FilterColumns, words: list[str]) -> list[int]:
-        seen.append((facts.count_standing(None), facts.tally("tier", None)))
-        return numbers(facts, words)
-
-    monkeypatch.setattr(FilterColumns, "_find_numbers", look_meanwhile)
-    insert(store, "second", "a", tier="L1")
-    assert seen == [before] * 3
-
-
-def test_a_row_that_goes_while_it_is_counted_is_of_no_other_namespace(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = insert(store, "gone", "a", tier="L1")
-    before = arrays_of(store).columns.count_standing(None)
-    reached = FilterColumns._select_reached
-
-    def forget_meanwhile(facts: FilterColumns, wanted: frozenset[int] | None) -> Any:
-        found = reached(facts, wanted)
-        facts._forget({gone.row})
-        return found
-
-    monkeypatch.setattr(FilterColumns, "_select_reached", forget_meanwhile)
-    assert arrays_of(store).columns.count_standing(None) == before
-    assert arrays_of(store).columns.count_standing(None) == []
 
 
 @pytest.fixture

@@ -153,11 +153,6 @@ def test_a_question_of_stop_words_alone_has_no_word_to_ask_for(store: Store) -> 
     assert asked(store, "What was it that I did?").asked == ["i"]
 
 
-def test_stop_words_are_dropped_and_first_person_kept(store: Store) -> None:
-    insert(store, "what is my name and where do I live")
-    assert sorted(asked(store, "what is my name and where do I live").asked) == ["i", "live", "my", "name"]
-
-
 def test_no_word_that_any_memory_holds_is_no_query(store: Store) -> None:
     assert asked(store, "absent").asked == []
     assert asked(store, "").words == []
@@ -178,27 +173,12 @@ def test_rare_words_enter_first_and_the_commonest_are_left_out_past_the_budget(
     assert both.asked == ["frequent", "common"]
 
 
-def test_a_very_long_query_asks_a_bounded_number_of_words(store: Store) -> None:
-    words = [f"word{n}" for n in range(500)]
-    insert(store, " ".join(words))
-    assert len(asked(store, " ".join(words)).asked) == lexical.MAX_TERMS
-
-
 def test_metadata_and_neighbours_are_found_and_weigh_less_than_content(store: Store) -> None:
     insert(store, "first of all", metadata='{"project":"heron"}')
     insert(store, "second of all", neighbours="we spoke about the heron")
     insert(store, "third of heron")
     insert(store, "fourth of all")
     assert found(store, "heron") == ["third of heron", "first of all", "second of all"]
-
-
-def test_only_what_the_filter_leaves_is_found(store: Store) -> None:
-    here = insert(store, "a heron here", "here")
-    insert(store, "a heron there", "there")
-    insert(store, "a heron gone", "here", superseded_by=here.id)
-    insert(store, "a heron expired", "here", expires_at=100.0)
-    assert found(store, "heron", Filter(frozenset([here.namespace]))) == ["a heron here"]
-    assert found(store, "heron", Filter(words={"type": ["lesson"]})) == []
 
 
 @pytest.mark.parametrize("allowed", [1, 2, 30, 400])

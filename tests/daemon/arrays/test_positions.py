@@ -43,19 +43,6 @@ def test_a_position_is_not_used_again_while_somebody_may_mean_its_former_row() -
     del later
 
 
-def test_a_row_that_is_back_has_another_position_than_before() -> None:
-    positions = Positions()
-    [before] = positions.ensure([5])[0]
-    reader = positions.epoch
-    positions.give_up([5])
-    [after] = positions.ensure([5])[0]
-    assert before != after
-    assert positions.find([5]).tolist() == [after]
-    del reader
-    assert positions.ensure([6])[0].tolist() == [before]
-    assert positions.find([5]).tolist() == [after]
-
-
 @each("seed", range(5))
 def test_after_any_changes_each_row_has_a_position_of_its_own(seed: int) -> None:
     dice, positions, alive = random.Random(seed), Positions(), set[int]()

@@ -14,7 +14,6 @@ from each import each
 from memoryd.daemon.arrays import lexical, postings
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.columns import Mask
-from memoryd.daemon.arrays.postings import _sum_of_varints
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
@@ -138,25 +137,6 @@ def test_common_words_are_scored_only_where_they_matter(store: Store, monkeypatc
     assert sum(scored) < 0.2 * sum(word.documents for word in question.words)
 
 
-@pytest.mark.parametrize("count", [999, 1000, 1001, 2500])
-def test_a_posting_that_missed_many_changes_is_read_anew(store: Store, count: int) -> None:
-    insert(store, "heron and nothing else")
-    assert len(ranked(store, "heron")) == 1
-    many(store, 1000, count)
-    assert len(ranked(store, "heron")) == count + 1
-    many(store, 10_000, 1)
-    assert len(ranked(store, "heron")) == count + 2
-    agree(store, "heron egret 1007")
-
-
-def test_changes_in_small_commits_past_the_bound_are_not_lost(store: Store) -> None:
-    insert(store, "heron and nothing else")
-    assert len(ranked(store, "heron")) == 1
-    for start in range(0, 2400, 400):
-        many(store, 1000 + start, 400)
-    assert len(ranked(store, "heron")) == 2401
-
-
 def test_what_is_kept_is_bounded_and_the_longest_unasked_go_first(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,11 +215,6 @@ def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) 
         assert build_mask(store, Filter(), 0.0).list_rows()
     finally:
         store.close()
-
-
-@each(("data", "total"), [(b"", 0), (b"\x05", 5), (b"\x05\x00\x02", 7), (b"\x81\x00", 128), (b"\x81\x01\x03", 132)])
-def test_the_lengths_that_full_text_keeps_are_varints(data: bytes, total: int) -> None:
-    assert _sum_of_varints(data) == total
 
 
 def test_the_commonest_stems_are_read_ahead_after_a_start(tmp_path: Any) -> None:

@@ -82,18 +82,6 @@ def test_similarities_are_the_cosine_to_about_a_thousandth() -> None:
     assert (np.diff(found.similarities) <= 0).all()
 
 
-@each("count", [0, 1, 2, 1023, 1024, 1025, 3000])
-@each("k", [1, 10, 5000])
-def test_any_size_gives_the_best_k_or_all(count: int, k: int) -> None:
-    vectors = gaussian(np.random.default_rng(2), count + 1)
-    index = filled(vectors[:count]) if count else VectorIndex(DIMENSIONS)
-    found = index.find_nearest(vectors[count], k)
-    assert len(found.rows) == min(k, count) == len(set(found.rows.tolist()))
-    assert len(index) == count
-    if 0 < count <= k:
-        assert set(found.rows.tolist()) == set(range(count))
-
-
 def test_the_top_of_many_is_found_by_blocks_as_by_a_full_sort() -> None:
     dice = np.random.default_rng(3)
     vectors = unit(dice.standard_normal((20_011, 16)))
@@ -157,31 +145,6 @@ def test_what_was_added_or_changed_since_a_stamp_is_found_by_it() -> None:
     assert set(like(index, vectors[0], 1000, 0, "odd", stamp)) == {9, 5000}
     assert index.find_alike(vectors[:20], AlikeQuery(0, "odd", 0.9, 8, stamp))[3] == [5000]
     assert like(index, vectors[0], 1000, 0, "odd", index.stamp) == []
-
-
-def test_a_removed_row_is_never_found_and_its_place_is_used_again() -> None:
-    vectors = gaussian(np.random.default_rng(5), 3000)
-    index = filled(vectors)
-    size = index.size_bytes()
-    for row in range(0, 3000, 2):
-        index.remove([row])
-        index.remove([row])
-    assert len(index) == 1500
-    assert set(index.find_nearest(vectors[0], 3000).rows.tolist()) == set(range(1, 3000, 2))
-    index.extend([(row, 0, "new") for row in range(5000, 6500)], vectors[:1500])
-    assert index.size_bytes() == size
-    assert like(index, vectors[0], 1, 0, "new") == [5000]
-
-
-def test_a_row_added_again_has_its_new_vector_namespace_and_type_only() -> None:
-    vectors = gaussian(np.random.default_rng(6), 100)
-    index = filled(vectors)
-    index.add(7, 9, "changed", vectors[8])
-    assert len(index) == 100
-    assert set(index.find_nearest(vectors[8], 2).rows.tolist()) == {7, 8}
-    assert index.find_nearest(vectors[7], 1).rows.tolist() != [7]
-    assert like(index, vectors[7], 5, 9, "changed") == [7]
-    assert 7 not in like(index, vectors[7], 100, 7 % 3, "odd")
 
 
 def test_a_zero_vector_harms_nobody() -> None:

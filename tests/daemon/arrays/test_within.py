@@ -37,16 +37,6 @@ def test_the_score_is_bm25_over_the_reached_memories(store: Store) -> None:
     assert plum == {rows[2]: pytest.approx(expected)}
 
 
-def test_words_of_metadata_and_neighbours_count_less(store: Store) -> None:
-    for number in range(9):
-        insert(store, f"filler {number}", "a")
-    content = insert(store, "the word zebra", "a").row
-    metadata = insert(store, "something", "a", metadata='{"animal": "zebra"}').row
-    neighbour = insert(store, "something else", "a", neighbours="a zebra stood there").row
-    scores = search(store, "zebras", "a")
-    assert scores[content] > scores[metadata] > scores[neighbour] > 0
-
-
 def test_nothing_reached_or_no_such_word_gives_nothing(store: Store) -> None:
     assert search(store, "red", "a") == {}
     insert(store, "red apple", "b")

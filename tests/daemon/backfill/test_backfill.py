@@ -145,17 +145,6 @@ def test_turns_around_those_of_a_call_are_only_looked_at(core: Core) -> None:
     assert problems(core) == []
 
 
-def test_what_is_only_looked_at_and_was_never_stored_is_answered_by_nothing(core: Core) -> None:
-    assert take(core, turns(ASKED, ANSWERED), before=1).taken == 1
-    assert "answers" not in stored(core)[ANSWERED[1]].metadata
-
-
-@pytest.mark.parametrize(("before", "after"), [(3, 0), (0, 3), (1, 2), (-1, 0), (0, -1)])
-def test_more_turns_than_there_are_cannot_be_only_looked_at(before: int, after: int, core: Core) -> None:
-    with pytest.raises(Invalid, match="do not fit"):
-        take(core, turns(ASKED, ANSWERED), before=before, after=after)
-
-
 OTHER = ("assistant", "The nightly report of the mail service was moved to the old cluster")
 SAID = [
     ("a question and its answer", [ASKED, ANSWERED]),
@@ -244,13 +233,6 @@ def test_calls_that_somebody_waits_for_go_first_but_not_for_ever(busy: int, core
     said = turns(ASKED, ANSWERED, ("user", "Then move it to kestrel-9 by Friday"))
     assert take(core, said).taken == 3
     assert looks >= len(said)
-
-
-def test_short_turns_are_found_by_those_around_them(core: Core) -> None:
-    take(core, turns(ASKED, ("assistant", "It is the old one"), ("user", "Then move it to kestrel-9 by Friday")))
-    with core.store.reading() as connection:
-        near = dict(connection.execute("SELECT content, neighbours FROM memories"))
-    assert near["It is the old one"] == f"{ASKED[1]}\nThen move it to kestrel-9 by Friday"
 
 
 @pytest.mark.parametrize("lacking", ["id", "created_at"])

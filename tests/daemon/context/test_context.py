@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.errors import Invalid
 from memoryd.client.protocol import ContextText, GetContext, NewTurn, Observe, ResetSession
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
@@ -24,18 +23,6 @@ def shown(made: ContextText) -> list[str]:
     return [line.removeprefix("- ") for line in lines if line.startswith(("-", " ")) or ":" in line]
 
 
-def test_nothing_relevant_is_an_empty_text(core: Core) -> None:
-    assert context(core).text == ""
-    add(core, "Anna likes plums")
-    made = context(core)
-    assert (made.text, made.tokens, made.ids, made.omitted) == ("", 0, [], 0)
-
-
-def test_an_empty_task_is_refused(core: Core) -> None:
-    with pytest.raises(Invalid, match="task is empty"):
-        context(core, " \n")
-
-
 def test_memories_stand_in_groups_what_always_counts_first(core: Core) -> None:
     for kind in ("lesson", "fact", "preference", "decision", "correction", "codebase-knowledge"):
         add(core, f"cache api {kind}", type=kind, dedup=False)
@@ -44,11 +31,6 @@ def test_memories_stand_in_groups_what_always_counts_first(core: Core) -> None:
     headings = [line for line in shown(context(core)) if line.endswith(":")]
     assert headings[0] == "Always:"
     assert sorted(headings[1:]) == ["Decisions:", "Facts:", "Lessons:", "Preferences:", "Said in conversations:"]
-
-
-def test_a_line_stands_below_its_date(core: Core) -> None:
-    add(core, "the api has a cache", created_at=1_700_000_000.0)
-    assert "\n14 November 2023\n- the api has a cache\n" in context(core).text
 
 
 def test_what_is_in_a_context_is_counted_as_accessed_unless_it_is_not_to_touch(core: Core) -> None:

@@ -254,15 +254,6 @@ def test_a_file_does_not_lose_more_than_half_unless_forced(core: Core, root: Pat
     assert memory(root).count("migrations") == 1
 
 
-def test_daily_files_of_inner_namespaces_are_left_alone(core: Core, root: Path) -> None:
-    write(root, OLD)
-    (root / "memory" / "alpha").mkdir()
-    (root / "memory" / "alpha" / "2027-01-05.md").write_text(NEW)
-    added(core, root)
-    dream(core)
-    assert memory(root) == OLD
-
-
 def test_the_diary_and_the_old_file_are_not_searched(core: Core, root: Path) -> None:
     write(root, "- The standup is at 9:30\n", d05="- We moved the standup to 10:00\n")
     workspace = added(core, root)
@@ -328,13 +319,6 @@ def test_the_job_dreams_of_the_days_that_are_over(core: Core, root: Path) -> Non
         assert run(jobs, "dream").counts == {"written": 1}
         assert "8443" in memory(root)
         assert "9000" not in memory(root)
-        assert run(jobs, "dream").counts == {}
-
-
-def test_the_job_leaves_alone_what_has_no_daily_files(folder: Path, root: Path, model_dir: Path) -> None:
-    write(root, "- The standup is at 9:30\n- The standup is at 9:30\n")
-    with opened(folder, model_dir) as core, runner(core) as jobs:
-        added(core, root)
         assert run(jobs, "dream").counts == {}
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from each import each
 from memoryd.daemon.dreams.fates import (
     DreamNote,
     Likeness,
@@ -38,12 +37,6 @@ def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[NoteFate]:
     return find_fates(made, Likeness(cosines, 0.5, 0.9))
 
 
-@each("count", [0, 1, 2])
-def test_notes_about_unlike_things_stay_where_they_are(count: int) -> None:
-    notes = [("Lena maintains the billing service.", True), ("Never deploy on Fridays.", False)][:count]
-    assert judged(*notes) == [NoteFate("keep"), NoteFate("passing")][:count]
-
-
 def test_of_a_chain_of_changes_the_last_stays_for_all_of_them() -> None:
     first, second, third = judged((TEXTS[0], True), (TEXTS[1], False), (TEXTS[2], False))
     assert (first.judgement, second.judgement, third.judgement) == ("outdated", "outdated", "keep")
@@ -54,10 +47,6 @@ def test_what_holds_again_stays_where_it_stands() -> None:
     found = judged((TEXTS[6], True), (TEXTS[7], False), ("The API timeout is 30 s", False))
     assert [fate.judgement for fate in found] == ["keep", "outdated", "repeats"]
     assert (found[1].by, found[2].by) == (0, 0)
-
-
-def test_what_is_not_alike_is_not_compared() -> None:
-    assert judged((TEXTS[6], True), (TEXTS[7], False), cosine=0.4) == [NoteFate("keep"), NoteFate("passing")]
 
 
 def test_what_no_item_says_differently_stays_in_the_daily_files_with_its_own_changes() -> None:

@@ -11,10 +11,8 @@ import pytest
 
 from each import each
 from embedding_server import WORDS, embeds, of_length, refuses, replies
-from memoryd.client.errors import ModelUnavailable as NotThere
-from memoryd.client.protocol import Get, GetContext
+from memoryd.client.protocol import Get
 from memoryd.daemon.config import Config, EmbeddingApiConfig, ModelConfig
-from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import api
 from memoryd.daemon.embedding import embedder as module
@@ -162,11 +160,6 @@ def test_an_answer_nested_deeper_than_a_parser_follows_is_one_sentence(server: M
         opened(server)
 
 
-def test_other_names_are_loaded_as_before(server: ModelServer) -> None:
-    assert models(server).load("all-MiniLM-L6-v2", Path()).name == "all-MiniLM-L6-v2"
-    assert server.requests == []
-
-
 def test_the_key_comes_from_a_file_or_the_environment(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -236,15 +229,6 @@ def test_after_the_close_nothing_is_asked(server: ModelServer) -> None:
 
 
 # In the daemon -------------------------------------------------------------------------------------------------------
-
-
-def test_memories_are_found_by_the_vectors_of_an_api(folder: Path, server: ModelServer) -> None:
-    with running_on(folder, server) as core:
-        assert add(core, "We use Valkey as the cache").embedded
-        hits = search(core, "the cache Valkey we use as")
-        assert hits.degraded == []
-        assert hits[0].similarity == pytest.approx(1.0, abs=1e-5)
-        assert core.embedding.report_state().dimensions == 64
 
 
 def test_many_are_embedded_in_batches_and_one_bad_text_spoils_no_other(
@@ -343,27 +327,6 @@ def test_another_address_or_length_embeds_everything_anew(folder: Path, server: 
     with running_on(folder, server, url=server.url + "/") as core:
         wait_until(lambda: core.embedding.count_pending() == 0 and vector_count(core) == 1)
         assert ["We use Valkey as the cache"] in [request["input"] for request in server.requests]
-
-
-def test_a_switch_to_an_api_model_and_back_goes_on_answering(folder: Path, server: ModelServer) -> None:
-    with running_on(folder, server, name="local") as core:
-        for number in range(40):
-            add(core, f"plum number {number}", dedup=False)
-        core.embedding.use(NAME)
-        wait_until(lambda: core.embedding.report_state().name == NAME)
-        assert search(core, "plum number 7").degraded == []
-        assert max(len(request["input"]) for request in server.requests) == 32
-        with pytest.raises(NotThere, match="neither installed"):
-            core.embedding.use("local")
-
-
-def test_a_context_keeps_its_budget_by_an_estimate_that_says_so(folder: Path, server: ModelServer) -> None:
-    with running_on(folder, server) as core:
-        add(core, "We use Valkey as the cache of the api")
-        call = GetContext(task="We use Valkey as the cache of the api", max_tokens=64)
-        made = preparing.context(core, core.sources, call).result(30)
-        assert (made.tokenizer, len(made.ids)) == ("bytes", 1)
-        assert made.tokens <= 64
 
 
 def test_a_switch_to_a_dead_server_keeps_the_present_model(folder: Path, server: ModelServer) -> None:

@@ -128,14 +128,6 @@ def test_a_text_that_two_ask_for_at_once_is_embedded_once() -> None:
     assert all(np.array_equal(one, made[0]) for one in made)
 
 
-def test_a_text_that_is_asked_for_again_and_again_is_embedded_once() -> None:
-    pool, embedder = BulkPool(), CountingEmbedder()
-    for number in range(300):
-        pool.embed(embedder, ["herons", f"stork {number}"])
-    pool.close()
-    assert embedder.texts.count("herons") == 1
-
-
 def test_a_text_that_failed_is_tried_again() -> None:
     pool, embedder = BulkPool(), CountingEmbedder()
     embedder.broken = True
@@ -185,14 +177,6 @@ def test_many_threads_that_add_the_same_text_make_one_memory(folder: Path) -> No
         page = ask(core, List())
         assert page.total == len(ids) == 2
         assert all(len(memory.metadata) == 16 for memory in page)
-
-
-def test_one_bad_text_among_many_leaves_the_others_their_vectors() -> None:
-    pool = BulkPool()
-    made = pool.embed(CountingEmbedder(), ["good", "poison", "better"])
-    pool.close()
-    assert [isinstance(vector, Exception) for vector in made] == [False, True, False]
-    assert pool.embed(CountingEmbedder(), []) == []
 
 
 def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_since() -> None:

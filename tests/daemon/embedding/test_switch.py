@@ -266,17 +266,6 @@ def test_a_model_that_is_not_installed_is_refused_and_nothing_changes(folder: Pa
         assert core.store.read_setting("next_model") is None
 
 
-def test_another_model_in_the_configuration_does_not_touch_a_database_that_has_one(
-    folder: Path, models: Models
-) -> None:
-    with running(folder, models) as core:
-        fill(core, 3)
-    config = Config(model=type(Config().model)(name="new"))
-    with running(folder, models, config=config) as core:
-        assert core.embedding.report_state().name == OLD
-        assert vectors_of(core) == {f"{OLD} f-old": 3}
-
-
 def test_an_add_that_was_embedded_just_before_the_swap_is_written_just_after_it(folder: Path, models: Models) -> None:
     with running(folder, models) as core:
         fill(core, 3)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.errors import Conflict, NotFound, StorageFailed, Unavailable
+from memoryd.client.errors import Conflict, StorageFailed, Unavailable
 from memoryd.client.protocol import Jobs, NewMemory, Progress, RunJob
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
@@ -59,14 +59,6 @@ def test_a_whole_run_is_one_operation_that_undo_takes_back_exactly(core: Core, j
     assert set(tiers(core).values()) == {"L2"}
 
 
-def test_a_run_that_touches_no_memory_leaves_no_operation(core: Core, jobs: Runner) -> None:
-    fill(core, 1)
-    run(jobs)
-    assert run(jobs).operation is None
-    with core.store.reading() as connection:
-        assert connection.execute("SELECT count(*) FROM operations WHERE kind = 'job:move'").get == 1
-
-
 def test_slices_grow_until_they_take_the_time_they_may_and_shrink_again() -> None:
     assert resize(4, 0.001, 0.005) == 8  # at most doubled
     assert resize(100, 0.004, 0.005) == 125
@@ -116,15 +108,6 @@ def test_who_waits_for_another_job_hears_that_it_goes_on(core: Core, jobs: Runne
     second.result(LIMIT_S)
     assert heard[0].stage == "waiting for move"
     assert heard[0].total == MANY
-
-
-def test_progress_tells_how_many_steps_are_done(core: Core, jobs: Runner) -> None:
-    fill(core)
-    events: list[Progress] = []
-    run(jobs, events=events)
-    assert events[-1] == Progress(stage="apply", done=MANY, total=MANY)
-    applied = [event.done for event in events if event.stage == "apply"]
-    assert applied == sorted(applied)
 
 
 def test_the_deadline_interrupts_a_run_keeps_what_was_done_and_leaves_the_rest(core: Core, mover: Mover) -> None:
@@ -251,14 +234,6 @@ def test_the_history_of_runs_has_all_that_a_run_said(core: Core, jobs: Runner, c
     assert found[1].took_ms == pytest.approx(first.took_ms)
     assert [r.job for r in jobs.report(Jobs(name="move")).runs] == ["move"]
     assert len(jobs.report(Jobs(limit=1)).runs) == 1
-
-
-def test_a_job_that_does_not_exist_is_named_with_those_that_do(core: Core, jobs: Runner) -> None:
-    for call in (lambda: run(jobs, "sweeep"), lambda: jobs.pause("sweeep"), lambda: jobs.resume("sweeep")):
-        with pytest.raises(NotFound, match="no job 'sweeep'; there are move, other"):
-            call()
-    with pytest.raises(NotFound, match="no job"):
-        jobs.report(Jobs(name="sweeep"))
 
 
 def test_a_run_cut_off_by_a_crash_is_noted_as_interrupted_with_what_it_had_done(core: Core, mover: Mover) -> None:

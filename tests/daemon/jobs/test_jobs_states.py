@@ -187,17 +187,6 @@ def test_back_off_never_exceeds_an_hour(
     assert due(jobs) == clock.now + 3600
 
 
-def test_the_list_tells_the_latest_run(started: Any) -> None:
-    jobs = started()
-    assert job(jobs).last is None
-    done = run(jobs)
-    last = job(jobs).last
-    assert last is not None
-    assert (last.run, last.outcome) == (done.run, "done")
-    assert job(jobs).about == "Move memories."
-    assert [j.name for j in jobs.list().jobs] == ["move", "other"]
-
-
 class Told:
     """A scheduler that keeps what it is told; it would run each job in 7 s."""
 

@@ -1,6 +1,5 @@
 """The sweep, promotion of quiet namespaces, caps and expiry: what moves when, as one operation that can be undone."""
 
-import math
 from collections.abc import Iterator
 
 import msgspec
@@ -21,14 +20,13 @@ from conversing import (
     run,
     talk,
 )
-from each import each
 from memoryd.client.protocol import ExportMemories, History, ImportMemories, NewTurn
 from memoryd.daemon.config import Config, LifetimeConfig, TiersConfig
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.caps import CAPS
 from memoryd.daemon.jobs.expiring import EXPIRE
-from memoryd.daemon.jobs.sweeping import SWEEP, cold_age_s, recency
+from memoryd.daemon.jobs.sweeping import SWEEP
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.history import NUMBER
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, ask, delete, found, running, search, undo, update
@@ -47,22 +45,6 @@ def to_l1(core: Core) -> None:
     """Let everything leave L0, as after a quiet day."""
     judge(core)
     run(core, PROMOTE, kind="promote")
-
-
-# Recency -------------------------------------------------------------------------------------------------------------
-
-
-@each(
-    ("age_days", "half_life_days", "expected"),
-    [(0, 7, 1.0), (7, 7, 0.5), (14, 7, 0.25), (3.5, 7, 0.70710678), (30, 30, 0.5), (-5, 7, 1.0), (16.2535, 7, 0.2)],
-)
-def test_recency_is_half_at_the_half_life(age_days: float, half_life_days: float, expected: float) -> None:
-    assert recency(age_days * DAY_S, half_life_days) == pytest.approx(expected, abs=1e-5)
-
-
-def test_the_line_of_one_fifth_is_reached_after_16_and_a_quarter_days() -> None:
-    assert cold_age_s(0.2, 7.0) / DAY_S == pytest.approx(16.2535, abs=1e-4)
-    assert cold_age_s(0.0, 7.0) == math.inf
 
 
 # The sweep -----------------------------------------------------------------------------------------------------------
@@ -286,11 +268,6 @@ def test_l2_over_its_limit_loses_the_weakest_by_confidence_and_recency(folder: o
         assert everything(core) == before
 
 
-def test_without_a_limit_l2_keeps_everything(core: Core) -> None:
-    add(core, FACTS[0])
-    assert list(CAPS.plan(core, core.clock() + 1e9)) == []
-
-
 # Expiry --------------------------------------------------------------------------------------------------------------
 
 
@@ -342,15 +319,6 @@ def test_a_repetition_lives_as_long_as_the_longer_of_the_two(swarm: Core, clock:
     assert memories(core)[0].expires_at == clock.now + 3 * DAY_S
     add(core, FACTS[0])
     assert memories(core)[0].expires_at is None
-
-
-def test_times_to_live_are_settings(folder: object, clock: Clock) -> None:
-    config = Config(lifetime=LifetimeConfig(days={"conversation": 2.0, "note": 1.0}))
-    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:  # type: ignore[arg-type]
-        add(core, FACTS[50], source="task_completion")
-        add(core, FACTS[51], source="note")
-        observe(core, *FACTS[:21])
-        assert [row.expires_at for row in memories(core)] == [None, clock.now + DAY_S, clock.now + 2 * DAY_S]
 
 
 def test_what_had_expired_when_it_came_stays_for_the_grace(core: Core, clock: Clock) -> None:

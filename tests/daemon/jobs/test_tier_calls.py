@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from conversing import FACTS, memories, problems
-from each import each
-from memoryd.client import AsyncClient
-from memoryd.client.errors import Forbidden, Invalid, NotFound
+from memoryd.client.errors import Forbidden
 from memoryd.client.protocol import AddToken, Consolidate, Observe, Progress, Verify
 from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
@@ -25,20 +23,6 @@ def test_the_example_of_the_manual_runs_as_written(daemon: Any) -> None:
         assert [turn.outcome for turn in observed] == ["skipped", "skipped"]
         observed = memory.observe([{"role": "user", "content": FACTS[0]}, {"role": "assistant", "content": FACTS[1]}])
         assert (observed.accepted, len(observed.ids), len(observed)) == (2, 2, 2)
-
-
-async def test_the_async_client_observes_as_well(daemon: Any) -> None:
-    async with AsyncClient("acme", socket=daemon.socket, autostart=False) as memory:
-        observed = await memory.observe([{"role": "user", "content": FACTS[0], "created_at": "2026-01-02"}])
-        assert [turn.id for turn in await memory.turns()] == observed.ids
-        assert (await memory.turns(skipped=True)).skipped == []
-        assert (await memory.tiers()).flows == {"observed": 1}
-
-
-@each("turn", [{"role": "user"}, {"content": "x"}, {"role": 1, "content": "x"}, {"role": "a", "content": "b", "c": 1}])
-def test_a_mapping_that_is_no_turn_is_invalid_before_it_is_sent(client: Any, turn: dict[str, Any]) -> None:
-    with pytest.raises(Invalid, match=r"^turns\[0\]: Not a turn: "):
-        client.observe([turn])
 
 
 def test_a_client_sees_the_turns_within_its_reach(daemon: Any) -> None:
@@ -60,13 +44,6 @@ def test_a_client_sees_the_turns_within_its_reach(daemon: Any) -> None:
         }
 
 
-def test_what_a_search_returned_is_in_the_hot_buffer_for_who_asks_next(daemon: Any) -> None:
-    with daemon.client("acme") as client:
-        client.add(FACTS[0])
-        assert len(client.search("sessions", limit=1)) == 1
-        assert next(tier.count for tier in client.tiers().tiers if tier.name == "hot") == 1
-
-
 def test_a_turn_can_be_read_by_its_id_wherever_it_is(daemon: Any, core: Core) -> None:
     with daemon.client("acme") as client:
         id = client.observe([{"role": "user", "content": FACTS[0]}], session="s").ids[0]
@@ -81,22 +58,6 @@ def test_a_turn_can_be_read_by_its_id_wherever_it_is(daemon: Any, core: Core) ->
         assert client.get(id).tier == "L1"
 
 
-def test_a_turn_in_l0_can_be_deleted_and_undo_puts_it_back(daemon: Any, core: Core) -> None:
-    with daemon.client("acme") as client, daemon.client("other") as other:
-        ids = client.observe([{"role": "user", "content": fact} for fact in FACTS[:3]]).ids
-        memory = client.add("We use Valkey").id
-        with pytest.raises(NotFound):
-            other.delete(ids[1])
-        gone = client.delete(ids[1][:8], memory)
-        assert sorted(gone.ids) == sorted([ids[1], memory])
-        assert [turn.id for turn in client.turns()] == [ids[2], ids[0]]
-        assert (client.tiers().flows["gone: delete"], problems(core)) == (1, [])
-        client.undo()
-        assert [turn.id for turn in client.turns()] == list(reversed(ids))
-        assert client.get(memory).content == "We use Valkey"
-        assert problems(core) == []
-
-
 def test_tiers_tell_counts_bytes_times_and_limits(client: Any, core: Core, clock: Clock) -> None:
     client.observe([{"role": "user", "content": fact} for fact in FACTS[:23]])
     client.add("We use Valkey")
@@ -109,14 +70,6 @@ def test_tiers_tell_counts_bytes_times_and_limits(client: Any, core: Core, clock
     assert report.flows["observed"] == 23
     judged(core)
     assert client.tiers().waiting == {}
-
-
-def test_an_empty_memory_has_empty_tiers(client: Any) -> None:
-    report = client.tiers()
-    assert report.tiers
-    assert {(tier.count, tier.ram_bytes, tier.oldest_at) for tier in report.tiers} == {(0, 0, None)}
-    assert (report.namespaces, report.flows, report.waiting, report.nodes) == ([], {}, {}, 0)
-    assert client.consolidate().operation is None
 
 
 def test_consolidation_empties_L0_alone_and_can_be_undone(client: Any, core: Core) -> None:
@@ -150,11 +103,6 @@ def test_consolidation_keeps_to_its_reach(daemon: Any, core: Core) -> None:
         assert acme.consolidate().promoted == 1
         assert other.turns().total == 1
         assert [row.tier for row in memories(core) if row.turns == 0] == ["L1"]
-
-
-def test_more_turns_than_a_call_takes_are_refused(client: Any) -> None:
-    with pytest.raises(Invalid):
-        client.observe([{"role": "user", "content": f"We decided on {number}"} for number in range(501)])
 
 
 def test_a_token_observes_into_its_own_namespace_and_may_not_consolidate(daemon: Any, client: Any) -> None:

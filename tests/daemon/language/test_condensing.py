@@ -3,7 +3,6 @@
 from each import each
 from memoryd.daemon.language.condensing import (
     MAX_CHARS,
-    MAX_SENTENCES,
     find_central,
     list_telling,
 )
@@ -32,17 +31,9 @@ def test_sentences(text: str, expected: list[str]) -> None:
     assert list_telling(text) == expected
 
 
-def test_only_the_first_sentences_of_a_long_text_are_looked_at() -> None:
-    assert len(list_telling("This is a sentence. " * 1000)) == MAX_SENTENCES
-
-
 def test_the_central_sentence_is_the_one_nearest_to_all_weighed_by_importance() -> None:
     assert RulesProvider().condense(TEXT) == "The cache of the gateway is Valkey 8."
     assert find_central(["Can you help me?", "What is it?"]) == "Can you help me?"
-
-
-def test_one_sentence_needs_no_summary() -> None:
-    assert RulesProvider().condense("The cache of the gateway is Valkey 8.") == ""
 
 
 def test_a_very_long_sentence_is_shortened_at_a_word() -> None:

@@ -1,10 +1,7 @@
 """The rules of importance, on sentences of many kinds: what is kept, what is dropped, and what weighs more."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from each import each
-from memoryd.daemon.language.rating import READ_CHARS, importance
+from memoryd.daemon.language.rating import importance
 
 KEPT = [
     "We decided to use Valkey instead of Redis for the session cache.",
@@ -123,23 +120,3 @@ def test_a_statement_weighs_more_than_its_question_and_a_fact_more_than_a_remark
 def test_a_question_that_also_tells_something_is_a_statement() -> None:
     told = "Can you suggest a hotel? By the way, I just moved to Lisbon with my sister."
     assert importance(told) > 0.5 > importance("Can you suggest a hotel?")
-
-
-def test_the_same_feature_counts_once() -> None:
-    assert importance("It must be so.") == importance("It must be so, it must, it always must.")
-
-
-@each("text", ["", "   ", "?!…", "\n\n"])
-def test_nothing_said_is_worth_nothing(text: str) -> None:
-    assert importance(text) == 0.0
-
-
-@given(st.text(max_size=400))
-def test_importance_is_a_fraction_for_every_text(text: str) -> None:
-    assert 0.0 <= importance(text) <= 1.0
-
-
-@given(st.text(max_size=200))
-def test_what_stands_beyond_the_part_that_is_read_changes_nothing(tail: str) -> None:
-    head = "The harbour is cold. " * (READ_CHARS // 21 + 1)
-    assert importance(head + tail) == importance(head)

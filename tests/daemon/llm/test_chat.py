@@ -192,13 +192,6 @@ def test_no_question_is_asked_beyond_the_limit_of_a_day(server: ModelServer) -> 
     assert len(server.requests) == 3
 
 
-def test_tokens_that_the_server_does_not_tell_are_estimated(server: ModelServer) -> None:
-    server.will(says({"words": ["x" * 300]}, None))
-    model = made(server)
-    ask(model)
-    assert model.usage.tokens_out > 100
-
-
 def test_the_key_comes_from_a_file_or_the_environment(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

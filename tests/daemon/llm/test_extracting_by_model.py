@@ -135,15 +135,6 @@ def test_a_dead_or_too_slow_model_is_counted_and_facts_wait(
             assert usage(core).failures == 2
 
 
-def test_a_repaired_answer_is_used(core: Core, server: ModelServer) -> None:
-    near = '```json\n{"facts": [{"text": "The ledger runs on Postgres 16", "type": "decision", "confidence": "0.9", '
-    server.will(says(near + '"turns": [1],}]\n```'), says(DIGEST))
-    observe(core)
-    think(core)
-    assert [fact.content for fact in stored(core, "extraction")] == [FACT["text"]]
-    assert usage(core).repaired == 1
-
-
 def test_a_stop_does_not_wait_for_a_model_that_hangs(core: Core, server: ModelServer) -> None:
     answered: list[object] = []
     server.will(after(30, answered.append))

@@ -100,20 +100,3 @@ def test_a_model_that_hangs_delays_no_vectors(core: Core, server: ModelServer) -
     finally:
         answers.set()
         judge.close()
-
-
-def test_a_stop_does_not_wait_for_the_model(core: Core, server: ModelServer) -> None:
-    server.will(after(15.0, says({"importances": [0.31]})))
-    judge = Worker(core, extracts=False)
-    judge.start()
-    observe(core)
-    while not server.requests:
-        time.sleep(0.005)
-    began = time.monotonic()
-    judge.close()
-    assert time.monotonic() - began < 10.0
-
-
-def test_without_a_model_there_is_no_use_to_tell(folder: Path) -> None:
-    with running(folder, CountingEmbedder()) as core:
-        assert reading.stats(core, GetStats()).llm is None

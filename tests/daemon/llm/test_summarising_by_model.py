@@ -42,10 +42,3 @@ def test_the_rules_sum_up_where_the_model_fails(core: Core, server: ModelServer,
     done = ask(core, conversation(wait=True))
     assert done.by == "rules"
     assert done.tokens <= 200
-
-
-def test_a_summary_of_the_model_that_is_too_long_is_cut(core: Core, server: ModelServer) -> None:
-    server.will(says({"done": ["word " * 500], "learned": [], "failed": []}))
-    done = ask(core, conversation(wait=True))
-    assert done.by == "tiny"
-    assert done.tokens <= 200

@@ -73,9 +73,3 @@ def test_a_cue_adds_its_bonus_and_is_in_the_trace(core: Core) -> None:
     assert hits[0].id == told
     [stage] = [stage for stage in trace(core, hits.trace).stages if stage.name == "cues"]
     assert stage.notes == {"identifier": 1}
-
-
-def test_published_profiles_know_no_cues(core: Core) -> None:
-    add(core, "Paul: the heron fishes at dawn")
-    hits = search(core, "what did Paul say about the heron", profile="memweave", min_score=0.0)
-    assert [one.cues for one in trace(core, hits.trace).candidates] == [[]]

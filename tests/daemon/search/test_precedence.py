@@ -189,11 +189,6 @@ def test_the_newer_stands_before_the_older_unless_what_was_before_is_asked_for(
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_where_a_question_names_a_date_the_scores_decide(core: Core, versions: tuple[str, str, str]) -> None:
-    assert search(core, "retry limit of the importer, 3 on 3 March 2024", limit=1)[0].id == versions[0]
-    assert search(core, "what was the retry limit of the importer, 3", limit=1)[0].id == versions[0]
-
-
 SENTRY, GLITCHTIP = (
     "Crash reports of the app go to Sentry.",
     "GlitchTip gets the crash reports of the app, Sentry is given up.",

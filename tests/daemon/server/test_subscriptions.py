@@ -153,13 +153,6 @@ def _added(client: Client, text: str, namespace: str = "", **fields: Any) -> str
     return client.call(Add(memory=NewMemory(content=text, **fields), namespace=namespace)).id
 
 
-def test_runs_of_jobs_are_told_with_their_outcome(client: Client, followed: Subscription) -> None:
-    client.call(RunJob(name="sweep"))
-    event = next(followed)
-    assert (event.kind, event.by, event.type) == ("job", "sweep", "done")
-    assert event.text.startswith("nothing to do")
-
-
 def test_what_the_log_warns_of_is_told(client: Client, followed: Subscription) -> None:
     logging.getLogger("memoryd.daemon.embedding.embedder").warning("the model %s is %s", "mini", "failed")
     logging.getLogger("memoryd.daemon.server.server").info("nothing to see")

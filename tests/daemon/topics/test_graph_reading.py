@@ -95,12 +95,6 @@ def test_a_node_shows_what_is_similar_and_the_concept_over_it(core: Core) -> Non
     assert [n.weight for n in beside[1:]] == pytest.approx([0.64, 0.64], abs=1e-3)
 
 
-@pytest.mark.parametrize("id", ["0000", "concept-abcd"])
-def test_a_node_that_does_not_exist_is_not_found(core: Core, id: str) -> None:
-    with pytest.raises(NotFound):
-        ask(core, GraphNodes(node=id))
-
-
 def test_topics_are_listed_with_their_nodes(core: Core) -> None:
     rows = remember(core, [f"note {number}" for number in range(9)], given=[near(number) for number in range(9)])
     for group in (rows[:4], rows[4:8]):
@@ -127,9 +121,3 @@ def test_what_left_its_node_since_is_not_shown(filled: Core) -> None:
     assert len(shown.members) == 1
     assert not {middle, one} & {member.id for member in shown.members}
     assert shown.nodes[0].about == ("" if first.id in (middle, one) else first.about)
-
-
-def test_the_empty_graph_has_nothing_to_show(core: Core) -> None:
-    assert ask(core, GraphNodes()).nodes == []
-    assert ask(core, GraphTopics()).topics == []
-    assert make_graph(core) == {}

@@ -94,14 +94,6 @@ def test_a_node_that_changed_is_named_again_and_the_others_are_left(core: Core, 
     assert not naming.step()
 
 
-def test_a_node_of_one_memory_has_no_label(core: Core, server: ModelServer) -> None:
-    server.will(numbered())
-    add(core, "a lonely lighthouse")
-    cluster(core)
-    assert not Naming(core).step()
-    assert labels(core) == {"": "rules"}
-
-
 @pytest.fixture
 def naming(core: Core, server: ModelServer, wrong: Behaviour) -> Naming:
     """There is something to name, and a model that a test makes go wrong."""
@@ -172,13 +164,6 @@ def test_what_a_deleted_memory_was_called_goes_with_the_next_graph(core: Core, s
     ask(core, Delete(ids=[next(iter(ask(core, List()))).id]))
     cluster(core)
     assert sorted(labels(core).values()) == ["rules", "tiny", "tiny"]
-
-
-def test_without_a_model_only_the_rules_name(folder: Path) -> None:
-    with running(folder, CountingEmbedder()) as core:
-        fill(core)
-        assert not Naming(core).step()
-        assert set(labels(core).values()) == {"rules"}
 
 
 @pytest.mark.parametrize(

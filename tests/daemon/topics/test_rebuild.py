@@ -39,14 +39,6 @@ def edges(core: Core) -> list[tuple[str, str, float]]:
     )
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 75])
-def test_every_memory_of_l2_gets_a_node(core: Core, count: int) -> None:
-    remember(core, texts(count), given=[near(i % 4) for i in range(count)])
-    make_graph(core)
-    check(core)
-    assert len(groups(core)) == min(count, 4)
-
-
 def test_only_l2_is_clustered_and_what_comes_later_has_no_node_until_then(core: Core) -> None:
     add(core, "this one is in L1")
     [row] = remember(core, ["this one is in L2"])
@@ -80,12 +72,6 @@ def test_clusters_never_cross_namespaces(core: Core) -> None:
     make_graph(core)
     check(core)
     assert [len(groups(core, place)) for place in ("", "acme", "acme/api")] == [2, 2, 2]
-
-
-def test_equal_vectors_go_together_in_nodes_of_twenty(core: Core) -> None:
-    remember(core, texts(100), given=[near(0)] * 100)
-    make_graph(core)
-    assert [len(group) for group in groups(core)] == [20] * 5
 
 
 def test_nodes_that_are_alike_become_one_where_they_fit(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,16 +137,6 @@ def test_topics_are_communities_of_what_searches_returned_together(core: Core) -
     make_graph(core)
     assert sorted(count for (count,) in query(core, "SELECT count(*) FROM nodes GROUP BY topic")) == [3, 4, 5]
     check(core)
-
-
-def test_making_it_again_changes_nothing(core: Core) -> None:
-    rows = remember(core, texts(60), given=[near(i % 7, 0.8, 7 + i % 3) for i in range(60)])
-    search_together(core, *rows[:5])
-    make_graph(core)
-    before = graph(core)
-    counts = make_graph(core)
-    assert not {"added", "changed", "removed"} & counts.keys()
-    assert graph(core) == before
 
 
 def test_the_same_memories_give_the_same_graph(folder: Path) -> None:

@@ -101,15 +101,6 @@ def test_memories_that_a_search_returns_together_are_counted_in_any_tier(core: C
     assert query(core, "SELECT * FROM pairs") == []
 
 
-def test_a_memory_that_is_newer_than_the_graph_is_found_and_brings_nothing(core: Core) -> None:
-    other = planted(core, LEAST_WEIGHT)
-    new = add(core, "grey heron reeds, seen today").id
-    move_to_l2(core)
-    found = brought(core)
-    assert new in found
-    assert found[other.id] == ["graph"]
-
-
 def test_a_moved_memory_is_not_shown_in_its_former_place(core: Core) -> None:
     id = add(core, "Deploys are on Tuesday", "acme/api/alpha").id
     node(core, row_of(core, id))

@@ -186,18 +186,6 @@ def explain(core: Core, prompt: str) -> dict[str, dict[str, float]]:
     return stage.notes
 
 
-@pytest.mark.parametrize(
-    ("cosines", "above", "count"),
-    [
-        ({}, 0.2 / (0.1**2 + 0.05**2) ** 0.5, 3),
-        ({1: 0.3}, 0.2 / (0.1**2 + 0.05**2) ** 0.5, 3),  # it is not compared with itself
-        ({1: 0.3, 2: 0.1, 3: 0.1}, 0.2 / (0.005 + 0.05**2) ** 0.5, 5),
-    ],
-)
-def test_how_far_a_memory_stands_out(cosines: dict[int, float], above: float, count: int) -> None:
-    assert sureness.Baseline(cosines).measure(1, 0.3) == (pytest.approx(above), count)
-
-
 def test_of_a_long_answer_comes_what_the_prompt_is_about_in_whatever_form_its_words_are() -> None:
     points = [
         "The client creates a payment for each weekly box, with iDEAL as the preselected method at the checkout",

@@ -31,11 +31,6 @@ def say(core: Core, *said: tuple[str, str], session: str = "s1", namespace: str 
         observe(core, NewTurn(role=role, content=content), session=session, namespace=namespace)
 
 
-def test_a_new_project_starts_with_nothing(core: Core) -> None:
-    made = start(core)
-    assert (made.text, made.tokens, made.lines) == ("", 0, [])
-
-
 def test_what_is_pinned_comes_first_then_what_was_saved_on_purpose(core: Core) -> None:
     add(core, "Deploys run on Tuesdays.", PLACE, type="decision")
     add(core, "Never push to main.", PLACE, type="fact", pinned=True)

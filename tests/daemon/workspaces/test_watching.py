@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from notes import Watched, sections, write
 
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
-from memoryd.daemon.workspaces.watching import Watchers
-from workbench import CountingEmbedder, running, wait_until
+from workbench import wait_until
 
 CHUNKS = 100
 
@@ -232,46 +231,6 @@ def test_an_unmounted_disk_does_not_empty_the_index(
     mounted(True)
     write(root, "memory/b.md", "An okapi.\n")
     wait_until(lambda: watched.finds("okapi", "okapi") and not watched.finds("walrus", "walrus"))
-
-
-class Exhausted:
-    """Gives no watches while `used_up`."""
-
-    def __init__(self) -> None:
-        self.used_up = True
-
-    def __call__(self, folders: Sequence[str]) -> Any:
-        if self.used_up:
-            raise OSError("There are no watches.")
-        return Silent()
-
-
-class Silent:
-    """Hears nothing."""
-
-    def watch(self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event) -> str:
-        stop_event.wait(timeout_ms / 1000)
-        return "timeout"
-
-    def close(self) -> None:
-        pass
-
-
-@pytest.mark.slow
-def test_without_watches_the_folder_is_scanned_and_status_says_why(
-    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memoryd.daemon.workspaces.watching.SCAN_EVERY_S", 0.05)
-    with running(folder, CountingEmbedder()) as core:
-        watchers = Watchers(core, Exhausted())
-        watchers.start()
-        watched = Watched(core, None)
-        workspace = watched.add(root)
-        assert watched.status(workspace).watching == "scanning"
-        assert watched.status(workspace).reason == "There are no watches."
-        write(root, "memory/a.md", "A walrus.\n")
-        wait_until(lambda: watched.finds("walrus", "walrus"))
-        watchers.close()
 
 
 def test_a_workspace_that_fails_does_not_keep_the_others_from_being_watched(
