@@ -8,8 +8,7 @@ from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
 from each import each
-from memoryd.client.programs.memctl.commands import list_commands, verbs
-from memoryd.client.projects.project import project_namespace
+from memoryd.client.programs.memctl.commands import list_commands
 from memoryd.client.protocol import GetStats, Job, JobList, Jobs, List, ListTokens, Memory, Page, Token, TokenList
 from memoryd.client.protocol.workspaces import Workspace, WorkspaceList, Workspaces
 
@@ -25,23 +24,6 @@ def words(memctl: Memctl) -> Any:
         ]
 
     return ask
-
-
-def test_commands_are_completed(words: Any) -> None:
-    assert {name.split()[0] for name in list_commands()} == set(words(""))
-    assert words("sea") == ["search"]
-    assert words("nothing") == []
-    assert words("--names") == ["--namespace"]
-    assert words("--namespace", "acme", "--json", "sea") == ["search"]
-
-
-@each("first", sorted({name.split()[0] for name in list_commands() if " " in name}))
-def test_verbs_are_completed(words: Any, first: str) -> None:
-    assert words(first) == [first]
-    assert words(first, "") == verbs(first)
-    assert words(first, verbs(first)[0][:2])[0] == verbs(first)[0]
-    assert words("--json", first, "--timeout", "3", "") == verbs(first)
-    assert words(first, "--j") == ["--json"]
 
 
 @each("name", sorted(list_commands()))
@@ -96,17 +78,6 @@ def test_names_come_from_the_daemon(words: Any, fake: FakeDaemon, folder: Path) 
     assert words("workspace", "remove", "") == ["notes"]
     assert words("token", "revoke", "") == ["alpha"]
     assert words("jobs", "run", "b") == ["backup"]
-
-
-def test_projects_come_from_their_table(words: Any, tmp_path: Path) -> None:
-    (tmp_path / "api").mkdir()
-    project_namespace(tmp_path / "api")
-    assert words("project", "rename", "a") == ["api"]
-
-
-def test_models_come_from_the_catalogue(words: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORYD_MODEL_DIR", str(folder))
-    assert words("model", "pull", "all-Mini") == ["all-MiniLM-L6-v2"]
 
 
 def test_without_a_daemon_nothing_is_said_and_none_is_started(memctl: Memctl, folder: Path) -> None:

@@ -228,19 +228,6 @@ def test_a_block_that_lost_a_mark_is_not_called_removed_and_its_copy_stays(
     assert contents(home) == before
 
 
-def test_an_event_without_hooks_is_as_it_was_after_two_installations(home: Path, memctl: Memctl) -> None:
-    path = home / ".claude" / "settings.json"
-    path.parent.mkdir()
-    path.write_text('{"hooks": {"Stop": []}}')
-    before = contents(home)
-    memctl("hooks", "install", "claude-code")
-    installed = contents(home)
-    memctl("hooks", "install", "claude-code")
-    assert contents(home) == installed
-    memctl("hooks", "uninstall", "claude-code")
-    assert contents(home) == before
-
-
 def test_a_dry_run_and_print_change_nothing(home: Path, memctl: Memctl) -> None:
     laid_out(home)
     before = contents(home)
@@ -306,34 +293,6 @@ def test_a_project_has_files_of_its_own_that_no_team_shares(
     assert states == {"installed"}
     memctl("hooks", "uninstall", "claude-code", "--project", str(project))
     assert contents(project) == {}
-
-
-def test_in_a_project_its_hooks_are_shown_and_git_is_mentioned(
-    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (home / "api" / ".git").mkdir(parents=True)
-    (home / "api" / "lib").mkdir()
-    said = memctl("hooks", "install", "gemini", "--project", str(home / "api")).err
-    assert "memctl: Do not commit these files: they name a path of this machine.\n" in said
-    assert "Do not commit" not in memctl("hooks", "install", "gemini").err
-    monkeypatch.chdir(home / "api" / "lib")
-    files = memctl("hooks", "status", "--json").json["files"]
-    assert [file["path"] for file in files if file["state"] == "installed"] == [
-        str(home / ".gemini/settings.json"),
-        str(home / "api/.gemini/settings.json"),
-    ]
-
-
-def test_a_memory_of_this_shell_alone_is_pointed_out(
-    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = memctl("hooks", "install", "gemini").err
-    assert "WARNING: MEMORYD_DATA_DIR and MEMORYD_SOCKET, set in this shell, lead to another memory" in said
-    monkeypatch.delenv("MEMORYD_DATA_DIR")
-    monkeypatch.delenv("MEMORYD_SOCKET")
-    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
-    assert "WARNING" not in memctl("hooks", "install", "gemini").err
 
 
 def test_a_file_that_changes_at_the_last_moment_is_not_overwritten(folder: Path) -> None:

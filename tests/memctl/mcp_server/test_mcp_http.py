@@ -399,13 +399,6 @@ def test_a_port_that_is_in_use_is_an_error_that_says_who_hears_the_token(memctl:
     assert (done.code, done.err) == (1, said)
 
 
-@pytest.mark.parametrize("words", [("--port", "9000"), ("--allow-host", "box")])
-def test_what_belongs_to_http_alone_is_refused_without_it(memctl: Memctl, words: tuple[str, str]) -> None:
-    done = memctl("mcp", *words)
-    assert (done.code, done.out) == (2, "")
-    assert "--http" in done.err
-
-
 def read_what_is_said(*, on_terminal: bool) -> list[str]:
     """Serve; return what is printed up to the configuration."""
     given, taken = pty.openpty() if on_terminal else os.pipe()
@@ -419,17 +412,6 @@ def read_what_is_said(*, on_terminal: bool) -> list[str]:
         running.terminate()
         running.wait(60)
     return lines
-
-
-@pytest.mark.slow
-def test_people_read_the_address_the_header_and_what_to_give_their_agent(folder: Path) -> None:
-    lines = read_what_is_said(on_terminal=True)
-    text, token = "".join(lines), (folder / "data/mcp.token").read_text().strip()
-    assert "claude mcp add --transport http memory http://127.0.0.1:" in text
-    assert text.count(f"Authorization: Bearer {token}") == 2
-    [config] = [json.loads(line) for line in lines if line.startswith("  {")]
-    assert config["mcpServers"]["memory"]["headers"] == {"Authorization": f"Bearer {token}"}
-    assert str(folder / "data/mcp.token") in text
 
 
 @pytest.mark.slow

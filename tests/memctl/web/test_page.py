@@ -170,18 +170,6 @@ def test_what_is_typed_while_a_view_loads_is_text_and_no_command(tab: Tab, morni
         assert [operation.undone_by for operation in client.operations(100)] == before
 
 
-def test_keys_of_a_view_wait_for_its_rows(tab: Tab) -> None:
-    def steps(page: Any) -> None:
-        expect(page.locator(".saved").first).to_be_visible()
-        for key in ("3", "j", "j", "Enter"):  # faster than the rows come
-            page.keyboard.press(key)
-        expect(page.locator(".side .body")).to_be_visible()
-        expect(page.locator(".row.open")).to_have_count(1)
-        assert page.locator("li[aria-posinset='2'] .row.open").count() == 1
-
-    tab.look(steps)
-
-
 def test_escape_leaves_a_field_and_a_dialog_and_nothing_acts_behind_it(tab: Tab) -> None:
     def steps(page: Any) -> None:
         page.keyboard.press("2")
@@ -373,24 +361,6 @@ def test_what_people_come_for_is_three_clicks_away_and_named(tab: Tab, morning: 
         person.enter(page.get_by_label("Add a rule, decision … for acme/api"), "Never deploy on Fridays")
         expect(page.get_by_role("region", name="What holds now")).to_contain_text("Rules (1)")
         assert person.actions == 3
-
-    tab.look(steps)
-
-
-def test_many_facts_are_sorted_by_subject(tab: Tab, morning: Any) -> None:
-    with morning.client("acme/api") as client:
-        for number in range(4):
-            client.add(f"The invoice of customer {number} is sent by post", origin="person", dedup=False)
-            client.add(f"Lanterns of type {number} are lit at dusk", origin="person", dedup=False)
-
-    def steps(page: Any) -> None:
-        page.evaluate("location.hash = '/project?ns=acme/api'")
-        holds = page.get_by_role("region", name="What holds now")
-        invoices = holds.get_by_role("button", name="Invoice (4)")
-        expect(holds.locator("article", has_text="The invoice of")).to_have_count(0)
-        invoices.click()
-        expect(holds.locator("article", has_text="The invoice of")).to_have_count(4)
-        expect(holds.get_by_role("button", name="Others")).to_be_visible()
 
     tab.look(steps)
 

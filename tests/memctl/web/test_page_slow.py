@@ -308,39 +308,3 @@ def test_a_memory_is_corrected_in_place_and_its_history_shows_the_difference(tab
         after = client.get(wanted.id, touch=False)
         assert (re.search("heron", after.content) is not None, after.pinned) == (True, True)
         assert after.access_count == wanted.access_count  # looking counts no access
-
-
-def test_a_dismissed_contradiction_comes_back_by_undo(tab: Tab, morning: Any) -> None:
-    with morning.client("acme") as client:
-        client.add("The limit of every request is 5 seconds")
-        newer = client.add("The limit of every request is 10 seconds")
-        assert len(client.links().links) == 1
-
-        def dismiss(page: Any) -> None:
-            show(page, f"m/{newer.id}")
-            page.get_by_role("button", name="They do not disagree").click()
-            expect(page.get_by_role("heading", name="Disagrees with")).to_have_count(0)
-
-        def undo(page: Any) -> None:
-            page.keyboard.press("u")
-            expect(page.get_by_role("heading", name="Disagrees with")).to_be_visible()
-
-        tab.look(dismiss)
-        assert client.links().links == []
-        tab.look(undo)
-        assert len(client.links().links) == 1
-
-
-def test_all_are_selected_at_once_and_a_range_with_shift(tab: Tab) -> None:
-    def steps(page: Any) -> None:
-        show(page, "memory")
-        bar = page.get_by_role("toolbar")
-        page.locator(".row input").nth(1).click()
-        page.locator(".row input").nth(4).click(modifiers=["Shift"])
-        expect(bar).to_contain_text("4 selected")
-        page.keyboard.press("Escape")
-        expect(bar).to_have_count(0)
-        page.get_by_role("button", name="Select all").click()
-        expect(bar).to_contain_text("30 selected")
-
-    tab.look(steps)
