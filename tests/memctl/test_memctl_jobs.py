@@ -10,6 +10,7 @@ from fake_daemon import FakeDaemon, Memctl
 from memoryd.client import protocol
 
 NOW = 1_800_000_000.0
+ID = "3f9ac1d2" * 4
 FIELDS: dict[str, Any] = {"job": "sweep", "by": "scheduler", "started_at": NOW - 120, "took_ms": 340.0}
 DONE = protocol.JobRun(
     run=7, outcome="done", counts={"moved": 1234, "skipped": 3, "failed": 0}, operation="45" * 16, **FIELDS
@@ -63,6 +64,14 @@ def test_run_says_what_was_done_and_how_to_take_it_back(fake: FakeDaemon, memctl
         "`memctl undo 45454545` takes it back.",
     ]
     assert fake.calls == [protocol.RunJob(name="sweep")]
+
+
+def test_run_of_a_plan_says_which_steps_were_left_out(fake: FakeDaemon, memctl: Memctl) -> None:
+    skipped = [protocol.SkippedStep(action="move", target=ID, reason="it is gone")]
+    fake.replies[protocol.RunJob] = msgspec.structs.replace(DONE, skipped=skipped)
+    out = memctl("jobs", "run", "sweep", "--plan", "ab12").out
+    assert "move | 3f9ac1d2 | it is gone" in lines(out)
+    assert fake.calls == [protocol.RunJob(name="sweep", plan="ab12")]
 
 
 def test_a_run_that_failed_is_an_error(fake: FakeDaemon, memctl: Memctl) -> None:

@@ -1,8 +1,11 @@
 """memctl log: what was done, session by session; memctl get --around."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
+from memoryd.client.programs.memctl.log import parse_moment
 
 Memctl = Any
 SAID = [
@@ -46,3 +49,12 @@ def test_a_turn_is_shown_in_its_conversation(memctl: Memctl, ids: list[str]) -> 
     assert "Farid" in told
     assert [one["id"] for one in memctl("get", ids[1], "--around", "0", "--json").json] == [ids[1]]
     assert memctl("get", ids[1], "--around", "-1").code != 0
+
+
+def test_words_for_times_are_by_the_local_clock() -> None:
+    now = datetime(2026, 3, 10, 14, 30, tzinfo=UTC)
+    assert parse_moment("today", now) == datetime(2026, 3, 10, tzinfo=UTC).timestamp()
+    assert parse_moment("yesterday", now) == datetime(2026, 3, 9, tzinfo=UTC).timestamp()
+    assert parse_moment("12h", now) == (now - timedelta(hours=12)).timestamp()
+    assert parse_moment("2w", now) == (now - timedelta(weeks=2)).timestamp()
+    assert parse_moment("2026-01-01", now) == datetime(2026, 1, 1, tzinfo=UTC).timestamp()

@@ -229,6 +229,14 @@ def test_a_name_that_is_taken_is_shared_only_when_asked_for(client: Client, memc
     assert namespaces(memctl) == ["notes", "birds"]
 
 
+def test_a_folder_that_is_written_like_a_namespace_is_pointed_out(
+    daemon: Any, memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "src/blog").mkdir(parents=True)
+    monkeypatch.chdir(home)
+    assert "src/blog is a folder here: write ./src/blog." in memctl("project", "rename", "src/blog", "blog").err
+
+
 @each(
     ("words", "code", "said"),
     [

@@ -4,8 +4,14 @@ from each import each
 from memoryd.client.programs.memctl import text_table as module
 from memoryd.client.programs.memctl.output import make_printable, say
 from memoryd.client.programs.memctl.text_table import (
+    count_text,
+    draw_bar,
+    format_fields,
     format_table,
+    ms_text,
+    pad,
     shorten,
+    size_text,
     to_one_line,
     width,
     wrap,
@@ -61,3 +67,22 @@ def test_wrapped_text_has_so_many_lines_at_most() -> None:
     assert wrap("one two three four", 9, 2) == ["one two", "three fo…"]
     assert wrap("x" * 20, 9, 2) == ["x" * 8 + "…"]
     assert wrap("", 9, 2) == [""]
+
+
+def test_small_things() -> None:
+    assert [pad("a", 3), pad("a", 3, right=True)] == ["a  ", "  a"]
+    assert [draw_bar(0.0, 4), draw_bar(0.5, 4), draw_bar(1.0, 4), draw_bar(7.0, 4), draw_bar(0.125 / 4, 4)] == [
+        "",
+        "██",
+        "████",
+        "████",
+        "▏",
+    ]
+    assert [ms_text(0.123), ms_text(12.34), ms_text(1234.5)] == ["0.12", "12.3", "1234"]
+    assert [size_text(12), size_text(1500), size_text(2_500_000_000)] == ["12 B", "1.5 kB", "2.5 GB"]
+    assert [count_text(1, "memory"), count_text(2, "memory"), count_text(0, "file")] == [
+        "1 memory",
+        "2 memories",
+        "0 files",
+    ]
+    assert format_fields([("a", "1"), ("long", "2")]) == "  a     1\n  long  2"

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from conversing import FACTS, contents, judge, memories, observe, problems, ring
 from memoryd.client.protocol import Operations
 from memoryd.daemon.conversations import judging
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import Spoken
-from workbench import Clock, CountingEmbedder, add, ask, found, no_model, running, undo, wait_until
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, ask, found, no_model, running, undo, wait_until
 
 LONG = (
     "The crawler stops at the first redirect. "
@@ -98,6 +100,14 @@ def test_a_promoted_turn_gets_its_most_central_sentence_as_summary_and_keeps_its
     assert "five redirects" in row.summary
 
 
+def test_a_summary_needs_no_model(folder: Path, clock: Clock) -> None:
+    with running(folder, no_model, clock=clock, ready=False) as core:
+        core.embedding.wait_settled(LIMIT_S)
+        observe(core, "Sure, thanks! " + LONG, *FACTS[:20])
+        judge(core)
+        assert "five redirects" in memories(core)[0].summary
+
+
 def test_a_summary_that_somebody_wrote_stays(core: Core) -> None:
     from workbench import update
 
@@ -136,6 +146,26 @@ def test_the_thread_judges_soon_after_an_observe_and_what_an_earlier_run_left(co
         observe(core, FACTS[1])
         wait_until(lambda: judging.count_waiting(core) == {})
         assert all(turn.importance >= 0.8 for turn in core.active.list_turns(None))
+    finally:
+        judge_thread.close()
+
+
+def test_the_thread_survives_an_error(core: Core, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
+    calls: list[int] = []
+    real = judging.step
+
+    def fails_once(given: Core) -> bool:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OSError("the disk hesitates")
+        return real(given)
+
+    monkeypatch.setattr(judging, "step", fails_once)
+    observe(core, FACTS[0])
+    judge_thread = Worker(core, extracts=False)
+    judge_thread.start()
+    try:
+        wait_until(lambda: judging.count_waiting(core) == {})
     finally:
         judge_thread.close()
 

@@ -6,11 +6,12 @@ import pytest
 
 from conversing import FACTS, contents, flows, judge, memories, observe, problems, ring, skips, talk
 from each import each
-from memoryd.client.errors import Conflict, Invalid
+from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import Add, NewMemory, NewTurn, Observe, Turns
 from memoryd.daemon.config import Config, TiersConfig
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.caller import Caller
 from workbench import Clock, CountingEmbedder, add, ask, found, running, search, wait_until
 
 
@@ -84,6 +85,12 @@ def test_one_wrong_turn_refuses_the_whole_call_and_changes_nothing(core: Core, b
 def test_what_cannot_be_a_turn_is_invalid(core: Core, call: Observe) -> None:
     with pytest.raises(Invalid):
         observing.observe(core, call)
+
+
+def test_a_token_may_not_choose_ids(core: Core) -> None:
+    bound = Caller("agent", "acme")
+    with pytest.raises(Forbidden):
+        observing.observe(core, Observe(turns=[turn(FACTS[0], id="ab" * 16)], namespace="acme"), bound)
 
 
 def test_an_exact_repetition_of_a_memory_is_skipped_and_bumps_it(core: Core, clock: Clock) -> None:

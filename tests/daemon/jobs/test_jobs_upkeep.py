@@ -14,7 +14,7 @@ import pytest
 from each import each
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Backup, NewMemory
-from memoryd.daemon.config import JobsConfig
+from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import table
 from memoryd.daemon.jobs.runner import Runner
@@ -225,6 +225,12 @@ def test_after_a_restore_the_job_waits_for_its_interval(core: Core, jobs: Runner
         last_run_at = store_jobs.read_state(connection, "backup").last_run_at
         assert store_jobs.read_latest(connection, "backup", 1) == [], "no copy was made of this database"
     assert began <= (last_run_at or 0.0) <= time.time()
+
+
+def test_no_backups_are_made_where_none_are_to_be_kept(core: Core, jobs: Runner) -> None:
+    core.config = Config(jobs=JobsConfig(backups=0))
+    add(core, "Herons fish at dawn")
+    assert run(jobs, "backup").counts == {}
 
 
 def test_a_backup_that_is_interrupted_leaves_nothing_behind(core: Core, folder: Path) -> None:

@@ -191,6 +191,14 @@ def test_all_of_l0_is_searched_by_words_by_meaning_and_by_what_is_known_of_a_tur
 # What a search leaves behind -----------------------------------------------------------------------------------------
 
 
+def test_the_texts_that_are_kept_read_are_bounded(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoryd.daemon.tiers.active.MOST_STEMS", 100)
+    observe(core, [f"heron number {number}" for number in range(20)])
+    assert len(found(core, "heron", limit=30)) == 20
+    assert len(core.active._texts) == 4  # of 3 stems and 20 for the vector
+    assert len(found(core, "heron", limit=30)) == 20
+
+
 def test_hits_are_counted_as_accessed_after_the_reply(core: Core, clock: Any) -> None:
     id = add(core, "the heron stands").id
     search(core, "heron")

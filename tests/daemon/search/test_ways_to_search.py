@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from each import each
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound
-from memoryd.client.protocol import Hits, NewMemory, NewTurn, Observe, Search
+from memoryd.client.protocol import Get, Hits, List, NewMemory, NewTurn, Observe, Search
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import reading
 from workbench import CountingEmbedder, add, add_many, ask, options_of, running
 
 
@@ -134,3 +136,11 @@ def test_equal_texts_are_one_hit_the_newest_unless_each_is_asked_for(core: Core)
     ]
     assert [hit.id for hit in search(core, "herons")] == [made[1].id]
     assert {hit.id for hit in search(core, "herons", distinct=False)} == {one.id for one in made}
+
+
+def test_get_shows_the_vector_when_asked(filled: Core) -> None:
+    [stork] = search(filled, "storks nest on roofs", limit=1)
+    assert stork.vector is None
+    vector = reading.get(filled, Get(id=stork.id, include_vectors=True)).vector
+    assert np.linalg.norm(vector or []) == pytest.approx(1.0, abs=1e-5)
+    assert all(memory.vector is None for memory in ask(filled, List()))

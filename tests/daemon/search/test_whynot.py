@@ -255,6 +255,19 @@ def test_of_a_turn_that_others_precede_that_is_said(core: Core) -> None:
     assert answer.reason == "other turns in L0 are nearer to the query, by their words and their meaning"
 
 
+def test_a_confidence_is_explained_by_what_it_comes_from(core: Core) -> None:
+    id = add(core, "Error E4012 means that the card was refused").id
+    answer = why(core, id, "error 4012")
+    assert answer.confidence_reason.endswith(" of the question's words; not in it: 4012")
+    assert answer.confidence_reason.startswith("meaning ")
+    assert answer.last_hit_confidence == answer.confidence
+
+
+def test_by_words_alone_meanings_are_not_compared_and_that_is_said(core: Core) -> None:
+    answer = why(core, add(core, "storks nest").id, mode="lexical")
+    assert answer.reason == "no word of the query is in it, and the mode `lexical` does not compare meanings"
+
+
 def test_what_age_and_feedback_make_of_the_score_is_named(core: Core) -> None:
     old = add(core, "heron one", created_at=core.clock() - 10 * 86_400).id
     add(core, "heron two")
@@ -285,6 +298,11 @@ def test_a_question_is_said_to_be_shown_with_its_answer(core: Core) -> None:
     assert (answer.shown_with, answer.confidence) == (hits[0].id, None)
     head = why(core, hits[0].id, "which cache do we use?")
     assert sum(head.parts.values()) == pytest.approx(head.score)
+
+
+def test_of_a_query_that_has_no_word_to_look_for_that_is_said(core: Core) -> None:
+    answer = why(core, add(core, "heron one").id, "what is the", mode="lexical")
+    assert answer.reason.startswith('the query has only words like "the", which are not looked for, and the mode')
 
 
 def test_that_a_secret_was_taken_out_is_said(core: Core) -> None:

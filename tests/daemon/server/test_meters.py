@@ -116,6 +116,11 @@ def test_a_process_is_called_by_its_script(words: list[str], name: str) -> None:
     assert name_in(words) == name
 
 
+def test_a_process_that_is_gone_has_no_name() -> None:
+    assert process_name(2**22 + 1) == ""
+    assert process_name(os.getpid())
+
+
 async def test_stats_tell_who_is_connected_since_when_and_how_often_it_called(daemon: "Daemon") -> None:
     async with AsyncClient(socket=daemon.socket, autostart=False) as asynchronous:
         for _ in range(3):

@@ -398,3 +398,20 @@ async def test_an_asynchronous_client_follows_while_it_calls(daemon: "Daemon") -
         await client.delete(added.id)
         assert [event.kind async for event in followed] == ["created", "deleted"]
         assert followed.result == Subscribed(events=2, missed=0)
+
+
+async def test_an_asynchronous_follower_ends_by_a_pause_and_by_its_limit(daemon: "Daemon") -> None:
+    async with AsyncClient(socket=daemon.socket, autostart=False) as client:
+        assert [event async for event in client.subscribe(idle_s=0.05)] == []
+        with pytest.raises(Exception, match="kinds"):
+            await anext(client.subscribe("nothing"))
+
+
+async def test_an_asynchronous_follower_hears_of_a_stop(start_daemon: Start) -> None:
+    daemon = start_daemon()
+    async with AsyncClient(socket=daemon.socket, autostart=False) as client, client.subscribe() as followed:
+        await client.call(Shutdown())
+        with pytest.raises(Unavailable):
+            await anext(followed)
+        with pytest.raises(StopAsyncIteration):
+            await anext(followed)

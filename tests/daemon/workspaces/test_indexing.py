@@ -333,6 +333,14 @@ def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(
         assert calls.examine(core, workspace).problems == []
 
 
+def test_front_matter_says_what_a_file_is(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "---\ntype: decision\ntags: [db, cache]\npinned: true\nowner: ops\n---\nUse Valkey.\n")
+    added(core, root)
+    [memory] = ask(core, List())
+    assert (memory.type, memory.pinned, memory.start_line) == ("decision", True, 7)
+    assert memory.metadata == {"tags": ["db", "cache"], "owner": "ops"}
+
+
 def test_an_expired_file_leaves_search_and_is_not_deleted_by_the_job(core: Core, root: Path) -> None:
     write(root, "memory/a.md", "---\nexpires: 2020-01-01\n---\nLong over.\n")
     workspace = added(core, root)

@@ -44,6 +44,14 @@ def test_a_file_and_its_folders_are_made_where_that_is_wanted(tmp_path: Path) ->
         change_file(tmp_path, "memory/b.md", adding(b"x"))
 
 
+def test_a_change_that_changes_nothing_leaves_the_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("one")
+    before = path.stat()
+    change_file(tmp_path, "a.md", lambda data: data or b"")
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 def test_a_change_that_fails_leaves_the_file_alone(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("one")
 

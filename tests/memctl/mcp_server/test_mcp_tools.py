@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from agents import agent, all_of, options, text_of
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from memoryd.client import Client
 from memoryd.client.programs.mcp.answers import estimate_tokens
@@ -428,6 +428,15 @@ async def test_remember_asks_the_agent_to_save_and_saves_nothing_itself(memory: 
     assert "memory_save" in one
     assert "memory_save" in all
     assert memory.list().total == 0
+
+
+async def test_an_unknown_prompt_and_one_without_a_daemon_are_errors_of_the_protocol(folder: Path) -> None:
+    async with agent() as client:
+        with pytest.raises(MCPError, match="There is no prompt forget; there are recall, remember") as unknown:
+            await client.get_prompt("forget")
+        with pytest.raises(MCPError, match="No daemon answers") as silent:
+            await client.get_prompt("recall", {"topic": "cache"})
+    assert (unknown.value.error.code, silent.value.error.code) == (INVALID_PARAMS, INTERNAL_ERROR)
 
 
 async def test_a_connector_searches_and_fetches(memory: Client) -> None:

@@ -127,6 +127,15 @@ def test_a_folder_without_permission_is_a_problem_and_the_rest_is_found(locked: 
 # .gitignore ----------------------------------------------------------------------------------------------------------
 
 
+def test_gitignore_of_root_and_folders_is_respected_and_counted(root: Path) -> None:
+    write(root, "memory/a.md", "memory/draft-b.md", "memory/private/c.md", "memory/sub/d.md", "memory/sub/e.md")
+    write(root, ".gitignore", text="draft-*\nprivate/\n# comment\n\n!\n")
+    write(root, "memory/sub/.gitignore", text="/d.md\r\n")
+    result = scan(root)
+    assert [file.path for file in result.files] == ["memory/a.md", "memory/sub/e.md"]
+    assert result.ignored == 3
+
+
 def test_gitignore_around_the_root_counts_up_to_the_checkout(tmp_path: Path) -> None:
     root = tmp_path / "repo/docs"
     write(tmp_path, "repo/docs/a.md", "repo/docs/tmp/b.md", "repo/docs/c.md")
