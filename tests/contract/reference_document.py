@@ -114,7 +114,7 @@ _CONFLICT = {
 def document() -> str:
     """Return the text of the page."""
     common = "".join(f"- `{name}`: {meaning}\n" for name, meaning in _COMMON.items())
-    parts = [f"## Common arguments\nAn entry leaves out these where they mean just this.\n{common}\n"]
+    parts = [f"## Common arguments\nEntries leave these out if they mean just this.\n{common}\n"]
     for module, names in sort_methods().items():
         title, _, intro = cleandoc(import_module(module).__doc__ or "").partition(": ")
         parts += [f"## {title}\n{intro[:1].upper()}{intro[1:]}\n\n", *map(_write_entry, names)]
