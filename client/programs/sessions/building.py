@@ -264,12 +264,6 @@ def _clean(text: str) -> str:
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_objects(path: Path, left_out: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file of lines; count invalid lines."""
-    for _, entry in read_lines(path, left_out):
-        yield entry
-
-
 def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (offset of the line, JSON object) for each line of a file from an offset on; count invalid lines.
 
