@@ -31,7 +31,7 @@ def test_an_add_in_a_project_goes_there_and_says_who_sees_it(checkout: Path, mem
     kept = memctl("add", "My passport is in the desk", "--namespace", "/").out
     assert kept.endswith("\nKept at /: yours, found everywhere when asked for.\n")
     kept = memctl("add", "I like tabs", "--namespace", "/", "--type", "preference").out
-    assert kept.endswith("\nKept at /: yours, told in all projects.\n")
+    assert kept.endswith("\nKept at /: yours, shown in all projects.\n")
     kept = memctl("add", "We deploy on Tuesdays", "--namespace", "acme").out
     assert kept.endswith("\nKept in acme: seen there and from every namespace inside it.\n")
     assert contents(memctl, "--namespace", "api", "--reach", "exact") == {"We cache in Valkey"}
@@ -89,7 +89,7 @@ def test_a_preview_of_hooks_is_what_an_agent_gets_there(
     assert answer in memctl("hooks", "preview").out
     assert "Tuesdays" not in memctl("hooks", "preview").out
     monkeypatch.chdir("/")
-    assert "told nothing at the start" in memctl("hooks", "preview").err
+    assert "shown nothing at the start" in memctl("hooks", "preview").err
 
 
 def test_a_preview_of_hooks_in_a_new_project_notes_nothing_and_says_its_name(checkout: Path, memctl: Memctl) -> None:

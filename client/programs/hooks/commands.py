@@ -236,7 +236,7 @@ def _preview(args: Namespace) -> None:
             print_note(f"memctl: If it is {make_printable(former)}, moved: memctl project move {shlex.quote(former)} .")
     if not made.lines:
         where = "with this prompt" if args.prompt.strip() else "at the start of a session here"
-        print_note(f"memctl: an agent would be told nothing {where}.")
+        print_note(f"memctl: an agent would be shown nothing {where}.")
         if args.prompt.strip() and not made.refused:
             print_note("memctl: A search finds nothing for it here either.")
     if made.refused:

@@ -296,9 +296,9 @@ TOOLS: Mapping[str, Tool] = {
     "memory_save": Tool(
         "Save a memory",
         "Remember one thing for later sessions: a decision and its reason, a preference, a correction, a lesson, a "
-        "fact that will matter again. Where it changes something saved before, give the id of that in supersedes: the "
-        "old one is not told any more, or, where the person saved it, only together with this one. Not for secrets, "
-        "nor for what the code or its history says.",
+        "fact that will matter again. If it changes something saved before, give the id of that in supersedes: the old "
+        "one is no longer shown, or, if the person saved it, only together with this one. Not for secrets, nor for "
+        "what the code or its history says.",
         schemas.Save,
         schemas.Saved,
         _save,

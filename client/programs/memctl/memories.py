@@ -110,8 +110,8 @@ def _added_text(args: Namespace, added: protocol.Added) -> str:
             readers = "seen by sessions of that project"
         lines.append(f"Kept in {there}: {readers}.")
     elif added.namespace is not None:
-        is_told = own_origin() == "person" and (args.pinned or args.type == "preference")
-        lines.append(f"Kept at /: yours, {'told in all projects' if is_told else 'found everywhere when asked for'}.")
+        is_shown = own_origin() == "person" and (args.pinned or args.type == "preference")
+        lines.append(f"Kept at /: yours, {'shown in all projects' if is_shown else 'found everywhere when asked for'}.")
     contradicted = zip(added.contradicts, added.contradicts_texts, strict=False)
     replaced = args.supersedes
     if replaced:

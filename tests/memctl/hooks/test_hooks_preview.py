@@ -7,7 +7,7 @@ from memoryd.client.protocol import NewTurn, Observe
 
 
 def test_a_start_and_a_prompt_are_previewed_and_leave_no_mark(memctl: Memctl, client: Client) -> None:
-    assert "told nothing at the start of a session" in memctl("hooks", "preview").err
+    assert "shown nothing at the start of a session" in memctl("hooks", "preview").err
     made = client.add("Deploys run on Tuesdays.", type="decision", origin="person")
     for _ in range(2):
         shown = memctl("hooks", "preview").out
@@ -15,7 +15,7 @@ def test_a_start_and_a_prompt_are_previewed_and_leave_no_mark(memctl: Memctl, cl
         assert f"{made.id[:8]}  a decision that was saved here" in shown
     assert memctl("hooks", "preview", "--json").json["lines"][0]["id"] == made.id
     assert "confident that it is about the prompt" in memctl("hooks", "preview", "--prompt", "when do deploys run").out
-    assert "told nothing with this prompt" in memctl("hooks", "preview", "--prompt", "herons").err
+    assert "shown nothing with this prompt" in memctl("hooks", "preview", "--prompt", "herons").err
 
 
 def test_what_is_nearest_to_a_prompt_and_does_not_come_up_is_named_with_the_reason(
