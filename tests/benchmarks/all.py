@@ -20,6 +20,7 @@ BENCHMARKS = (
     "bench_search",
     "bench_add",
     "bench_context",
+    "bench_shared",
     "bench_interference",
     "bench_bulk",
     "bench_backfill",

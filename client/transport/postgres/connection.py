@@ -47,6 +47,23 @@ def begin(connection: Any, query: str = "SELECT 1") -> Any:
     return cursor.fetchone()
 
 
+def read_at_once(connection: Any, queries: str, values: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
+    """Run queries in one transaction, with its limits, in one round trip; return the rows of each."""
+    from psycopg import ClientCursor  # it puts the values into the text, as several statements at once need it
+
+    cursor = ClientCursor(connection)
+    try:
+        cursor.execute(f"{_BEGIN}; {queries}; COMMIT", values)
+        found = [cursor.fetchall()] if cursor.description else []
+        while cursor.nextset():
+            found += [cursor.fetchall()] if cursor.description else []
+    except BaseException:
+        with suppress(Exception):
+            connection.execute("ROLLBACK")
+        raise
+    return found
+
+
 def transact(connection: Any, work: Callable[[Any], R], begin: Callable[[Any], Any] = begin) -> R:
     """Run a function in one transaction, which is durable on the server when this returns."""
     try:

@@ -33,9 +33,10 @@ IDLE_S = 900.0
 
 
 class Request(NamedTuple):
-    """A function of the connection, and the future of its result."""
+    """A function of the connection, whether it has transactions of its own, and the future of its result."""
 
     work: Callable[[Any], Any]
+    is_whole: bool
     answer: "Future[Any]"
 
 
@@ -51,10 +52,10 @@ class PostgresLine(Retrying):
         self._is_late = False  # the current request has timed out
         self._connection: psycopg.Connection[Any] | None = None
 
-    def ask(self, work: Callable[[Any], R], within_s: float) -> "Future[R]":
-        """Run `work` in a transaction of its own; the future has the result, or fails."""
+    def ask(self, work: Callable[[Any], R], within_s: float, is_whole: bool = False) -> "Future[R]":
+        """Run `work` in a transaction, unless it `is_whole`, with its own; the future has the result, or fails."""
         answer: Future[R] = Future()
-        request = Request(work, answer)
+        request = Request(work, is_whole, answer)
         with self._lock:
             refused: MemorydError | None = None
             if self.stopping.is_set():
@@ -118,7 +119,8 @@ class PostgresLine(Retrying):
         try:
             connection = self._connect()
             with _cut_when_hung(connection):
-                result = transact(connection, request.work, self._begin)
+                work = request.work
+                result = work(connection) if request.is_whole else transact(connection, work, self._begin)
         except MemorydError as error:
             _fail(request.answer, error)
         except Exception as error:

@@ -20,6 +20,7 @@ from memoryd.client.errors import Conflict, Forbidden, Invalid, MemorydError, No
 from memoryd.client.offline import is_here
 from memoryd.client.protocol import Add, Added, Hit, Hits, Memory, NewMemory, Page, Scoped
 from memoryd.client.transport.postgres import schema
+from memoryd.client.transport.postgres.connection import transact
 from memoryd.daemon.arrays.lexical import MAX_TERMS
 from memoryd.daemon.core import limits
 from memoryd.daemon.memories import adding, origins
@@ -60,9 +61,12 @@ class PostgresRoot(Root):
         self._fills = self.facts.may_write
 
     def _begin(self, connection: Any) -> None:
-        model, dimensions = statements.begin(connection, self.name)
+        self._note_model(*statements.begin(connection, self.name))
+
+    def _note_model(self, model: str, dimensions: int) -> schema.Facts:
         assert self.facts is not None
         self.facts = self.facts._replace(model=model, dimensions=dimensions)
+        return self.facts
 
     def describe_place(self) -> dict[str, str]:
         """Return versions, the durability of a commit there, and sessions that block others."""
@@ -84,13 +88,18 @@ class PostgresRoot(Root):
         return host is None or is_here(host)  # none: a Unix socket
 
     def _ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
-        answer = self.ask_for(self._plan(call, caller), within_s)
-        answer.add_done_callback(self._note_refusal)
+        assert isinstance(self.line, PostgresLine)
+        answer = self.line.ask(self._plan(call, caller), within_s, isinstance(call, protocol.Search))
+        answer.add_done_callback(partial(self._note_answer, call))
         return answer
 
-    def _note_refusal(self, answer: "Future[Any]") -> None:
-        if isinstance(error := answer.exception(), Forbidden):
+    def _note_answer(self, call: Scoped[Any], answer: "Future[Any]") -> None:
+        error = answer.exception()
+        if isinstance(error, Forbidden):
             self.shelf.drop(error)
+        elif error is None and not protocol.DECLARED[type(call)].reads:
+            self.shelf.note_change()
+            self.wake()
 
     def ask_for(self, work: Callable[[Any], R], within_s: float) -> "Future[R]":
         """Run `work` with the connection, in a transaction of its own."""
@@ -162,7 +171,17 @@ class PostgresRoot(Root):
         words = [] if call.mode == "dense" else self._split(call.query)
         depth = max(LEAST_DEPTH, min(DEPTH_PER_HIT * call.limit, 1000))
         asked = None if vector is None else _show_vector(vector.tolist())
-        matches = statements.search(connection, self.name, asked, [stem for _, stem in words], wanted, depth)
+        stems = [stem for _, stem in words]
+        assumed = self.facts
+        try:
+            model, matches = statements.search(connection, self.name, asked, stems, wanted, depth)
+        except Exception:
+            transact(connection, lambda _: None, self._begin)
+            if self.facts == assumed:
+                raise
+            return self._search(connection, call, wanted)  # the root has vectors of another model now
+        if self._note_model(*model) != assumed:
+            return self._search(connection, call, wanted)
         if generation is not None and self._fills:
             self._fills = False
             self.ask_for(self._fill, CHANGE_S)

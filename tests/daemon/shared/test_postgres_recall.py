@@ -60,7 +60,7 @@ def measure(connection: psycopg.Connection, names: list[str], vectors: Vector, q
             nearest = {int(one) for one in np.argsort(-similarities)[:10] if within[one]}
             shown = f"[{','.join(map(repr, asked.tolist()))}]"
             wanted_rows = Wanted(places, inner_of, 0.0)
-            matches = statements.search(connection, "acme", shown, [], wanted_rows, 50)
+            _, matches = statements.search(connection, "acme", shown, [], wanted_rows, 50)
             best = sorted(matches, key=lambda match: -(match.similarity or 0.0))[:10]
             hits += len(nearest & {int(match.fields["id"], 16) for match in best})
             wanted += len(nearest)

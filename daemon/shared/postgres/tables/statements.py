@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
 from memoryd.client.transport.postgres.connection import begin as begin_transaction
+from memoryd.client.transport.postgres.connection import read_at_once
 from memoryd.client.transport.postgres.schema import GIVEN, METADATA, name_of
 from memoryd.daemon.store.applied import KEPT_S
 from memoryd.daemon.store.rows import CANDIDATES, check_prefix, choose_unique, id_range
@@ -82,17 +83,22 @@ def begin(connection: Any, root: str) -> tuple[str, int]:
 
 def search(
     connection: Any, root: str, vector: str | None, stems: Sequence[str], wanted: Wanted, depth: int
-) -> list[Match]:
-    """Return the candidates of a search."""
+) -> tuple[tuple[str, int], list[Match]]:
+    """Return the model and dimensions of the root's vectors, and the candidates of a search, in one round trip.
+
+    If they are not those of `vector`, the candidates by meaning are wrong, or the server raises an error.
+    """
+    # In one transaction, which begins as others do: the candidates are compared by the vectors of this model.
     sql = (
-        f"SELECT s.similarity, s.total, s.counts, {_SELECTED} FROM {name_of(root)}.search("
+        f"SELECT model, dimensions FROM {name_of(root)}.meta;"
+        f" SELECT s.similarity, s.total, s.counts, {_SELECTED} FROM {name_of(root)}.search("
         " %(vector)s, %(stems)s::text[], %(places)s::text[], %(inner_of)s, %(kinds)s::text[], %(sources)s::text[],"
         " %(since)s, %(until)s, %(path_begins)s, %(matching)s, %(passed)s, %(depth)s) s"
         f" JOIN {name_of(root)}.memories m ON m.id = s.id"
     )
     values = wanted._asdict() | {"vector": vector, "stems": list(stems), "depth": depth}
-    found = connection.execute(sql, values).fetchall()
-    return [Match(_name(row[3:]), row[0], row[1], row[2]) for row in found]
+    [[(model, dimensions)], found] = read_at_once(connection, sql, values)
+    return (model, dimensions), [Match(_name(row[3:]), row[0], row[1], row[2]) for row in found]
 
 
 def list_page(
