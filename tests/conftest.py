@@ -61,7 +61,6 @@ LONGEST = (
     "test_crash.py",
     "test_patterns.py",
     "test_fitting.py",
-    "test_rebuilding.py",
     "test_listening_crash.py",
     "test_quarter.py",
     "test_asking_again.py",

@@ -11,7 +11,6 @@ from each import each
 
 ROOT = Path(__file__).parents[1]
 LEDGER = Path(__file__).with_name("surface.toml")
-SHARED = ("Scoped", "Filtered", "Query")  # bases of calls whose fields are listed once
 PARTS = ("NewMemory", "NewTurn", "KeyedEntry", "SearchOptions")  # what calls take in lists
 PLACES = "client daemon models scheduler".split()
 

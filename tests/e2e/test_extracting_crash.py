@@ -28,8 +28,6 @@ model = "tiny"
 [jobs]
 enabled = false
 """
-_EXTRACTING = "daemon.conversations.extracting"
-AT_ONCE = {f"{_EXTRACTING}.{name}": s for name, s in (("QUIET_S", 0.05), ("SUMMARY_AFTER_S", 0.1), ("LONGEST_S", 0.2))}
 LIVES = int(os.environ.get("MEMORYD_TEST_KILLS", "10"))
 
 

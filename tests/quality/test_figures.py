@@ -50,13 +50,6 @@ LINE = {
 }
 
 
-@pytest.fixture
-def question(tmp_path: Path) -> Path:
-    path = tmp_path / "question.jsonl"
-    path.write_bytes(msgspec.json.encode(LINE))
-    return path
-
-
 def test_the_rank_of_gold_is_that_of_the_first_hit_that_gives_it() -> None:
     assert rank_answers([{"x"}, {"b"}, {"a", "b"}], [A, B]) == [3, 2]
     assert rank_answers([{"x"}], [A]) == [inf]
@@ -108,37 +101,6 @@ def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
     packed.write_bytes(b"nothing compressed")
     with pytest.raises(Invalid, match="not a whole gzip file"):
         read_material(packed, "turn")
-
-
-# Conversations and a team's set --------------------------------------------------------------------------------------
-
-CONVERSATION = {
-    "id": "c1",
-    "speakers": ["Ada", "Ben"],
-    "sessions": [
-        {
-            "id": "c1/S1",
-            "date": "1:56 pm on 8 May, 2023",
-            "turns": [
-                {"id": "c1/D1:1", "speaker": "Ada", "text": "Hello", "image": "a dog"},
-                {"id": "c1/D1:2", "speaker": "Ben", "text": "A mast"},
-                {"id": "c1/D1:3", "speaker": "Ada", "text": "Good"},
-            ],
-        }
-    ],
-    "questions": [
-        {"id": "c1/q1", "category": "single-hop", "question": "What?", "answer": 7, "gold_turns": ["c1/D1:2"]},
-        {"id": "c1/q2", "category": "adversarial", "question": "Who?", "answer": "x", "gold_turns": ["c1/D1:1"]},
-        {"id": "c1/q3", "category": "open-domain", "question": "Why?", "answer": "y", "gold_turns": []},
-    ],
-}
-
-
-@pytest.fixture
-def conversation(tmp_path: Path) -> Path:
-    path = tmp_path / "c.jsonl"
-    path.write_bytes(msgspec.json.encode(CONVERSATION))
-    return path
 
 
 def test_turns_are_observed_session_after_session_by_their_dates(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from configs import NO_MODEL
+from each import each
 from memoryd.client import Client
 from memoryd.client.transport.spawn import is_answering
 from memoryd.daemon.store.schema import VERSION
@@ -23,9 +24,8 @@ from workbench import Process
 DAEMON = [sys.executable, "-m", "memoryd.daemon"]
 
 
-@pytest.fixture
-def environment(folder: Path) -> dict[str, str]:
-    """The environment of a daemon of its own in `folder`."""
+def environment_in(folder: Path) -> dict[str, str]:
+    """Return the environment of a daemon of its own in `folder`."""
     (folder / "config.toml").write_text(NO_MODEL)
     return {
         **os.environ,
@@ -33,6 +33,11 @@ def environment(folder: Path) -> dict[str, str]:
         "MEMORYD_DATA_DIR": str(folder / "data"),
         "MEMORYD_CONFIG": str(folder / "config.toml"),
     }
+
+
+@pytest.fixture
+def environment(folder: Path) -> dict[str, str]:
+    return environment_in(folder)
 
 
 @pytest.fixture
@@ -261,25 +266,6 @@ def test_a_notify_socket_where_nobody_listens_keeps_no_daemon_from_serving(
 # Refusals at start ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_data_directory_that_is_a_file_is_refused(folder: Path, environment: dict[str, str]) -> None:
-    (folder / "data").write_text("precious")
-    assert refusal(environment) == f"The data directory {folder / 'data'} cannot be made: File exists."
-    assert (folder / "data").read_text() == "precious"
-
-
-@pytest.mark.slow
-def test_a_data_directory_that_cannot_be_written_is_refused(environment: dict[str, str]) -> None:
-    assert "/proc/memoryd" in refusal(environment, "--data-dir", "/proc/memoryd")
-    assert "not writable" in refusal(environment, "--data-dir", "/proc/self")
-
-
-@pytest.mark.slow
-def test_a_database_that_is_a_folder_is_refused(folder: Path, environment: dict[str, str]) -> None:
-    (folder / "data" / "memoryd.sqlite").mkdir(parents=True)
-    assert "cannot be opened" in refusal(environment)
-
-
 def test_a_database_of_a_newer_memoryd_is_refused_and_not_touched(folder: Path, environment: dict[str, str]) -> None:
     (folder / "data").mkdir()
     database = folder / "data" / "memoryd.sqlite"
@@ -293,50 +279,45 @@ def test_a_database_of_a_newer_memoryd_is_refused_and_not_touched(folder: Path, 
     assert apsw.Connection(str(database)).pragma("user_version") == before
 
 
+DATABASE = "data/memoryd.sqlite"
+# What lies at which path (None: a folder), the arguments, and what the sentence says.
+REFUSED: list[tuple[str, bytes | None, tuple[str, ...], list[str]]] = [
+    ("data", b"precious", (), ["The data directory ", "/data cannot be made: File exists."]),
+    ("data", None, ("--data-dir", "/proc/memoryd"), ["/proc/memoryd"]),
+    ("data", None, ("--data-dir", "/proc/self"), ["not writable"]),
+    (DATABASE, None, (), ["cannot be opened"]),
+    (DATABASE, b"this is a text, not a database, and long enough to be looked at", (), [DATABASE]),
+    ("run/s", b"precious", (), ["is not a socket"]),
+    ("run", None, ("--socket", "/tmp/" + "x" * 103), ["108 bytes long and Unix allows 107"]),
+    ("config.toml", b"[tiers]\nring = 0\n", (), ["ring", "1 or more"]),
+    ("config.toml", b"\xff\xfe", (), ["config.toml"]),
+    ("run", None, ("--config", "/proc"), ["cannot be read"]),
+]
+
+
+@each(("place", "content", "arguments", "words"), REFUSED)
+def test_what_it_cannot_start_on_is_refused_in_a_sentence_and_left_as_it_is(
+    tmp_path_factory: pytest.TempPathFactory,
+    place: str,
+    content: bytes | None,
+    arguments: tuple[str, ...],
+    words: list[str],
+) -> None:
+    folder = tmp_path_factory.mktemp("d")
+    environment, path = environment_in(folder), folder / place
+    path.parent.mkdir(exist_ok=True)
+    path.mkdir() if content is None else path.write_bytes(content)
+    sentence = refusal(environment, *arguments)
+    assert [word for word in words if word not in sentence] == [], sentence
+    assert content is None or path.read_bytes() == content
+    assert place != "config.toml" or not (folder / "data").exists()
+
+
 @pytest.mark.slow
 def test_a_database_of_another_program_is_refused(folder: Path, environment: dict[str, str]) -> None:
     (folder / "data").mkdir()
-    apsw.Connection(str(folder / "data" / "memoryd.sqlite")).execute("CREATE TABLE theirs (x)")
+    apsw.Connection(str(folder / DATABASE)).execute("CREATE TABLE theirs (x)")
     assert "not one of memoryd" in refusal(environment)
-
-
-def test_a_file_that_is_no_database_is_refused(folder: Path, environment: dict[str, str]) -> None:
-    (folder / "data").mkdir()
-    (folder / "data" / "memoryd.sqlite").write_text("this is a text, not a database, and long enough to be looked at")
-    assert str(folder / "data" / "memoryd.sqlite") in refusal(environment)
-
-
-def test_a_socket_path_over_107_bytes_is_refused(environment: dict[str, str]) -> None:
-    sentence = refusal(environment, "--socket", "/tmp/" + "x" * 103)
-    assert "108 bytes long and Unix allows 107" in sentence
-
-
-@pytest.mark.slow
-def test_a_socket_path_where_something_else_lies_is_refused_and_left(folder: Path, environment: dict[str, str]) -> None:
-    (folder / "run").mkdir()
-    (folder / "run" / "s").write_text("precious")
-    assert "is not a socket" in refusal(environment)
-    assert (folder / "run" / "s").read_text() == "precious"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (b"[tiers]\nring = 0\n", ["ring", "1 or more"]),
-        (b"\xff\xfe", ["config.toml"]),
-    ],
-)
-def test_a_wrong_configuration_is_refused_naming_the_field(
-    folder: Path, environment: dict[str, str], text: bytes, words: list[str]
-) -> None:
-    (folder / "config.toml").write_bytes(text)
-    sentence = refusal(environment)
-    assert all(word in sentence for word in words), sentence
-    assert not (folder / "data").exists()
-
-
-def test_a_configuration_that_is_a_folder_is_refused(folder: Path, environment: dict[str, str]) -> None:
-    assert "cannot be read" in refusal(environment, "--config", str(folder))
 
 
 def test_a_failure_at_start_that_nobody_foresaw_is_told_to_the_client_that_waits(

@@ -12,7 +12,6 @@ from memoryd.client.errors import Invalid
 from memoryd.client.programs.memctl.private_daemon import run_private_daemon
 from memoryd.daemon.system.clock import ClockReading, FileClock, SystemClock, build_reader
 
-DAY_S = 86_400.0
 NOW = 1_800_000_000.0
 
 

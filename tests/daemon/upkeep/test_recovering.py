@@ -52,12 +52,6 @@ def open_recovered(folder: Path) -> Store:
     return store
 
 
-def count(store: Store, table: str) -> int:
-    with store.reading() as connection:
-        number: Any = connection.execute(f"SELECT count(*) FROM {table}").get
-    return int(number)
-
-
 def test_a_sound_database_comes_over_whole(damaged: Path, folder: Path) -> None:
     target = folder / "new"
     target.mkdir()

@@ -279,6 +279,15 @@ def test_an_added_memory_is_never_merged_into_a_file(core: Core, root: Path) -> 
     assert near.id != next(m.id for m in ask(core, List(tier=["documents"])))
 
 
+def test_a_namespace_and_a_path_inside_find_a_workspace(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "one\n")
+    workspace = added(core, root, namespace="acme/notes")
+    assert registry.find(core, "acme/notes") == workspace
+    assert registry.find(core, str(root / "memory/a.md")) == workspace
+    with pytest.raises(NotFound, match="acme/notes"):
+        registry.find(core, "notes")
+
+
 def test_get_shows_links_both_ways(core: Core, root: Path) -> None:
     write(root, "MEMORY.md", "See [[Herons]] and [[nothing]].\n")
     write(root, "memory/herons.md", "They stand still, as [egrets](egrets.md) do.\n")

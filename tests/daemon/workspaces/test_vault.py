@@ -15,7 +15,6 @@ from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, flushing, registry
 from workbench import ask, found, search, wait_until
 
-LIMIT_S = 60
 NAMES = ["Café Münster", "日記", "Über uns", "Проект", "🌱 Garden", "naïve Bayes", "a & b (draft)", "100% done"]
 
 

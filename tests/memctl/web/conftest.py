@@ -1,7 +1,7 @@
 """Fixtures of the page's tests: a daemon with a morning's work, `memctl web` for it, a signed-in tab of Chromium."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,6 @@ def tab(browser: Browser, morning: Any, served: Served) -> Iterator[Tab]:
     yield opened
     opened.close()
     assert opened.errors == []
-
-
-@pytest.fixture
-def look(tab: Tab) -> Callable[[Callable[[Any], Any]], Any]:
-    """Run a function of the tab's page in Chromium's thread: `look(lambda page: page.click(…))`."""
-    return tab.look
 
 
 @pytest.fixture
