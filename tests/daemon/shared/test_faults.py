@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from joined import MEMCTL, decide, wait_until_sent
+from standing import MEMBERS
 
 from configs import NO_MODEL
 from memoryd.client import MemorydError
@@ -89,25 +91,31 @@ def test_a_place_that_hangs_ends_a_search_at_its_deadline_and_a_save_waits(pair:
     assert pair.list_there() == ["Builds are on Fridays", "Releases are on Tuesdays"]
 
 
-@pytest.mark.slow
-def test_a_daemon_that_is_killed_with_saves_waiting_sends_each_once(pair: Pair, sshd: Sshd) -> None:
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "kills", [pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.stress)]
+)
+def test_a_daemon_that_is_killed_with_saves_waiting_sends_each_once(place: Any, folder: Path, kills: int) -> None:
+    here = place.join(folder / "here", MEMBERS[0])
     saved: list[str] = []
-    sshd.stop()
-    end_sessions(sshd)
-    for number in range(10):
-        with pair.here.client() as client:
-            for part in range(3):
-                text = f"Decision {number} in part {part}"
-                assert save(client, text).waiting or number > 6
-                saved.append(text)
-        if number == 6:
-            sshd.start()
-        if number > 6:  # somewhere in the middle of sending
-            time.sleep(random.uniform(0.0, 0.6))
-        pair.here.kill()
-        pair.here.start()
-    pair.wait_until_sent()
-    assert pair.list_there() == sorted(saved)
+    try:
+        for number in range(kills):
+            if number % 10 in (0, 7):
+                (place.stop if number % 10 == 0 else place.start)()
+            with here.client("acme/api") as client:
+                for part in range(3):
+                    text = f"Decision {number} in part {part}"
+                    assert save(client, text).waiting or number % 10 > 6
+                    saved.append(text)
+            if number % 10 > 6:  # somewhere in the middle of sending
+                time.sleep(random.uniform(0.0, 0.6))
+            here.kill()
+            here.start()
+        with here.client() as client:
+            wait_until_sent(client, 120)
+        assert sorted(row.content for row in place.read_rows()) == sorted(saved)
+    finally:
+        here.stop()
 
 
 def end_sessions(sshd: Sshd) -> None:
@@ -126,7 +134,7 @@ def test_a_line_that_is_cut_anywhere_loses_and_repeats_nothing(folder: Path, ssh
     cutter = Path(__file__).with_name("cutting.py")
     pair = Pair(folder, f"{sys.executable} {cutter} ")
     try:
-        texts = [f"Decision number {number} of the line that is cut" for number in range(120)]
+        texts = [f"Decision number {number} of the line that is cut" for number in range(200)]
 
         def work(part: list[str]) -> list[bool]:
             waiting = []

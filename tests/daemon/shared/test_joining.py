@@ -160,6 +160,20 @@ def test_a_copy_of_before_shares_nothing(home: Machine, laptop: Machine) -> None
         assert not (path.is_file() and b"ssh://place" in path.read_bytes()), path
 
 
+@pytest.mark.slow
+def test_a_copy_of_before_an_exclude_sends_nothing_of_it(home: Machine, laptop: Machine) -> None:
+    join(home, laptop)
+    assert laptop.add("Shared", "acme/hr").shared == "acme"
+    laptop.say("backup")
+    settings = laptop.config.read_text()
+    laptop.config.write_text(settings.replace("[shared.acme]", '[shared.acme]\nexclude = ["acme/hr"]'))
+    laptop.say("up", "--restart")
+    assert not laptop.add("Private", "acme/hr").shared
+    laptop.say("restore", "latest")
+    assert not laptop.add("Private again", "acme/hr").shared
+    assert home.list_texts() == ["Shared"]
+
+
 def test_a_root_is_made_on_the_other_machine(home: Machine, laptop: Machine) -> None:
     words = ("--repo", "github.com/acme/*", "--server", "ssh://place", "--memctl", home.memctl)
     assert "acme lies on this machine" in laptop.say("shared", "create", "acme", *words)

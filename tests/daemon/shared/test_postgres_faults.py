@@ -86,6 +86,25 @@ def test_a_server_that_takes_no_writes_is_read_and_saves_wait(team: Team) -> Non
     assert team.list_there() == ["Builds are on Fridays", "Releases are on Tuesdays"]
 
 
+def test_a_server_whose_disk_is_full_is_read_and_saves_wait(team: Team) -> None:
+    added = team.decide("Releases are on Tuesdays")
+    team.run(
+        "CREATE FUNCTION memoryd_acme.fill() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN RAISE disk_full USING MESSAGE = 'could not extend file: No space left on device'; END$$"
+    )
+    team.run(
+        "CREATE TRIGGER fill BEFORE INSERT OR UPDATE ON memoryd_acme.memories"
+        " FOR EACH ROW EXECUTE FUNCTION memoryd_acme.fill()"
+    )
+    assert team.decide("Builds are on Fridays").waiting
+    with pytest.raises(Unavailable, match="No space left"):
+        team.here.call(Update(id=added.id, content="x"))
+    assert [hit.id for hit in team.here.search("releases", namespace="acme/api") if hit.shared] == [added.id]
+    team.run("DROP TRIGGER fill ON memoryd_acme.memories")
+    team.send()
+    assert team.list_there() == ["Builds are on Fridays", "Releases are on Tuesdays"]
+
+
 def test_a_place_that_cannot_be_used_is_named_with_its_reason(team: Team) -> None:
     def say(undo: str = "", **settings: str) -> str:
         _, client = team.join("ada", **settings)
@@ -96,7 +115,9 @@ def test_a_place_that_cannot_be_used_is_named_with_its_reason(team: Team) -> Non
         return client.call(GetShared()).roots[0].problem
 
     team.run("UPDATE memoryd_acme.meta SET version = 99")
-    assert "version 99" in say(f"UPDATE memoryd_acme.meta SET version = {schema.VERSION}")
+    assert "a newer memoryd made it" in say(f"UPDATE memoryd_acme.meta SET version = {schema.VERSION}")
+    team.run("UPDATE memoryd_acme.meta SET version = 1")
+    assert "an older memoryd made it" in say(f"UPDATE memoryd_acme.meta SET version = {schema.VERSION}")
     team.run("DROP EXTENSION vector CASCADE")
     assert "no extension `vector`" in say()
     team.run("CREATE EXTENSION vector")

@@ -1,19 +1,21 @@
 """Saves while the place is away: they are here as any memory, go there once when it is back, and are here no more."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
 import pytest
 from joined import Shared, decide, get_roots
 
-from memoryd.client import NotFound, Unavailable, protocol
+from memoryd.client import NotFound, StorageFull, Unavailable, protocol
 from memoryd.client.protocol import Add, AddToken, Get, GetShared, NewMemory, RevokeToken, Search, Update
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.upkeep import rescue
 from waiting import wait_until
+from workbench import Daemon
 
 
 def leave(shared: Shared) -> None:
@@ -126,6 +128,24 @@ def test_what_the_place_refuses_stays_with_the_reason_until_it_is_sent_again(sha
     root.line._child.kill()
     shared.send()
     assert shared.list_there() == ["Releases are on Tuesdays"]
+
+
+@pytest.mark.slow
+def test_a_place_that_is_full_takes_nothing_says_so_and_is_read(
+    shared: Shared, start_daemon: Callable[..., Daemon]
+) -> None:
+    full = start_daemon(storage={"max_size_mb": 1})
+    with full.client() as owner:
+        owner.call(AddToken(name="acme", namespace="acme"))
+        decide(owner, "Releases are on Tuesdays")
+        with suppress(StorageFull):
+            for number in range(100):
+                owner.add(f"{number} " + "word " * 20_000, dedup=False)
+    root = {**shared.root, "memctl": shared.root["memctl"].replace(str(shared.place.socket), str(full.socket))}
+    with start_daemon(shared={"acme": root}).client() as client:
+        with pytest.raises(StorageFull, match="The place of acme says"):
+            decide(client, "Builds are on Fridays")
+        assert [hit.shared for hit in client.search("releases")][:1] == ["acme"]
 
 
 def test_other_changes_need_the_place_and_change_nothing(shared: Shared) -> None:
