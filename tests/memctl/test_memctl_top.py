@@ -1,4 +1,4 @@
-"""top: what stats prints, again and again, also over a restart of the daemon and in a real terminal."""
+"""top: what stats prints, again and again, also over a restart of the daemon."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace

@@ -13,7 +13,7 @@ from each import each
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import Feedback, NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.search.outcomes import describe_why
+from memoryd.daemon.search.outcomes import describe_why, format_figures
 from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store.caller import Caller
 from workbench import Clock, CountingEmbedder, add, add_many, ask, delete, no_model, options_of, running, search
@@ -21,6 +21,15 @@ from workbench import Clock, CountingEmbedder, add, add_many, ask, delete, no_mo
 
 def why(core: Core, id: str, query: str = "heron one", **options: Any) -> Why:
     return ask(core, WhyNot(id=id, query=query, **options_of(options)))
+
+
+def test_a_hit_is_found_with_its_rank_and_scores(core: Core) -> None:
+    ids = [add(core, text).id for text in ("heron one", "heron two")]
+    hits = search(core, "heron one").hits
+    answer = why(core, ids[1][:8])
+    assert (answer.id, answer.found, answer.rank, answer.stage, answer.reason) == (ids[1], True, 2, "", "")
+    assert (answer.score, answer.similarity, answer.bm25) == (hits[1].score, hits[1].similarity, hits[1].bm25)
+    assert (answer.similarity_rank, answer.bm25_rank, answer.last_hit_score) == (2, 2, hits[1].score)
 
 
 def test_the_ranks_by_meaning_and_by_words_count_the_turns_of_l0(core: Core) -> None:
@@ -98,6 +107,21 @@ def test_words_of_what_was_deleted_lead_to_the_operation_that_did_it(core: Core)
 )
 def test_what_became_of_it_is_said_in_sentences(fields: dict[str, Any], said: list[str]) -> None:
     assert describe_why(Why(id="3f9a02c4" * 4, **fields)) == said
+
+
+def test_figures_are_written_out(core: Core) -> None:
+    parts = {"meaning": 0.61, "words": 0.3, "age": -0.02, "cue": 0.0001}
+    known = Why(
+        id="a", found=False, similarity=0.2, similarity_rank=40, score=0.89, parts=parts, confidence=0.01,
+        confidence_reason="meaning 0.10", last_hit_score=0.9, last_hit_confidence=0.4,
+    )  # fmt: skip
+    assert format_figures(known) == {
+        "similarity": "0.200, rank 40",
+        "bm25": "–",
+        "score": "0.890 = 0.610 meaning + 0.300 words - 0.020 age",
+        "confidence": "unlikely (1%), 2% are needed to be shown: meaning 0.10",
+        "last result": "0.900, likely (40%)",
+    }
 
 
 @each(
@@ -261,6 +285,20 @@ def test_a_confidence_is_explained_by_what_it_comes_from(core: Core) -> None:
     assert answer.confidence_reason.endswith(" of the question's words; not in it: 4012")
     assert answer.confidence_reason.startswith("meaning ")
     assert answer.last_hit_confidence == answer.confidence
+
+
+def test_how_sure_a_memory_below_the_limit_would_be_is_said(core: Core) -> None:
+    add(core, "heron one")
+    id = add(core, "zinc mines closed").id
+    answer = why(core, id, limit=1)
+    assert answer.confidence == pytest.approx(why(core, id).confidence)
+    assert answer.confidence_reason == why(core, id).confidence_reason != ""
+
+
+def test_what_has_nothing_in_common_with_the_question_is_said_to_be_far(core: Core) -> None:
+    add(core, "heron one")
+    answer = why(core, add(core, "zinc mines closed").id, limit=1)
+    assert answer.reason == "neither its words nor its meaning are near; at rank 2, below the limit of 1"
 
 
 def test_by_words_alone_meanings_are_not_compared_and_that_is_said(core: Core) -> None:
