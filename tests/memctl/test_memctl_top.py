@@ -60,6 +60,11 @@ def test_it_prints_what_stats_prints_again_and_again(
     assert out.count("memoryd 0.1.0 runs, pid 4711") == 2
 
 
+@pytest.mark.parametrize("words", [["--interval", "0"], ["--interval", "often"]])
+def test_a_wrong_interval_is_a_sentence(memctl: Memctl, words: list[str]) -> None:
+    assert memctl("top", *words).code == 2
+
+
 @pytest.mark.slow
 def test_it_outlives_a_restart_of_the_daemon(
     monkeypatch: pytest.MonkeyPatch, process: "Process", capfd: pytest.CaptureFixture[str]

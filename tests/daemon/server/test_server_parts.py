@@ -336,6 +336,18 @@ def test_sockets_that_were_not_passed_to_this_process_are_not_taken(
 # Configuration -------------------------------------------------------------------------------------------------------
 
 
+def test_no_configuration_file_gives_the_defaults(folder: Path) -> None:
+    assert config.load(folder / "none.toml") == config.Config()
+
+
+def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
+    (folder / "c.toml").write_text("[tiers]\nring = 9\n")
+    loaded = config.load(folder / "c.toml")
+    assert loaded.tiers.ring == 9
+    assert loaded.tiers.max_recent == config.TiersConfig().max_recent
+    assert loaded.model == config.ModelConfig()
+
+
 @each(
     ("text", "sentence"),
     [
