@@ -322,6 +322,48 @@ class Search(Query[Hits], kw_only=True, frozen=True):
     """return the whole trace too: how the hits were found, stage by stage"""
 
 
+class CountedText(Struct, kw_only=True):
+    """The words of a query in a text."""
+
+    length: float
+    """words of the text"""
+    counts: dict[str, float] = {}
+    """how often it has the stems of the query, weighted by where"""
+
+
+class FoundMemory(Memory, kw_only=True):
+    """A memory that may be a hit, with what another machine needs to rank it."""
+
+    similarity: float | None = None
+    """cosine with the query on the scale of the default model; null: it has no vector, or there is no model"""
+    texts: list[CountedText] = []
+    """its text, then those of memories that it superseded"""
+    float16: str = ""
+    """its vector by `model`: little-endian float16 in base64; empty: it has none"""
+
+
+class Candidates(Struct, kw_only=True):
+    """The memories of one machine that may be hits, and how common the words of the query are there."""
+
+    found: list[FoundMemory]
+    """best first, by what is known there"""
+    model: str = ""
+    """the embedding model; empty: there is none"""
+    documents: int = 0
+    """how many memories are within reach"""
+    average: float = 1.0
+    """their average length in words"""
+    holding: dict[str, int] = {}
+    """how many of them have each stem of the query"""
+    degraded: list[str] = []
+    """what the search had to do without"""
+
+
+@rpc("within", reads=True, page=False)
+class FindCandidates(Query[Candidates], kw_only=True, frozen=True):
+    """Return what another machine needs to rank the memories here among its own: some more than `limit`."""
+
+
 @rpc("within", reads=True, page=True)
 class WhyNot(Query[Why], kw_only=True, frozen=True):
     """Explain why the memory `id` is or is not among the hits of a search, and name the stage that dropped it.

@@ -13,8 +13,7 @@ to a caller with a limited reach what words the memories of others have. And fro
 """
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -51,13 +50,14 @@ class QueryWord(NamedTuple):
 class TextQuery(NamedTuple):
     """The words of a query, the rarest first, those left out as too common, and the average length of a memory.
 
-    `weight` is the sum of the words' rarities.
+    `weight` is the sum of the words' rarities, `documents` the number of memories within reach.
     """
 
     words: list[QueryWord]
     left_out: list[str]
     average: float
     weight: float
+    documents: int = 0
 
     @property
     def asked(self) -> list[str]:
@@ -88,7 +88,20 @@ def ask(
         query_words.append(QueryWord(word, stem, compute_rarity(documents, holding), holding, posting))
     texts = {word.text for word in query_words}
     weight = sum(word.rarity for word in query_words)
-    return TextQuery(query_words, [word for _, word, _ in counted if word not in texts], average, weight)
+    left_out = [word for _, word, _ in counted if word not in texts]
+    return TextQuery(query_words, left_out, average, weight, documents)
+
+
+def widen(question: TextQuery, documents: int, average: float, holding: Mapping[str, int]) -> TextQuery:
+    """Return a query with its rarities among more memories, of which `holding` have a stem."""
+    total = question.documents + documents
+    words = []
+    for word in question.words:
+        number = word.documents + holding.get(word.stem, 0)
+        words.append(word._replace(documents=number, rarity=compute_rarity(total, number)))
+    words.sort(key=lambda word: word.documents)
+    average = (question.average * question.documents + average * documents) / max(1, total)
+    return TextQuery(words, question.left_out, max(1.0, average), sum(word.rarity for word in words), total)
 
 
 def rank(postings: Postings, question: TextQuery, allowed: Mask, limit: int) -> list[tuple[int, float]]:
@@ -156,7 +169,7 @@ def _find_least(total: Scores, hits: list[NDArray[np.int32]], limit: int) -> flo
     return float(np.partition(scores, len(scores) - limit)[len(scores) - limit]) if len(scores) >= limit else 0.0
 
 
-def score(question: TextQuery, texts: Sequence[Counter[str]], lengths: Sequence[int]) -> list[float]:
+def score(question: TextQuery, texts: Sequence[Mapping[str, float]], lengths: Sequence[float]) -> list[float]:
     """Return the BM25 of texts that are not indexed, given the counts of their stems and their lengths in words."""
     total, sizes = np.zeros(len(texts)), np.array(lengths, np.float64)
     for word in question.words:

@@ -14,20 +14,22 @@ snapshot begins: what it then reads may have changes that are recorded later, an
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.client.protocol import CountedText
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.stopwords import STOP_WORDS
-from memoryd.daemon.store.tokenizer import is_part, stem_words
+from memoryd.daemon.store.tokenizer import count_tokens, is_part, stem_words
 
 MAX_KEPT = 3_000_000  # postings, which take 18 MB
 _PER_MEMORY = 10
@@ -68,6 +70,14 @@ class Posting(NamedTuple):
         queried = places.astype(self.places.dtype, copy=False)  # otherwise the whole posting would be converted
         inside: NDArray[np.bool_] = self.places.take(self.places.searchsorted(queried), mode="clip") == queried
         return inside
+
+    def count_at(self, places: Places) -> NDArray[np.float64]:
+        """Return how often the memories at some positions have the stem, weighted by column."""
+        if not len(self.places):
+            return np.zeros(len(places))
+        at = self.places.searchsorted(places.astype(self.places.dtype, copy=False))
+        counts: NDArray[np.float64] = self.counts.take(at, mode="clip") * self.select_held(places) / UNITS
+        return counts
 
 
 class Postings:
@@ -263,6 +273,16 @@ def _read_stems(connection: apsw.Connection, numbers: list[int]) -> dict[int, Co
             for stem in stem_words(connection, text):
                 stems[row][stem] += units
     return stems
+
+
+def count_stems(connection: apsw.Connection, content: str, metadata: Mapping[str, Any]) -> CountedText:
+    """Return the words of a memory that is not in the index, as the index counts them."""
+    counted = CountedText(length=0.0)
+    for name, text in (("content", content), ("metadata", msgspec.json.encode(metadata).decode())):
+        counted.length += count_tokens(connection, text)
+        for stem in stem_words(connection, text):
+            counted.counts[stem] = counted.counts.get(stem, 0.0) + WEIGHTS[name]
+    return counted
 
 
 def _sum_of_varints(data: bytes) -> int:

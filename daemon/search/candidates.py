@@ -149,15 +149,20 @@ def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
         log.error("full text is damaged: %s", error)
         retrieval.degrade("fulltext")
         return
-    retrieval.question = question
     retrieval.notes["words"] = question.asked
     if question.left_out:
         retrieval.notes["too_common"] = question.left_out
-    ranking = lexical.rank(postings, question, retrieval.allowed, _WORDS_DEPTH * retrieval.depth)
-    retrieval.words = {row: (rank, score) for rank, (row, score) in enumerate(ranking, start=1)}
-    for row, _ in ranking[: retrieval.depth]:
+    rank_words(retrieval, sources, question)
+    for row in _list_by_words(retrieval):
         retrieval.ensure_candidate(row, "words")
-    retrieval.notes["fulltext"] = len(ranking)
+    retrieval.notes["fulltext"] = len(retrieval.words)
+
+
+def rank_words(retrieval: Retrieval, sources: Sources, question: lexical.TextQuery) -> None:
+    """Rank the memories of this machine by the words of the query."""
+    retrieval.question = question
+    ranking = lexical.rank(sources.arrays.postings, question, retrieval.allowed, _WORDS_DEPTH * retrieval.depth)
+    retrieval.words = {row: (rank, score) for rank, (row, score) in enumerate(ranking, start=1)}
 
 
 def _read_stored(sources: Sources, generation: Generation, rows: list[int]) -> RowVectors:

@@ -13,7 +13,7 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import later, rows
 from memoryd.daemon.store.conversion import read_contradictions
 from memoryd.daemon.store.namespaces import condition
-from memoryd.daemon.store.tiers import DOCUMENTS
+from memoryd.daemon.store.tiers import DOCUMENTS, L3
 
 _SAME_SCORE = 1e-5  # relative, since decay makes scores small; equal vectors may differ by rounding
 
@@ -108,8 +108,8 @@ class Seen:
         former = self.find_newest(first)
         assert first.record is not None
         assert former.record is not None
-        # Files keep the order of their paths.
-        is_newer = row.tier != DOCUMENTS and row.created_at > former.record.created_at
+        # Files keep the order of their paths; nothing of a shared root takes a place from what is here.
+        is_newer = row.tier not in (DOCUMENTS, L3) and row.created_at > former.record.created_at
         if is_newer and not first.related:
             former.lost = f"the same content is newer in {row.id[:8]}"
             candidate.rescore(first.score, f"the place of {first.record.id[:8]}")

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import msgspec
-
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
 from memoryd.daemon.arrays.columns import Mask
@@ -31,7 +29,7 @@ from memoryd.daemon.search.outcomes import build_whole
 from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
-from memoryd.daemon.search.remote import ask, remote
+from memoryd.daemon.search.remote import ask, build_answer, remote
 from memoryd.daemon.search.replaced import replaced
 from memoryd.daemon.search.retrieval import DEPTH_PER_HIT, LEAST_DEPTH, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.traces import StoredTrace
@@ -47,6 +45,7 @@ _QUERY_SHOWN = 1000  # characters in a list of traces
 _KERNEL: tuple[Stage, ...] = (
     embed,
     candidates,
+    remote,
     replaced,
     hot,
     active,
@@ -57,7 +56,6 @@ _KERNEL: tuple[Stage, ...] = (
     diversify,
     clean,
     confidence,
-    remote,
     postprocess,
 )
 
@@ -90,6 +88,19 @@ def search(sources: Sources, call: protocol.Search) -> protocol.Hits:
         with sources.store.reading() as connection:
             hits.explanation = build_whole(connection, stored, _list_seen(sources, call))
     return hits
+
+
+@handles(protocol.FindCandidates)
+def find_candidates(sources: Sources, call: protocol.FindCandidates) -> protocol.Candidates:
+    """Return what another machine needs to rank the memories here."""
+    retrieval = begin(sources, call)
+    retrieval.within = retrieval.allowed  # so that nothing is said of the words of other memories
+    for stage in (embed, candidates, replaced, fuse):
+        stage(retrieval, sources)
+    answer = build_answer(retrieval, sources)
+    retrieval.ranked = retrieval.ranked[: call.limit]
+    sources.effects.note(_mark(retrieval))
+    return answer
 
 
 @handles(protocol.GetTrace)
@@ -147,8 +158,8 @@ def keep_trace(
             touch=call.touch,
             given=[hit.id for hit in retrieval.hits],
         ),
-        list(retrieval.candidates.values()),
-        retrieval.recent,
+        [one for one in retrieval.candidates.values() if one.row not in retrieval.elsewhere],
+        {number: row for number, row in retrieval.recent.items() if number not in retrieval.elsewhere},
         sources.caller.key,
     )
     sources.traces.keep(stored)
@@ -156,17 +167,17 @@ def keep_trace(
 
 
 def retrieve(
-    sources: Sources, call: protocol.Query[Any], elsewhere: bool = True
+    sources: Sources, call: protocol.Query[Any], is_prompt: bool = False
 ) -> tuple[Retrieval, list[protocol.StageTrace]]:
-    """Run the stages; return the final state and each stage's account. Without `elsewhere`, no shared root is asked."""
-    retrieval = begin(sources, call, elsewhere)
+    """Run the stages; return the final state and each stage's account. For a prompt no shared root is asked."""
+    retrieval = begin(sources, call, is_prompt)
     stages: list[protocol.StageTrace] = []
     for stage in list_stages():
         stages.append(_run_timed(stage, retrieval, sources, entered=stages[-1].left if stages else 0))
     return retrieval, stages
 
 
-def begin(sources: Sources, call: protocol.Query[Any], elsewhere: bool = True) -> Retrieval:
+def begin(sources: Sources, call: protocol.Query[Any], is_prompt: bool = False) -> Retrieval:
     """Return the state before the first stage; raise `Invalid` if the query is empty or too long."""
     if not (call.query.strip() or call.options.vector or call.like):
         raise Invalid("The query is empty.")
@@ -174,10 +185,7 @@ def begin(sources: Sources, call: protocol.Query[Any], elsewhere: bool = True) -
         raise Invalid(f"The query has {len(call.query)} characters; the limit is {MAX_QUERY_CHARS}.")
     profile = PROFILES[call.options.profile]
     limit = call.offset + call.limit
-    window = slice(call.offset, limit)
-    asked = ask(sources, call) if elsewhere and isinstance(call, protocol.Search) else []
-    if asked and call.offset:  # the offset is applied after the answers are merged
-        call = msgspec.structs.replace(call, offset=0, limit=limit)
+    asked = ask(sources, call) if isinstance(call, protocol.Search) and not is_prompt else []
     selection, passed = compile_filter(call, sources.store.namespaces), sources.clock()
     turns = sources.active.list_turns(selection.reached)  # before the mask, so that a turn leaving L0 is in one of them
     allowed = sources.arrays.build_mask(sources.store, selection, passed)
@@ -189,8 +197,8 @@ def begin(sources: Sources, call: protocol.Query[Any], elsewhere: bool = True) -
         allowed=allowed,
         depth=max(LEAST_DEPTH, DEPTH_PER_HIT * limit) if profile.candidates is None else profile.candidates * limit,
         wanted=limit,
-        window=window,
         asked=asked,
+        is_prompt=is_prompt,
         profile=profile,
         turns=turns,
         within=_select_within(sources, selection, allowed, passed),

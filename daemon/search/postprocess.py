@@ -10,12 +10,11 @@ from collections.abc import Callable
 from functools import cache
 
 from memoryd.client.confidence import word_of
-from memoryd.client.protocol import Hit
+from memoryd.client.protocol import Hit, Memory
 from memoryd.daemon.search.related import find_shown
-from memoryd.daemon.search.remote import merge
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store.conversion import fields_of, give_vectors
+from memoryd.daemon.store.conversion import convert_to, fields_of, give_vectors
 from memoryd.daemon.store.rows import Row, fit_reply
 
 GROUP = "memoryd.postprocessors"
@@ -28,8 +27,6 @@ log = logging.getLogger(__name__)
 def postprocess(retrieval: Retrieval, sources: Sources) -> None:
     """Build the hits and pass them through the processors."""
     hits = _build_hits(retrieval, sources)
-    if retrieval.asked:
-        hits = merge(hits, retrieval.elsewhere, retrieval.call.options.distinct)[retrieval.window]
     for name, process in load_processors():
         try:
             processed = process(retrieval.call.query, list(hits))
@@ -52,10 +49,14 @@ def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
     fitting = len(fit_reply([record for _, record in pairs]))
     hits: list[Hit] = []
     for candidate, record in pairs[:fitting]:
-        fields = fields_of(record, sources.store.namespaces, links.get(record.id, {}), retrieval.later.get(record.id))
-        fields["superseded_by"] = None  # a hit is alive, so its successor has expired or was deleted
-        hit = Hit(
-            **fields,
+        memory = retrieval.elsewhere.get(record.row)
+        if memory is None:
+            statement = retrieval.later.get(record.id)
+            memory = Memory(**fields_of(record, sources.store.namespaces, links.get(record.id, {}), statement))
+        memory.superseded_by = None  # a hit is alive, so its successor has expired or was deleted
+        hit = convert_to(
+            Hit,
+            memory,
             score=candidate.score,
             similarity=candidate.similarity,
             bm25=candidate.bm25,

@@ -19,6 +19,7 @@ from memoryd.daemon.agreement.statements import shares_answer, tells_change
 from memoryd.daemon.language.names import Names, find_names, is_named
 from memoryd.daemon.language.questions import knows_nothing, only_asks
 from memoryd.daemon.language.talk import is_log, is_turn
+from memoryd.daemon.search.apart import Contradictions
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.cues import read_said
 from memoryd.daemon.search.related import attach, links_of, read_answers
@@ -213,6 +214,9 @@ def place_versions(retrieval: Retrieval, sources: Sources, hits: list[Candidate]
         for newer, older in find_versions(connection, [one.record.id for one in hits if one.record]):
             one, other = (newer, older) if state == "present" else (older, newer)
             first.setdefault(other, []).append(one)
+        for newer, older in find_apart(retrieval, sources, connection, [one.record for one in hits if one.record]):
+            one, other = (newer, older) if state == "present" else (older, newer)
+            first.setdefault(other, []).append(one)
         if state == "present":
             for newer, older in _find_retold(retrieval, connection, hits[:RETOLD]):
                 first.setdefault(older, []).append(newer)
@@ -221,6 +225,19 @@ def place_versions(retrieval: Retrieval, sources: Sources, hits: list[Candidate]
     for candidate in hits:
         _place(candidate, first, retrieval.candidates, placed)
     return list(placed.values()) if first else hits
+
+
+def find_apart(
+    retrieval: Retrieval, sources: Sources, connection: Connection, heads: Sequence[Row]
+) -> list[tuple[int, int]]:
+    """Return (newer, older) candidates that contradict each other, one of a shared root, and one among `heads`."""
+    if not retrieval.elsewhere or retrieval.generation is None:
+        return []
+    contradictions: Contradictions = sources.state(Contradictions)
+    records = [row for one in retrieval.candidates.values() if (row := one.record)]
+    vectors_by_row = retrieval.read_vectors(connection, [row.row for row in records])
+    floors = retrieval.generation.embedder.floors
+    return contradictions.find(records, vectors_by_row, floors, {row.row for row in heads})
 
 
 def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Candidate]) -> Iterator[tuple[int, int]]:
@@ -242,8 +259,7 @@ def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Ca
     if not pairs or generation is None:
         return
     floors = generation.embedder.floors
-    numbers, matrix = generation.read_exact(connection, sorted({row.row for pair in pairs for row in pair}))
-    vector_of = dict(zip(numbers, matrix, strict=True))
+    vector_of = retrieval.read_vectors(connection, sorted({row.row for pair in pairs for row in pair}))
     for lower, upper in pairs:
         if lower.row in vector_of and upper.row in vector_of:
             is_about = shares_answer(retrieval.call.query, upper.content, lower.content)

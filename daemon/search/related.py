@@ -23,6 +23,7 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L3
 
 _MAX_CHARS = 4000  # of a question or an answer that is shown with a hit
 _MAX_ANSWERS = 3  # of one question, the latest
@@ -51,8 +52,8 @@ class RelatedLinks(NamedTuple):
 
 
 def links_of(row: Row) -> RelatedLinks:
-    """Return the links of a memory or a turn."""
-    if '"answers"' not in row.metadata and '"turns"' not in row.metadata:
+    """Return the links of a memory or a turn; what a shared root says of other memories counts for nothing."""
+    if row.tier == L3 or ('"answers"' not in row.metadata and '"turns"' not in row.metadata):
         return RelatedLinks(None, [])
     about = _decode(row.metadata)
     question, turns = about.get("answers"), about.get("turns")

@@ -1,15 +1,26 @@
 """The kernel's interface to shared roots on other machines.
 
 The room `shared` implements it and registers its roots in `Remotes`. `memories` asks them for memories that are not
-here, and the stage `remote` for hits.
+here, and the stage `remote` for candidates.
 """
 
+import base64
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from memoryd.client.protocol import Add, Added, Hits, Memory, Scoped, Share, Shared
+import msgspec
+import numpy as np
+
+from memoryd.client.protocol import Add, Added, Candidates, CountedText, Memory, Scoped, Share, Shared
 from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.store.conversion import convert_to
+from memoryd.daemon.store.hashes import content_hash
+from memoryd.daemon.store.namespaces import NamespaceTable
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L3
+from memoryd.daemon.store.vectors import Vector
 
 R = TypeVar("R")
 
@@ -44,8 +55,52 @@ class Remote(Protocol):
     def share(self, call: Share, caller: Caller) -> "Future[Shared]":
         """Move local memories there: add them there, then erase them here; they may be queued like an add."""
 
-    def list_told(self, call: Scoped[Any]) -> Sequence[Memory]:
-        """Return the memories that a session's start may show, within reach of a call; from RAM, without waiting."""
+    def list_told(self, call: Scoped[Any]) -> "Sequence[Told]":
+        """Return the memories that a session may be shown, within reach of a call; from RAM, without waiting."""
+
+
+class MeasuredText(NamedTuple):
+    """The words of a text, all stems of it, and its vector by a model; None if there is no model."""
+
+    words: CountedText
+    model: str
+    vector: Vector | None
+
+
+class Told(NamedTuple):
+    """A memory that a session may be shown; only the newest are measured, which may be shown beside a prompt."""
+
+    memory: Memory
+    text: MeasuredText | None
+
+
+def pack_vector(vector: Vector) -> str:
+    """Return a vector as other machines send it."""
+    return base64.b64encode(vector.astype("<f2").tobytes()).decode()
+
+
+def read_vector(packed: str) -> Vector:
+    """Return the vector that another machine sent; raise `ValueError` if it is none."""
+    vector = np.frombuffer(base64.b64decode(packed, validate=True), "<f2").astype(np.float32)
+    if not np.isfinite(vector).all():
+        raise ValueError("its vector is none")
+    return vector
+
+
+def build_row(memory: Memory, number: int, names: NamespaceTable) -> Row:
+    """Return a memory of a root as a row, which is in no table."""
+    place = names.find_number(memory.namespace)
+    return convert_to(
+        Row,
+        memory,
+        row=number,
+        namespace=-1 - zlib.crc32(memory.namespace.encode()) if place is None else place,
+        tier=L3,
+        content_hash=content_hash(memory.content),
+        text_hash=b"",
+        metadata=msgspec.json.encode(memory.metadata).decode(),
+        feedback="",
+    )
 
 
 class Remotes:
@@ -68,7 +123,7 @@ class Remotes:
 
 
 class Asked(NamedTuple):
-    """A root that was asked for hits, and its pending answer."""
+    """A root that was asked for candidates, and its pending answer."""
 
     remote: Remote
-    answer: "Future[Hits]"
+    answer: "Future[Candidates]"

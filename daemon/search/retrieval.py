@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memoryd.client.protocol import Hit, LaterStatement, Query
+from memoryd.client.protocol import Hit, LaterStatement, Memory, Query
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.arrays.lexical import TextQuery
@@ -20,6 +20,7 @@ from memoryd.daemon.search.profiles import Profile
 from memoryd.daemon.search.remotes import Asked
 from memoryd.daemon.search.traces import Candidate, Origin, TraceStore
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
@@ -92,15 +93,16 @@ class Retrieval:
     hints: Hints = NO_HINTS
     question: TextQuery | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
-    recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
+    recent: dict[int, Row] = field(default_factory=dict)  # by negative numbers turns of L0, and what is `elsewhere`
     excluded: str = ""  # id of the memory named by `like`
     candidates: dict[int, Candidate] = field(default_factory=dict)
     contradictions: dict[str, dict[str, str]] = field(default_factory=dict)  # of the hits, by id
     later: dict[str, LaterStatement] = field(default_factory=dict)  # statements that seem to change a hit, by its id
     ranked: list[Candidate] = field(default_factory=list)
-    window: slice = field(default_factory=lambda: slice(None))  # of the merged hits
     asked: Sequence[Asked] = ()  # shared roots that were asked
-    elsewhere: list[Hit] = field(default_factory=list)  # their hits
+    is_prompt: bool = False  # no root is asked; what this machine has of them in RAM is used
+    elsewhere: dict[int, Memory] = field(default_factory=dict)  # their memories, by the numbers they have in `recent`
+    vectors: dict[int, Vector] = field(default_factory=dict)  # of these
     began: float = field(default_factory=time.monotonic)
     hits: list[Hit] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
@@ -113,6 +115,14 @@ class Retrieval:
             candidate = self.candidates[row] = Candidate(row)
         candidate.origins += (origin,)
         return candidate
+
+    def read_vectors(self, connection: Connection, numbers: Sequence[int]) -> dict[int, Vector]:
+        """Return the vectors of rows, of this machine or elsewhere, that have one of this model."""
+        elsewhere = {number: self.vectors[number] for number in numbers if number in self.vectors}
+        if self.generation is None:
+            return {}
+        here, matrix = self.generation.read_exact(connection, [number for number in numbers if number > 0])
+        return {**dict(zip(here, matrix, strict=True)), **elsewhere}
 
     def list_alive(self) -> list[Candidate]:
         """Return the candidates that no stage has dropped."""

@@ -19,6 +19,7 @@ from memoryd.client.protocol import (
     Add,
     Call,
     Delete,
+    FindCandidates,
     Get,
     GetContext,
     GetUnasked,
@@ -31,7 +32,6 @@ from memoryd.client.protocol import (
     Put,
     ResetSession,
     Scoped,
-    Search,
     Undo,
     Update,
     method_name,
@@ -47,7 +47,7 @@ C = TypeVar("C", bound=Call[Any])
 
 AUTHOR = "author"  # in metadata: the token that saved or last changed a memory from another machine
 # Methods that other machines may call. Each must be limited by its namespace and reach.
-_FOR_OTHER_MACHINES = (Search, Get, List, Namespaces, History, Add, Put, Update, Delete, Undo)
+_FOR_OTHER_MACHINES = (FindCandidates, Get, List, Namespaces, History, Add, Put, Update, Delete, Undo)
 # Other machines see only memories that were saved: no conversations, nothing derived from these, no files.
 _ONLY_SAVED = {
     "$not": {
@@ -129,7 +129,7 @@ def _confine(call: Any, caller: Caller) -> Any:
             f"From another machine a token reaches 'subtree' or 'exact' of a namespace, not {call.reach!r}."
         )
     call = msgspec.structs.replace(call, reach=call.reach or "subtree")
-    if isinstance(call, Search | List):
+    if isinstance(call, FindCandidates | List):
         return msgspec.structs.replace(call, where={"$and": [call.where, _ONLY_SAVED]} if call.where else _ONLY_SAVED)
     if isinstance(call, Get):
         return msgspec.structs.replace(call, around=None)

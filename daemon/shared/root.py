@@ -7,6 +7,7 @@ impossible values, is left out and counted.
 import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
@@ -31,10 +32,11 @@ from memoryd.client.offline import is_here
 from memoryd.client.protocol import (
     Add,
     Added,
+    Candidates,
     Confirm,
     Confirmed,
-    Hit,
-    Hits,
+    FindCandidates,
+    FoundMemory,
     Memory,
     Page,
     Reply,
@@ -45,11 +47,13 @@ from memoryd.client.protocol import (
 from memoryd.client.protocol.shared import Greeting
 from memoryd.client.transport.exchange import error_of, result_of
 from memoryd.client.transport.ssh import build_line_command
+from memoryd.daemon.arrays.postings import count_stems
 from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_metadata
+from memoryd.daemon.embedding.api import is_api
 from memoryd.daemon.privacy.privacy import find_privacy
-from memoryd.daemon.search.remotes import CHANGE_S
+from memoryd.daemon.search.remotes import CHANGE_S, MeasuredText, Told, read_vector
 from memoryd.daemon.server.access import AUTHOR
 from memoryd.daemon.shared import confirming, taken
 from memoryd.daemon.shared.line import Line
@@ -65,6 +69,7 @@ M = TypeVar("M", bound=Memory)
 DECISIONS = frozenset({"rule", "decision", "lesson", "convention"})
 ON_PURPOSE = frozenset({"manual", "mcp"})  # sources of memories that are saved one by one
 AWAY = (Unavailable, TimedOut, Busy)  # the outcome is unknown, or nothing was done
+_PARTS = ("vector", "fulltext", "pending_embeddings")  # what a place may say that its search had to do without
 _BY_ID = (protocol.Get, protocol.Update, protocol.Delete, protocol.History, protocol.Undo)
 ID = re.compile(r"[0-9a-f]{32}")
 _LATEST = 7_258_118_400.0  # the year 2200
@@ -80,8 +85,12 @@ class Target(NamedTuple):
     reach: protocol.Reach
 
 
-class _RawHits(msgspec.Struct):
-    hits: list[msgspec.Raw]
+class _RawCandidates(msgspec.Struct):
+    found: list[msgspec.Raw]
+    model: str
+    documents: int
+    average: float
+    holding: dict[str, int]
     degraded: list[str] = []
 
 
@@ -97,7 +106,8 @@ class Root:
         self.name, self.settings = name, settings
         self._core, self._keep, self._move = core, keep, move
         self.line = self._build_line()
-        self.shelf = Shelf(self._read_own, self._is_mine, partial(taken.forget_root, core, name))
+        forget = partial(taken.forget_root, core, name)
+        self.shelf = Shelf(self._read_own, self._is_mine, forget, self._measure, self._find_model)
         self.line.on_away = self.shelf.drop
         self.wake: Callable[[], None] = lambda: None
         self.unreadable = 0
@@ -163,11 +173,18 @@ class Root:
             answer = self._ask(find_privacy(self._core).strip(call), caller, within_s)
             if isinstance(call, protocol.Update | protocol.Delete | protocol.Undo):
                 answer.add_done_callback(partial(taken.note_change, self._core))
-            return answer
         except MemorydError as error:
             refused: Future[R] = Future()
             refused.set_exception(error)
             return refused
+        if not protocol.DECLARED[type(call)].reads:
+            answer.add_done_callback(self._note_change)
+        return answer
+
+    def _note_change(self, answer: "Future[Any]") -> None:
+        if answer.exception() is None:
+            self.shelf.note_change()
+            self.wake()
 
     def ask_and_wait(self, call: Scoped[R], caller: Caller = USER) -> R:
         """Send a call and return its result, within the time limit of a change."""
@@ -244,16 +261,13 @@ class Root:
                     raise error
                 raise type(error)(f"The place of {self.name} says: {error.message}", error.data)
         self.refusal = ""
-        if isinstance(call, protocol.Search):
-            return self._read_hits(call, replies)
+        if isinstance(call, FindCandidates):
+            return self._read_candidates(call, replies)
         if isinstance(call, protocol.List):
             return self._read_pages(replies)
         if isinstance(call, protocol.Namespaces):
             return self._read_namespaces(replies)
         [result] = [result_of(one, reply) for one, reply in zip(calls, replies, strict=True)]
-        if not protocol.DECLARED[type(call)].reads:
-            self.shelf.note_change()
-            self.wake()
         if isinstance(result, Memory):
             return self._check_one(result)
         if isinstance(result, protocol.Changed):
@@ -264,13 +278,25 @@ class Root:
             result.shared = self.name
         return result
 
-    def _read_hits(self, call: protocol.Search, replies: list[Reply]) -> Hits:
-        rows = [raw for reply in replies for raw in _decode(reply, _RawHits).hits]
-        hits, degraded = self._read_rows(rows, Hit)
-        for hit in hits:
-            hit.related, hit.newer_than = [], ""
-        hits.sort(key=lambda hit: -hit.score)
-        return Hits(hits=hits[: call.limit], degraded=degraded)
+    def _read_candidates(self, call: FindCandidates, replies: list[Reply]) -> Candidates:
+        answers = [_decode(reply, _RawCandidates) for reply in replies]
+        found, degraded = self._read_rows([raw for answer in answers for raw in answer.found], FoundMemory)
+        documents = sum(answer.documents for answer in answers)
+        words = math.fsum(answer.average * answer.documents for answer in answers)
+        holding: Counter[str] = Counter()
+        for answer in answers:
+            holding.update(answer.holding)
+        are_counts = 0 <= documents <= protocol.MAX_INTEGER and all(number >= 0 for number in holding.values())
+        if not (are_counts and math.isfinite(words) and words >= 0.0):
+            raise Unavailable(f"The answer of the place of {self.name} cannot be read: its counts are none.")
+        return Candidates(
+            found=found,
+            model=answers[0].model,
+            documents=documents,
+            average=words / max(1, documents),
+            holding={stem: min(number, documents) for stem, number in holding.items()},
+            degraded=[*degraded, *(part for part in _PARTS if any(part in answer.degraded for answer in answers))],
+        )
 
     def _read_pages(self, replies: list[Reply]) -> Page:
         answers = [_decode(reply, _RawPage) for reply in replies]
@@ -308,20 +334,32 @@ class Root:
         is_own = memory.metadata.get(AUTHOR, "") in ((author,) if author else ("", self.name))
         return is_own or confirming.find_time(self._confirmed, memory) is not None
 
-    def list_told(self, call: Scoped[Any]) -> list[Memory]:
+    def list_told(self, call: Scoped[Any]) -> list[Told]:
         """Return the shelf's memories that a call reaches; have the shelf filled if the place is not connected."""
-        targets = self.find_targets(call)
+        targets, now = self.find_targets(call), self._core.clock()
         if targets and self.line.state != "ready" and self.line.may_try():
             self.shelf.expect()
             self.wake()
         return [
-            memory
+            Told(memory, self.shelf.find_measured(memory))
             for memory in self.shelf.memories
+            if memory.superseded_by is None and (memory.expires_at is None or memory.expires_at > now)
             if any(
                 memory.namespace == place or (reach == "subtree" and memory.namespace.startswith(f"{place}/"))
                 for place, reach in targets
             )
         ]
+
+    def _measure(self, memory: Memory) -> MeasuredText:
+        with self._core.store.reading() as connection:
+            words = count_stems(connection, memory.content, memory.metadata)
+        is_sent = is_api(self._find_model())  # nothing of a root goes to a third party
+        embedded = None if is_sent else self._core.embedding.embed_text(memory.content)
+        return MeasuredText(words, *(("", None) if embedded is None else (embedded[0].name, embedded[1])))
+
+    def _find_model(self) -> str:
+        active = self._core.embedding.active
+        return active.name if active else ""
 
     # Validating answers ----------------------------------------------------------------------------------------------
 
@@ -364,8 +402,8 @@ class Root:
             raise ValueError("its times are none")
         if not 0.0 <= memory.importance <= 1.0 or not 0 <= memory.access_count <= protocol.MAX_INTEGER:
             raise ValueError("its numbers are out of range")
-        if isinstance(memory, Hit) and not (0.0 <= memory.score <= 2.0 and 0.0 <= memory.confidence <= 1.0):
-            raise ValueError("its score is none")
+        if isinstance(memory, FoundMemory):
+            _check_measures(memory)
         lines = (memory.start_line or 1, memory.end_line or 1)
         if not all(1 <= line <= protocol.MAX_INTEGER for line in lines) or 0 in (memory.start_line, memory.end_line):
             raise ValueError("its lines are none")
@@ -420,6 +458,16 @@ class Root:
 
 Keep = Callable[[Root, Add, Caller, str], "Future[Added]"]
 Move = Callable[[Root, Share, Caller], Shared]
+
+
+def _check_measures(memory: FoundMemory) -> None:
+    """Raise `ValueError` for measures that no memory can have."""
+    counted = [number for text in memory.texts for number in (text.length, *text.counts.values())]
+    if not all(0.0 <= number <= protocol.MAX_CONTENT_BYTES for number in counted):
+        raise ValueError("its words are none")
+    if memory.similarity is not None and not abs(memory.similarity) <= 1.001:
+        raise ValueError("its similarity is none")
+    read_vector(memory.float16)
 
 
 def _decode(reply: Reply, kind: type[R]) -> R:

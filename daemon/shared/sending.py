@@ -149,11 +149,11 @@ class Shared:
 
     def send(self) -> float | None:
         """Send waiting memories and fetch the shelves; return the seconds until the next run, None if none is due."""
-        due = [root.shelf.fetch() for root in self.roots if root.line.state == "ready" or root.shelf.is_expected()]
         for root in self.roots:
             if root.line.state == "ready" and time.monotonic() - root.compared_at >= EVERY_S:
                 self._offer_again(root)
         pauses = [self._remove_old(), pause := self._send_waiting()]
+        due = [root.shelf.fetch() for root in self.roots if root.line.state == "ready" or root.shelf.is_expected()]
         if pause != 0.0:
             self._clean()
         return min([*due, *(one for one in pauses if one is not None)], default=None)

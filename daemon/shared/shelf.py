@@ -1,7 +1,10 @@
 """The shelf of a root: the memories that a session's start may show, kept in RAM so that no start waits for the place.
 
-They are those that the person wrote or confirmed. The shelf is fetched when the line opens, after a change, and every
-twenty minutes while the line is open. It is lost when the daemon ends, and cleared when the place refuses the line.
+They are those that the person wrote or confirmed. The newest may also be shown beside a prompt: they are embedded and
+split into words here, so that no prompt waits or is sent anywhere.
+
+The shelf is fetched when the line opens, after a change, and every twenty minutes while the line is open. It is lost
+when the daemon ends, and cleared when the place refuses the line.
 """
 
 import time
@@ -9,10 +12,12 @@ from collections.abc import Callable, Sequence
 
 from memoryd.client.errors import Forbidden, MemorydError, NotFound, Unauthenticated
 from memoryd.client.protocol import Memory
+from memoryd.daemon.search.remotes import MeasuredText
 
 EVERY_S, AFTER_S = 1200.0, 5.0  # the first is longer than an unused line stays open
 MOST, MOST_BYTES = 2000, 4_000_000
 PAGE = 1000
+MOST_MEASURED = 300  # the newest, which are shown beside a prompt; as many as `unasked` compares
 _REFUSED = (Unauthenticated, Forbidden, NotFound)
 _DENIED = "Permission denied"  # in ssh's error message
 
@@ -20,8 +25,8 @@ _DENIED = "Permission denied"  # in ssh's error message
 class Shelf:
     """The shelf of one root; `read` returns at most `PAGE` of the root's memories from an offset on.
 
-    `on_refused` is called when the place says that this machine has lost its access.
-    One thread fetches it; any thread may read or clear it.
+    `on_refused` is called when the place says that this machine has lost its access. `measure` returns the words of a
+    memory, and its vector by the model of `find_model`. One thread fetches it; any thread may read or clear it.
     """
 
     def __init__(
@@ -29,10 +34,14 @@ class Shelf:
         read: Callable[[int], Sequence[Memory]],
         is_mine: Callable[[Memory], bool],
         on_refused: Callable[[], None],
+        measure: Callable[[Memory], MeasuredText],
+        find_model: Callable[[], str],
     ) -> None:
         self._read, self._is_mine, self._on_refused = read, is_mine, on_refused
+        self._measure, self._find_model = measure, find_model
         self._due_at = -1.0
         self.memories: Sequence[Memory] = ()
+        self._measured: dict[str, tuple[str, MeasuredText]] = {}  # by id, with the text that was measured
 
     def expect(self) -> None:
         """Have it fetched as soon as possible, even if the line must be opened for that."""
@@ -49,7 +58,7 @@ class Shelf:
     def drop(self, error: MemorydError) -> None:
         """Clear it if an error says that this machine has lost its access."""
         if isinstance(error, _REFUSED) or _DENIED in error.message:
-            self.memories = ()
+            self.memories, self._measured = (), {}
             self._on_refused()
 
     def fetch(self) -> float:
@@ -74,4 +83,23 @@ class Shelf:
                 self.drop(error)
         else:
             self.memories = tuple(fetched.values())
+            self._measure_newest()
         return EVERY_S
+
+    def find_measured(self, memory: Memory) -> MeasuredText | None:
+        """Return the words and the vector of a memory, if it is among the newest."""
+        content, text = self._measured.get(memory.id, ("", None))
+        return text if content == memory.content else None
+
+    def _measure_newest(self) -> None:
+        measured: dict[str, tuple[str, MeasuredText]] = {}
+        model = self._find_model()
+        for memory in sorted(self.memories, key=lambda memory: -memory.created_at)[:MOST_MEASURED]:
+            known = self.find_measured(memory)
+            try:
+                text = known if known is not None and known.model == model else self._measure(memory)
+            except MemorydError:  # the daemon is stopping
+                return
+            measured[memory.id] = memory.content, text
+        if self.memories:  # else access was refused meanwhile
+            self._measured = measured

@@ -40,6 +40,15 @@ def is_part(stem: str) -> bool:
     return len(stem) <= 2 and _UNSPACED.match(stem) is not None
 
 
+def count_tokens(connection: apsw.Connection, text: str) -> int:
+    """Return the length of a text in words as the index counts them."""
+    tokenizer = connection.fts5_tokenizer("unicode61", [])
+    tokens: Any = tokenizer(
+        text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
+    )
+    return len(tokens)
+
+
 def _tokenize(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
     words: Any = tokenizer(
         text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False

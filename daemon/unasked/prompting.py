@@ -17,6 +17,7 @@ from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.unasked_lines import MAX_CHARS, ContextLine, build_saved_line, find_outdated
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
+from memoryd.daemon.search.precedence import find_apart
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries
 from memoryd.daemon.store.connection import Connection
@@ -88,11 +89,11 @@ class _Rated(NamedTuple):
 def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) -> PromptLines:
     """Return the lines for a prompt; `ids` maps the memories that the session was given to their content hashes."""
     began_at = time.perf_counter()
-    retrieval, stages = pipeline.retrieve(sources, _build_search(call), elsewhere=False)
+    retrieval, stages = pipeline.retrieve(sources, _build_search(call), is_prompt=True)
     took_ms = elapsed_ms(began_at)
     left_out: dict[str, str] = {}
     with core.store.reading() as connection:
-        rated = _rate_all(core, connection, retrieval, call, left_out)
+        rated = _rate_all(core, sources, connection, retrieval, call, left_out)
         given_before = [one for one in rated if ids.get(one.row.id) == one.row.content_hash]
         floor = core.config.hooks.prompt_floor
         least = max([floor, *(one.sure for one in given_before)])
@@ -136,6 +137,7 @@ def _build_search(call: GetUnasked) -> Search:
 
 def _rate_all(
     core: Core,
+    sources: Sources,
     connection: Connection,
     retrieval: Retrieval,
     call: GetUnasked,
@@ -160,6 +162,9 @@ def _rate_all(
         for (row, _, confidence), one in zip(found, measured, strict=True)
     ]
     outdated = find_outdated(connection, [one.row for one in rated], retrieval.chosen, retrieval.passed)
+    records = {one.row.row: one.row for one in rated}
+    older = {pair[1] for pair in find_apart(retrieval, sources, connection, list(records.values()))}
+    outdated |= {records[row].id for row in older if row in records and not records[row].pinned}
     began = _find_beginning(core, call)
     left_out |= dict.fromkeys(outdated, "something newer contradicts it")
     left_out |= dict.fromkeys(_find_older(connection, retrieval, rated), "something newer is about the same")
@@ -172,8 +177,10 @@ def _find_older(connection: Connection, retrieval: Retrieval, rated: Sequence[_R
     if retrieval.generation is None:
         return set()
     rows = {one.row.row: one.row for one in rated}
-    numbers, matrix = retrieval.generation.read_exact(connection, list(rows))
-    found = [rows[number] for number in numbers]
+    vector_of = retrieval.read_vectors(connection, list(rows))
+    if not vector_of:
+        return set()
+    found, matrix = [rows[number] for number in vector_of], np.stack(list(vector_of.values()))
     near = matrix @ matrix.T >= retrieval.generation.embedder.floors.join + _CLOSER
     return {found[old].id for old, new in np.argwhere(near).tolist() if found[old].created_at < found[new].created_at}
 
@@ -213,7 +220,7 @@ def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) 
 
     Memories with other origins may have been saved by the user elsewhere.
     """
-    is_own = core.store.namespaces.name(row.namespace) == call.namespace
+    is_own = row.namespace == core.store.namespaces.find_number(call.namespace)
     return is_own and row.origin in _OF_AGENTS and began is not None and row.created_at >= began
 
 

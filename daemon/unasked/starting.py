@@ -30,14 +30,15 @@ from memoryd.daemon.context.unasked_lines import (
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import rating
-from memoryd.daemon.search.remotes import Remotes
+from memoryd.daemon.search.apart import Contradictions
+from memoryd.daemon.search.remotes import Remotes, build_row
 from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L3
+from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.unasked.subjects import count_subjects
 
 PINNED, OTHERS = "Always", "Decisions and facts"
@@ -69,37 +70,38 @@ def choose(core: Core, call: GetUnasked, had: Mapping[str, bytes]) -> tuple[list
         saved = queries.find_saved(connection, selection, core.clock(), notes, name_asker(call), _MAX_SAVED)
         saved = [row for row in saved if is_for_project(core, row, call.namespace)]
         outdated = find_outdated(connection, saved, selection, core.clock())
-        shared = [row for row in _list_shared(core, call) if had.get(row.id) != row.content_hash]
-        ordered = _order([*(row for row in saved if row.id not in outdated), *shared])
+        shared, vectors = _list_shared(core, call)
+        outdated |= _find_outdated_apart(core, connection, saved, shared, vectors)
+        told = [row for row in shared if had.get(row.id) != row.content_hash]
+        ordered = _order([row for row in (*saved, *told) if row.id not in outdated])
         latest = next(filter(None, map(_choose_latest, _read_sessions(core, connection, call))), [])
     return [_build_line(core, row, heading, call.namespace) for row, heading in ordered], latest
 
 
-def _list_shared(core: Core, call: GetUnasked) -> list[Row]:
-    """Return the memories of shared roots that may be shown, as rows that are in no table."""
+def _list_shared(core: Core, call: GetUnasked) -> tuple[list[Row], dict[int, Vector]]:
+    """Return the memories of shared roots that may be shown, as rows of no table, and vectors of the newest."""
     remotes: Remotes = core.state(Remotes)
-    now = core.clock()
-    return [
-        Row(
-            row=0,
-            id=memory.id,
-            namespace=0,
-            type=memory.type,
-            source=memory.source,
-            tier=L3,
-            importance=memory.importance,
-            created_at=memory.created_at,
-            updated_at=memory.updated_at,
-            content_hash=content_hash(memory.content),
-            text_hash=b"",
-            content=memory.content,
-            origin=memory.origin,
-            confirmed_at=memory.confirmed_at,
-        )
-        for remote in remotes.all
-        for memory in remote.list_told(call)
-        if memory.superseded_by is None and (memory.expires_at is None or memory.expires_at > now)
-    ]
+    told = [one for remote in remotes.all for one in remote.list_told(call)]
+    generation, vectors = core.embedding.active, dict[int, Vector]()
+    for number, (_, text) in enumerate(told, start=1):
+        if generation and text and text.vector is not None and text.model == generation.name:
+            vectors[-number] = text.vector
+    rows = [build_row(one.memory, -number, core.store.namespaces) for number, one in enumerate(told, start=1)]
+    return rows, vectors
+
+
+def _find_outdated_apart(
+    core: Core, connection: Connection, saved: Sequence[Row], shared: Sequence[Row], vectors: Mapping[int, Vector]
+) -> set[str]:
+    """Return the ids of memories, except pinned ones, that a newer one contradicts, one of the two in a shared root."""
+    generation = core.embedding.active
+    if generation is None or not vectors:
+        return set()
+    by_number = {row.row: row for row in (*saved, *shared)}
+    here = dict(zip(*generation.read_exact(connection, [row.row for row in saved]), strict=True))
+    contradictions: Contradictions = core.state(Contradictions)
+    pairs = contradictions.find(list(by_number.values()), {**here, **vectors}, generation.embedder.floors)
+    return {by_number[older].id for _, older in pairs if not by_number[older].pinned}
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:

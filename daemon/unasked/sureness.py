@@ -70,8 +70,12 @@ def read_standing(connection: Connection, retrieval: Retrieval, selection: Filte
     if generation is None or vector is None:
         return Baseline({})
     latest = np.array(queries.find_latest(connection, selection, retrieval.passed, _COMPARED), np.int64)
+    similarities = dict(generation.index.compute_similarities(vector, latest))
+    for number in retrieval.elsewhere:
+        if (one := retrieval.candidates.get(number)) and one.similarity is not None:
+            similarities[number] = one.similarity
     rescale = generation.embedder.floors.rescale
-    return Baseline({row: rescale(cosine) for row, cosine in generation.index.compute_similarities(vector, latest)})
+    return Baseline({row: rescale(cosine) for row, cosine in similarities.items()})
 
 
 def measure(

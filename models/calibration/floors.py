@@ -32,6 +32,12 @@ class Floors(Struct, frozen=True):
         slope = (1.0 - NEAR) / max(1.0 - self.near, 1e-6)
         return cosine * slope + (1.0 - slope)
 
+    def restore(self, cosine: float) -> float:
+        """Return the cosine of this model that is equivalent to one of the default model."""
+        if cosine <= NEAR:
+            return self.far + (cosine - FAR) * (self.near - self.far) / (NEAR - FAR)
+        return 1.0 - (1.0 - cosine) * max(1.0 - self.near, 1e-6) / (1.0 - NEAR)
+
 
 class Calibration(Struct, frozen=True):
     """Result of running the bundled set through a model."""

@@ -46,7 +46,8 @@ def written_by_hand() -> set[str]:
     """Return the names of the calls that functions of client/calls.py build."""
     functions = [node for node in ast.parse(CALLS.read_text()).body if isinstance(node, ast.FunctionDef)]
     named = (ast.unparse(function.returns) for function in functions if function.returns)
-    return {call for name in named for call in re.findall(r"\w+", name)} | {"AddMany"}
+    called = {call for name in named for call in re.findall(r"\w+", name)}
+    return called | {"AddMany", "FindCandidates"}  # the latter is for daemons alone
 
 
 def _function(call: type[Call[Any]]) -> str:

@@ -50,6 +50,8 @@ def test_rescaling_keeps_the_order(far: float, width: float, one: float, other: 
     assert floors.rescale(lower) <= floors.rescale(upper) + 1e-9
     assert floors.rescale(far) == pytest.approx(0.35)
     assert floors.rescale(floors.near) == pytest.approx(0.88)
+    for cosine in (lower, upper, far):
+        assert floors.near > 0.99 or floors.restore(floors.rescale(cosine)) == pytest.approx(cosine, abs=1e-6)
 
 
 @each("shared", [1.0, 4.0])

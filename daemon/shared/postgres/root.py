@@ -9,25 +9,38 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from statistics import fmean
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Forbidden, Invalid, MemorydError, NotFound, Unavailable
 from memoryd.client.offline import is_here
-from memoryd.client.protocol import Add, Added, Hit, Hits, Memory, NewMemory, Page, Scoped
+from memoryd.client.protocol import (
+    Add,
+    Added,
+    Candidates,
+    FindCandidates,
+    FoundMemory,
+    Memory,
+    NewMemory,
+    Page,
+    Scoped,
+)
 from memoryd.client.transport.postgres import schema
 from memoryd.client.transport.postgres.connection import transact
 from memoryd.daemon.arrays.lexical import MAX_TERMS
+from memoryd.daemon.arrays.postings import count_stems
 from memoryd.daemon.core import limits
 from memoryd.daemon.memories import adding, origins
 from memoryd.daemon.memories.duplicates import list_superseded
-from memoryd.daemon.search.remotes import CHANGE_S, WAIT_S
+from memoryd.daemon.search.remotes import CHANGE_S, WAIT_S, pack_vector
 from memoryd.daemon.search.retrieval import DEPTH_PER_HIT, LEAST_DEPTH
-from memoryd.daemon.shared.postgres import matching, ranking
+from memoryd.daemon.shared.postgres import matching
 from memoryd.daemon.shared.postgres.line import PostgresLine
 from memoryd.daemon.shared.postgres.tables import statements
 from memoryd.daemon.shared.postgres.tables.statements import Fields, Match, Version, Wanted
@@ -35,6 +48,7 @@ from memoryd.daemon.shared.retrying import Retrying
 from memoryd.daemon.shared.root import ID, Root
 from memoryd.daemon.store import tokenizer
 from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.store.connection import Connection
 
 R = TypeVar("R")
 M = TypeVar("M", bound=Memory)
@@ -89,17 +103,13 @@ class PostgresRoot(Root):
 
     def _ask(self, call: Scoped[R], caller: Caller, within_s: float) -> "Future[R]":
         assert isinstance(self.line, PostgresLine)
-        answer = self.line.ask(self._plan(call, caller), within_s, isinstance(call, protocol.Search))
-        answer.add_done_callback(partial(self._note_answer, call))
+        answer = self.line.ask(self._plan(call, caller), within_s, isinstance(call, FindCandidates))
+        answer.add_done_callback(self._note_refusal)
         return answer
 
-    def _note_answer(self, call: Scoped[Any], answer: "Future[Any]") -> None:
-        error = answer.exception()
-        if isinstance(error, Forbidden):
+    def _note_refusal(self, answer: "Future[Any]") -> None:
+        if isinstance(error := answer.exception(), Forbidden):
             self.shelf.drop(error)
-        elif error is None and not protocol.DECLARED[type(call)].reads:
-            self.shelf.note_change()
-            self.wake()
 
     def ask_for(self, work: Callable[[Any], R], within_s: float) -> "Future[R]":
         """Run `work` with the connection, in a transaction of its own."""
@@ -113,8 +123,8 @@ class PostgresRoot(Root):
             if not self.holds(call.namespace):
                 raise NotFound(f"{call.namespace or 'The root'} is not in the shared root {self.name}.")
             return partial(self._add, call=call, caller=caller)
-        if isinstance(call, protocol.Search | protocol.List):
-            kind: Any = self._search if isinstance(call, protocol.Search) else self._list
+        if isinstance(call, FindCandidates | protocol.List):
+            kind: Any = self._find_candidates if isinstance(call, FindCandidates) else self._list
             return partial(kind, call=call, wanted=self._build_wanted(call))
         if isinstance(call, protocol.Namespaces):
             return partial(self._count, wanted=self._build_wanted(call))
@@ -161,17 +171,16 @@ class PostgresRoot(Root):
         entries = [protocol.NamespaceCount(name=name, memories=count) for name, count in counted if self.holds(name)]
         return protocol.NamespaceList(namespaces=entries, total=len(entries))
 
-    def _search(self, connection: Any, call: protocol.Search, wanted: Wanted) -> Hits:
+    def _find_candidates(self, connection: Any, call: FindCandidates, wanted: Wanted) -> Candidates:
         embedding = self._core.embedding
         generation = embedding.active if call.mode != "lexical" and self._has_vectors() else None
         vector = None
         if generation is not None:
             known = embedding.queries.find(generation, call.query)
             vector = embedding.queries.embed(generation, call.query) if known is None else known
-        words = [] if call.mode == "dense" else self._split(call.query)
+        stems = [] if call.mode == "dense" else self._split(call.query)
         depth = max(LEAST_DEPTH, min(DEPTH_PER_HIT * call.limit, 1000))
         asked = None if vector is None else _show_vector(vector.tolist())
-        stems = [stem for _, stem in words]
         assumed = self.facts
         try:
             model, matches = statements.search(connection, self.name, asked, stems, wanted, depth)
@@ -179,19 +188,23 @@ class PostgresRoot(Root):
             transact(connection, lambda _: None, self._begin)
             if self.facts == assumed:
                 raise
-            return self._search(connection, call, wanted)  # the root has vectors of another model now
+            return self._find_candidates(connection, call, wanted)  # the root has vectors of another model now
         if self._note_model(*model) != assumed:
-            return self._search(connection, call, wanted)
+            return self._find_candidates(connection, call, wanted)
         if generation is not None and self._fills:
             self._fills = False
             self.ask_for(self._fill, CHANGE_S)
-        counted = (matches[0].total, matches[0].counts) if matches else (0, [0] * len(words))
-        found = [one for match in matches if (one := self._read_match(match)) is not None]
-        weight = call.options.vector_weight
-        if weight is None:
-            weight = self._core.config.search.vector_weight
-        hits = ranking.rank(call, found, words, counted, generation, weight)
-        return Hits(hits=hits, degraded=[f"unreadable:{self.name}"] if len(found) < len(matches) else [])
+        scale = generation.embedder.floors.rescale if generation else float
+        with self._core.store.reading() as reader:
+            found = [one for match in matches if (one := self._read_match(reader, match, stems, scale)) is not None]
+        return Candidates(
+            found=found,
+            model=generation.name if generation else "",
+            documents=matches[0].total if matches else 0,
+            average=fmean(text.length for one in found for text in one.texts) if found else 1.0,
+            holding=dict(zip(stems, matches[0].counts, strict=True)) if matches else {},
+            degraded=[f"unreadable:{self.name}"] if len(found) < len(matches) else [],
+        )
 
     def _has_vectors(self) -> bool:
         """Return whether the model in use here is that of the root's vectors."""
@@ -200,18 +213,26 @@ class PostgresRoot(Root):
             return False
         return (active.name, active.embedder.dimensions) == (self.facts.model, self.facts.dimensions)
 
-    def _read_match(self, match: Match) -> ranking.Found | None:
-        hit = self._read_fields(match.fields, Hit, score=0.0)
-        if hit is None:
+    def _read_match(
+        self, reader: Connection, match: Match, stems: Sequence[str], scale: Callable[[float], float]
+    ) -> FoundMemory | None:
+        memory = self._read_fields(match.fields, FoundMemory)
+        if memory is None:
             return None
-        similarity = match.similarity if match.similarity is not None and abs(match.similarity) <= 1.001 else None
-        return ranking.Found(hit, similarity, self._stem(hit.content))
+        words = count_stems(reader, memory.content, memory.metadata)
+        words.counts = {stem: words.counts[stem] for stem in stems if stem in words.counts}
+        memory.texts = [words]
+        if match.similarity is not None and match.vector is not None and abs(match.similarity) <= 1.001:
+            memory.similarity = scale(match.similarity)
+            memory.float16 = pack_vector(np.array(msgspec.json.decode(match.vector)))
+        return memory
 
-    def _split(self, text: str) -> list[ranking.Word]:
+    def _split(self, text: str) -> list[str]:
+        """Return the stems of the words of a query."""
         with self._core.store.reading() as connection:
             words = tokenizer.split_words(connection, text)[:MAX_TERMS]
-            stems = [(word, tokenizer.stem_words(connection, word)[:1]) for word in words]
-        return [(word, stem[0]) for word, stem in stems if stem]
+            stems = [stem for word in words for stem in tokenizer.stem_words(connection, word)[:1]]
+        return list(dict.fromkeys(stems))
 
     def _stem(self, text: str) -> list[str]:
         with self._core.store.reading() as connection:

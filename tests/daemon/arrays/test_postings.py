@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import apsw
+import msgspec
 import numpy as np
 import pytest
 
@@ -229,3 +230,35 @@ def test_the_commonest_stems_are_read_ahead_after_a_start(tmp_path: Any) -> None
         assert len(ranked(store, "heron")) == 30
     finally:
         store.close()
+
+
+def test_a_text_outside_the_index_has_the_words_that_it_would_have_in_it(store: Store) -> None:
+    texts = ["Two herons, one heron and an egret", "日本の日本語 heron", "Ünïcode and C++", "the a", ""]
+    metadata = {"speaker": "Stork", "files": ["heron.py"], "日本": 1}
+    numbers = [insert(store, text, metadata=msgspec.json.encode(metadata).decode()).row for text in texts]
+    index = arrays_of(store).postings
+    places = arrays_of(store).positions.find(numbers)
+    with store.reading() as connection:
+        counted = [postings.count_stems(connection, text, metadata) for text in texts]
+        assert index.read_lengths(places).tolist() == [one.length for one in counted]
+        for word in [*WORDS, "本語", "stork", "py"]:
+            for stem in stem_words(connection, word)[:1]:
+                counts = index.find(connection, stem).count_at(places).tolist()
+                assert counts == pytest.approx([one.counts.get(stem, 0.0) for one in counted]), word
+
+
+def test_words_of_two_stores_weigh_what_they_weigh_in_one(store: Store) -> None:
+    for text in ("heron heron egret", "heron stork", "crane ibis egret"):
+        insert(store, text)
+    with store.reading() as connection:
+        part = lexical.ask(connection, arrays_of(store).postings, "heron ibis stork")
+    for text in ("heron", "crane crane egret stork ibis"):
+        insert(store, text)
+    with store.reading() as connection:
+        whole = lexical.ask(connection, arrays_of(store).postings, "heron ibis stork")
+    widened = lexical.widen(part, 2, 3.0, {"heron": 1, "stork": 1, "ibi": 1})
+    assert widened.average == pytest.approx(whole.average)
+    assert widened.weight == pytest.approx(whole.weight)
+    assert [(word.text, word.documents, word.rarity) for word in widened.words] == [
+        (word.text, word.documents, word.rarity) for word in whole.words
+    ]

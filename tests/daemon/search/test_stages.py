@@ -27,7 +27,7 @@ from memoryd.daemon.store import rows
 from workbench import add, add_many, ask, options_of, search
 
 NO_STAGE = set(
-    "__init__ effects hints outcomes pipeline precedence profiles related remotes retrieval traces whynot".split()
+    "__init__ apart effects hints outcomes pipeline precedence profiles related remotes retrieval traces whynot".split()
 )
 
 

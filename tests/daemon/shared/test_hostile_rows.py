@@ -21,8 +21,8 @@ GOOD: dict[str, Any] = {
     "content": "Releases are on Tuesdays",
     "created_at": 1_800_000_000.0,
     "updated_at": 1_800_000_000.0,
-    "score": 0.9,
-    "confidence": 0.8,
+    "similarity": 0.9,
+    "texts": [{"length": 4.0, "counts": {"releas": 1.0}}],
 }
 DEEP, DEEPER = (msgspec.Raw(b"\x91" * depth + b"\x00") for depth in (100, 5000))  # lists in lists
 BAD = (
@@ -33,9 +33,11 @@ BAD = (
     *({"start_line": value} for value in (2**64 - 1, 0, -5, "x")),
     *({"importance": value} for value in (float("nan"), 2.0, "high")),
     *({"access_count": value} for value in (-1, 2**63)),
-    *({"score": value} for value in (float("nan"), float("inf"), 1e9, -1.0, "best")),
-    *({"confidence": value} for value in (float("nan"), 7.0)),
     *({"metadata": value} for value in ("x", [1], {1: 2})),
+    *({"similarity": value} for value in (float("nan"), float("inf"), 7.0, "near")),
+    *({"texts": [{"length": value}]} for value in (float("nan"), -1.0, 1e300, None)),
+    *({"texts": [{"length": 4.0, "counts": {"releas": value}}]} for value in (float("inf"), -1.0, "often")),
+    *({"float16": value} for value in ("AAAA", "AH4=", "!!!!", "é", 5)),  # an odd length, not a number, no base64
     {"content": 5},
     {"content": "x" * 12_000_000},
     {"content": b"\xff\xfe"},
@@ -84,6 +86,33 @@ def test_an_answer_that_no_memoryd_gives_ends_the_line(place: "Daemon", folder: 
         assert (found.hits, found.degraded) == ([], ["shared:acme"])
         root = client.call(GetShared()).roots[0]
     assert ("no memoryd" in root.problem, root.unreadable) == (True, 0)
+
+
+COUNTS: tuple[dict[str, Any], ...] = (
+    *({"documents": value} for value in (-1, 2**64 - 1, "many")),
+    *({"average": value} for value in (float("nan"), float("inf"), -1.0)),
+    *({"holding": value} for value in ({"releas": -1}, {"releas": "often"}, 5)),
+)
+
+
+@pytest.mark.parametrize("bad", COUNTS)
+def test_counts_that_no_place_can_have_are_an_answer_that_cannot_be_read(
+    place: "Daemon", folder: Path, bad: dict[str, Any]
+) -> None:
+    (folder / "rows").write_bytes(msgspec.msgpack.encode([GOOD]))
+    (folder / "counts").write_bytes(msgspec.msgpack.encode(bad))
+    with place.client() as client:
+        found = client.call(Search(query="releases"))
+        assert (found.hits, found.degraded) == ([], ["shared:acme"])
+        assert client.call(GetShared()).roots[0].state == "ready"
+        (folder / "counts").unlink()
+
+
+def test_a_stem_that_more_memories_have_than_there_are_counts_as_common(place: "Daemon", folder: Path) -> None:
+    (folder / "rows").write_bytes(msgspec.msgpack.encode([GOOD]))
+    (folder / "counts").write_bytes(msgspec.msgpack.encode({"holding": {"releas": 10**18}}))
+    with place.client() as client:
+        assert [hit.content for hit in client.call(Search(query="releases"))] == [GOOD["content"]]
 
 
 def test_what_the_place_says_of_other_memories_counts_for_nothing(place: "Daemon", folder: Path) -> None:

@@ -12,12 +12,12 @@ from memoryd.client.protocol import (
     Add,
     AddToken,
     Confirm,
+    FindCandidates,
     Get,
     GetShared,
     GetUnasked,
     NewMemory,
     RevokeToken,
-    Search,
     Share,
 )
 from memoryd.daemon.shared import confirming
@@ -198,7 +198,7 @@ def test_a_prompt_asks_no_place(shared: Shared) -> None:
     ask = root.ask
     root.ask = lambda call, *rest: (asked.append(call), ask(call, *rest))[1]
     shared.here.call(GetUnasked(namespace="acme/api", prompt="When are the releases?"))
-    assert not any(isinstance(call, Search) for call in asked)  # a list for the shelf may be among them
+    assert not any(isinstance(call, FindCandidates) for call in asked)  # a list for the shelf may be among them
     shared.here.search("When are the releases?")
-    assert sum(isinstance(call, Search) for call in asked) == 1
+    assert sum(isinstance(call, FindCandidates) for call in asked) == 1
     assert shared.here.call(GetShared()).roots[0].state == "ready"

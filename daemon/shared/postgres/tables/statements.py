@@ -39,10 +39,11 @@ Fields = dict[str, Any]
 
 
 class Match(NamedTuple):
-    """A candidate of a search: the columns of its row, its cosine, and the counts of rows within reach."""
+    """A candidate of a search: the columns of its row, its cosine and vector, and the counts of rows within reach."""
 
     fields: Fields
     similarity: float | None
+    vector: str | None
     total: int
     counts: list[int]
 
@@ -91,14 +92,14 @@ def search(
     # In one transaction, which begins as others do: the candidates are compared by the vectors of this model.
     sql = (
         f"SELECT model, dimensions FROM {name_of(root)}.meta;"
-        f" SELECT s.similarity, s.total, s.counts, {_SELECTED} FROM {name_of(root)}.search("
+        f" SELECT s.similarity, m.embedding::text, s.total, s.counts, {_SELECTED} FROM {name_of(root)}.search("
         " %(vector)s, %(stems)s::text[], %(places)s::text[], %(inner_of)s, %(kinds)s::text[], %(sources)s::text[],"
         " %(since)s, %(until)s, %(path_begins)s, %(matching)s, %(passed)s, %(depth)s) s"
         f" JOIN {name_of(root)}.memories m ON m.id = s.id"
     )
     values = wanted._asdict() | {"vector": vector, "stems": list(stems), "depth": depth}
     [[(model, dimensions)], found] = read_at_once(connection, sql, values)
-    return (model, dimensions), [Match(_name(row[3:]), row[0], row[1], row[2]) for row in found]
+    return (model, dimensions), [Match(_name(row[4:]), *row[:4]) for row in found]
 
 
 def list_page(
