@@ -3,7 +3,7 @@
 python tests/quality/placed.py PATH [--way WAY] [--limit N]
 
 All that is added, or every second memory of it, is saved into a root at each kind of place, through the daemon that is
-then asked. What is observed stays with that daemon, and prompts are told of what it has itself.
+then asked. What is observed stays with that daemon.
 """
 
 import argparse
