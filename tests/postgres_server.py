@@ -134,3 +134,12 @@ class PostgresServer:
         for role in roles:
             if not self.run("SELECT 1 FROM pg_roles WHERE rolname = %s", role, database=name):
                 self.run(f"CREATE ROLE {role} LOGIN", database=name)
+
+    def dump(self, name: str, other: str) -> None:
+        """Dump a database, which may be in use, and restore the dump as another one."""
+        self.run(f"CREATE DATABASE {other}", database="postgres")
+        where = ["-h", str(self.folder), "-p", str(self.port), "-U", "owner"]
+        command = [str(self._programs / "pg_dump"), *where, "-Fc", name]
+        dumped = subprocess.run(command, check=True, capture_output=True).stdout
+        command = [str(self._programs / "pg_restore"), *where, "--exit-on-error", "-d", other]
+        subprocess.run(command, check=True, capture_output=True, input=dumped)

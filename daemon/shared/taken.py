@@ -8,12 +8,13 @@ there, and the text goes here, too; if not, the place has lost the memory, and t
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from memoryd.client.errors import MemorydError, NotFound
+from memoryd.client.errors import MemorydError, NotFound, Unavailable
 from memoryd.client.protocol import Add, Added, Changed, Deleted, List, NewMemory, Undone
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
@@ -69,7 +70,8 @@ def note_change(core: Core, answer: "Future[Any]") -> None:
 def forget_root(core: Core, root: str) -> None:
     """Delete what the place of a root has taken, since it refuses this machine."""
     others = [name for name in core.config.shared if name != root]
-    core.background.run("delete what was sent", partial(remove_others, core, others))
+    with suppress(Unavailable):  # the daemon is stopping; the next refusal does it
+        core.background.run("delete what was sent", partial(remove_others, core, others))
 
 
 def remove_others(core: Core, roots: Iterable[str]) -> float | None:
