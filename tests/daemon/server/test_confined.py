@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from memoryd.client import Client, Forbidden, NotFound, Unauthenticated, protocol
-from memoryd.client.protocol import METHODS, Add, AddToken, Confine, List, NewMemory, Search, Update, method_name
+from memoryd.client.protocol import (
+    METHODS,
+    Add,
+    AddToken,
+    Confine,
+    FindCandidates,
+    List,
+    NewMemory,
+    Update,
+    method_name,
+)
 from memoryd.daemon.server.access import _FOR_OTHER_MACHINES
 from memoryd.daemon.store.queries import DRAWN
 from waiting import wait_until
@@ -29,11 +39,11 @@ def ada(daemon: "Daemon", client: Client) -> Iterator[Client]:
 def test_it_reaches_its_namespace_and_what_is_inside_and_nothing_around_it(ada: Client) -> None:
     inside = {"acme/api", "acme/api/v2"}
     assert {memory.namespace for memory in ada.list()} == inside
-    assert {hit.namespace for hit in ada.search("where do zebras live?")} == inside
+    assert {one.namespace for one in ada.call(FindCandidates(query="where do zebras live?")).found} == inside
     assert {entry.name for entry in ada.call(protocol.Namespaces()).namespaces} == inside
     assert {memory.namespace for memory in ada.call(List(namespace="acme/api/v2"))} == {"acme/api/v2"}
     refused = [
-        *(Search(query="zebras", reach=reach) for reach in ("visible", "all")),
+        *(FindCandidates(query="zebras", reach=reach) for reach in ("visible", "all")),
         *(call(namespace=place) for call in (List, protocol.Namespaces) for place in ("acme", "acme/web")),
         Add(memory=NewMemory(content="It goes outward"), namespace="acme"),
     ]
@@ -56,7 +66,8 @@ def test_conversations_of_the_machine_and_its_files_are_not_seen(client: Client,
             theirs = {"Zebras live in acme/api", "Zebras live in acme/api/v2"}
             assert {memory.content for memory in ada.list(limit=100)} == theirs
             assert {memory.content for memory in ada.list(limit=100, where={"memory.type": "turn"})} == set()
-            assert {hit.content for hit in ada.search("what we decided on zebras", limit=100)} == theirs
+            found = ada.call(FindCandidates(query="what we decided on zebras", limit=100)).found
+            assert {one.content for one in found} == theirs
             [turn] = project.search("decided on in part 2", limit=1)
             assert turn.type == "turn"
             project.call(protocol.Consolidate())
@@ -91,7 +102,7 @@ def test_no_other_call_is_taken(ada: Client) -> None:
         with pytest.raises(Forbidden, match="not allowed from another machine"):
             ada.call(call)
     assert {method_name(method) for method in METHODS if method in _FOR_OTHER_MACHINES} == {
-        *("search", "get", "list", "namespaces", "history", "add", "put", "update", "delete", "undo")
+        *("find_candidates", "get", "list", "namespaces", "history", "add", "put", "update", "delete", "undo")
     }
 
 

@@ -6,12 +6,14 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 from database import Team
 from joined import decide, wait_until_sent
 
+from memoryd.client import Client, TimedOut
 from memoryd.client.protocol import Delete, GetShared, Search, Update
 from postgres_server import as_nobody_special
 from waiting import wait_until
@@ -57,6 +59,13 @@ def pooled(team: Team, folder: Path) -> Iterator[str]:
     child.wait(30)
 
 
+def rate(client: Client, id: str, importance: float) -> bool:
+    """Change a memory; on a busy machine the others may hold its lock for longer than the place waits."""
+    with suppress(TimedOut):
+        return client.call(Update(id=id, importance=importance)).memory.importance == importance
+    return False
+
+
 def test_eight_daemons_save_change_and_find_through_two_connections_of_each_role(team: Team, pooled: str) -> None:
     roles = ["ada", "bob"] * 4
     clients = [team.join(role, server=pooled.format(role))[1] for role in roles]
@@ -67,7 +76,7 @@ def test_eight_daemons_save_change_and_find_through_two_connections_of_each_role
         for number, text in enumerate(own[at]):
             assert (decide(client, text, dedup=False).shared, client.call(GetShared()).waiting) == ("acme", [])
             common = decide(client, f"Common{number % 5} is held")
-            client.call(Update(id=common.id, importance=number / 20))
+            wait_until(partial(rate, client, common.id, number / 20))
             found = client.call(Search(query=text, namespace="acme/api"))
             assert (found[0].content, found.degraded) == (text, [])
 
