@@ -3,8 +3,8 @@
 They are those that the person wrote or confirmed. The newest may also be shown beside a prompt: they are embedded and
 split into words here, so that no prompt waits or is sent anywhere.
 
-The shelf is fetched when the line opens, after a change, and every twenty minutes while the line is open. It is lost
-when the daemon ends, and cleared when the place refuses the line.
+The shelf is fetched when the line opens, after a change, and every twenty minutes while the line is open; if that
+fails, soon again. It is lost when the daemon ends, and cleared when the place refuses the line.
 """
 
 import time
@@ -15,6 +15,7 @@ from memoryd.client.protocol import Memory
 from memoryd.daemon.search.remotes import MeasuredText
 
 EVERY_S, AFTER_S = 1200.0, 5.0  # the first is longer than an unused line stays open
+_AGAIN_S = 15.0  # after a fetch that failed, if the line is still open
 MOST, MOST_BYTES = 2000, 4_000_000
 PAGE = 1000
 MOST_MEASURED = 300  # the newest, which are shown beside a prompt; as many as `unasked` compares
@@ -79,12 +80,13 @@ class Shelf:
                 if len(page) < PAGE:
                     break
         except (MemorydError, TimeoutError) as error:  # its memories stay, unless access was refused
+            self._due_at = time.monotonic() + _AGAIN_S
             if isinstance(error, MemorydError):
                 self.drop(error)
-        else:
-            self.memories = tuple(fetched.values())
-            self._measure_newest()
-        return EVERY_S
+            return _AGAIN_S
+        self.memories = tuple(fetched.values())
+        self._measure_newest()
+        return max(0.0, self._due_at - time.monotonic())
 
     def find_measured(self, memory: Memory) -> MeasuredText | None:
         """Return the words and the vector of a memory, if it is among the newest."""
