@@ -7,6 +7,7 @@ changes are both recorded, with their probability.
 Threads: the extraction worker's. Other threads may call `step`, which does one small batch.
 """
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,8 @@ from memoryd.daemon.store.later import Pair
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
-_BATCH = 4
+_BATCH = 8
+_GATHER_S = 0.1  # how long a smaller batch waits for more while clients are served, since each batch is a transaction
 _MAX_SAVED = 500  # only the latest saved memories are compared
 _NEAREST, _NEAREST_OF_SAVED = 12, 4  # memories whose words are compared with a turn, and with an added memory
 _BEFORE = 2  # preceding turns of the session, which say what a turn is about
@@ -53,9 +55,13 @@ def step(core: Core) -> bool:
     if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
         return False
     with core.store.reading() as connection:
+        count = len(extraction.read_keys(connection, extraction.COMPARE, _BATCH))
+    if not count:
+        return False
+    if count < _BATCH and core.crowded():
+        time.sleep(_GATHER_S)
+    with core.store.reading() as connection:
         keys = extraction.read_keys(connection, extraction.COMPARE, _BATCH)
-        if not keys:
-            return False
         statements = _read(core, connection, keys)
     pairs = []
     for one in statements:
