@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from database import Team
 from joined import Joined, Shared
-from machine import Machine
+from machine import Machine, Pair
 from standing import PostgresStanding, SshStanding
 
 from memoryd.daemon.shared import line
@@ -25,6 +25,13 @@ def sshd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
     monkeypatch.setenv("PATH", f"{server.programs}:{os.environ['PATH']}")
     yield server
     server.stop()
+
+
+@pytest.fixture
+def pair(folder: Path, sshd: Sshd) -> Iterator[Pair]:
+    made = Pair(folder)
+    yield made
+    made.stop()
 
 
 @pytest.fixture

@@ -2,16 +2,25 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from joined import MEMCTL
+from joined import MEMCTL, wait_until_sent
 
 from configs import NO_MODEL
-from memoryd.client.protocol import Add, List, NewMemory
+from memoryd.client.protocol import Add, AddToken, List, NewMemory
 from workbench import Process
+
+ROOT = """
+[shared.acme]
+server = "ssh://place"
+memctl = "{memctl}"
+auto = "all"
+"""
 
 
 class Machine:
@@ -81,3 +90,36 @@ class Machine:
     def add(self, content: str, namespace: str, type: str = "decision") -> Any:
         with self.process.client() as client:
             return client.call(Add(memory=NewMemory(content=content, type=type), namespace=namespace))
+
+
+class Pair:
+    """The place and a daemon joined to it, both real processes."""
+
+    def __init__(self, folder: Path, wrap: str = "") -> None:
+        self.place = Process(_make(folder / "there"), NO_MODEL).start()
+        with self.place.client() as owner:
+            owner.call(AddToken(name="acme", namespace="acme"))
+        memctl = f"{wrap}MEMORYD_SOCKET={self.place.socket} MEMORYD_DATA_DIR={self.place.data} {MEMCTL}"
+        self.config = f"{NO_MODEL}\n{ROOT.format(memctl=memctl)}"
+        self.here = Process(_make(folder / "here"), self.config).start()
+
+    def stop(self) -> None:
+        for one in (self.here, self.place):
+            if one.child and one.child.poll() is None:
+                with suppress(ProcessLookupError):
+                    one.child.send_signal(signal.SIGCONT)
+            one.stop()
+
+    def list_there(self) -> list[str]:
+        with self.place.client() as owner:
+            pages = [owner.call(List(limit=1000, offset=offset)).memories for offset in range(0, 10_000, 1000)]
+            return sorted(memory.content for page in pages for memory in page)
+
+    def wait_until_sent(self) -> None:
+        with self.here.client() as client:
+            wait_until_sent(client, 120)
+
+
+def _make(folder: Path) -> Path:
+    folder.mkdir(mode=0o700)
+    return folder

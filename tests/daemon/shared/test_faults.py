@@ -5,7 +5,6 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -13,65 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from joined import MEMCTL, decide, wait_until_sent
+from joined import decide, wait_until_sent
+from machine import Pair
 from standing import MEMBERS
 
-from configs import NO_MODEL
 from memoryd.client import MemorydError
-from memoryd.client.protocol import AddToken, GetShared, List, Search
+from memoryd.client.protocol import GetShared, Search
 from sshd import Sshd
 from waiting import wait_until
-from workbench import Process
-
-ROOT = """
-[shared.acme]
-server = "ssh://place"
-memctl = "{memctl}"
-auto = "all"
-"""
-
-
-class Pair:
-    """The place and a daemon joined to it, both real processes."""
-
-    def __init__(self, folder: Path, wrap: str = "") -> None:
-        self.place = Process(_make(folder / "there"), NO_MODEL).start()
-        with self.place.client() as owner:
-            owner.call(AddToken(name="acme", namespace="acme"))
-        memctl = f"{wrap}MEMORYD_SOCKET={self.place.socket} MEMORYD_DATA_DIR={self.place.data} {MEMCTL}"
-        self.config = f"{NO_MODEL}\n{ROOT.format(memctl=memctl)}"
-        self.here = Process(_make(folder / "here"), self.config).start()
-
-    def stop(self) -> None:
-        for one in (self.here, self.place):
-            if one.child and one.child.poll() is None:
-                with suppress(ProcessLookupError):
-                    one.child.send_signal(signal.SIGCONT)
-            one.stop()
-
-    def list_there(self) -> list[str]:
-        with self.place.client() as owner:
-            pages = [owner.call(List(limit=1000, offset=offset)).memories for offset in range(0, 10_000, 1000)]
-            return sorted(memory.content for page in pages for memory in page)
-
-    def wait_until_sent(self) -> None:
-        with self.here.client() as client:
-            wait_until_sent(client, 120)
-
-
-def _make(folder: Path) -> Path:
-    folder.mkdir(mode=0o700)
-    return folder
-
 
 save = partial(decide, dedup=False)
-
-
-@pytest.fixture
-def pair(folder: Path, sshd: Sshd) -> Iterator[Pair]:
-    made = Pair(folder)
-    yield made
-    made.stop()
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ import psycopg
 import pytest
 from database import Team
 from joined import Joined, Shared, compare, decide, let_a_day_pass
-from machine import Machine
-from test_faults import Pair
+from machine import Machine, Pair
 from test_moving import holds
 
 from memoryd.client import Client, protocol
@@ -22,7 +21,6 @@ from memoryd.client.protocol import GetShared, RevokeToken, Update
 from memoryd.client.transport.postgres import rights
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.upkeep import rescue
-from sshd import Sshd
 from waiting import wait_until
 from workbench import Daemon
 
@@ -136,13 +134,6 @@ def _compared(clients: list[Client]) -> bool:
         client.call(GetShared(send=True))
         client.search("wake the line")
     return True
-
-
-@pytest.fixture
-def pair(folder: Path, sshd: Sshd) -> Iterator[Pair]:
-    made = Pair(folder)
-    yield made
-    made.stop()
 
 
 @pytest.mark.slow
