@@ -49,7 +49,7 @@ CHECKOUT = Path(__file__).parent.parent
 PATIENCE_S = 120  # for a reply, where other suites run beside this one
 
 
-# Files with few tests, which take minutes.
+# Files with few tests, which take long.
 LONGEST = (
     "test_langgraph.py",
     "test_page_slow.py",
@@ -66,6 +66,13 @@ LONGEST = (
     "test_asking_again.py",
     "test_agent_backfill.py",
     "test_adapter_pages.py",
+    "test_syncing.py",
+    "test_erasing.py",
+    "test_server_process.py",
+    "test_postgres_migrating.py",
+    "test_postgres_pooler.py",
+    "test_postgres_recall.py",
+    "test_hook_listening.py",
 )
 
 
