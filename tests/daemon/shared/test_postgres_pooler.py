@@ -98,9 +98,8 @@ def test_a_server_that_ends_behind_the_pooler_has_saves_wait_and_gets_them_once(
     _, client = team.join("ada", server=pooled.format("ada"))
     first = decide(client, "Releases are on Tuesdays")
     team.server.kill()
-    monkeypatch.setattr(
-        "memoryd.daemon.shared.root.CHANGE_S", 1.0
-    )  # the pooler may hold a request until a server is there
+    # The pooler may hold a request until a server is there.
+    monkeypatch.setattr("memoryd.daemon.shared.root.CHANGE_S", 1.0)
     assert decide(client, "Builds are on Fridays").waiting
     team.server.start()
     wait_until_sent(client)
