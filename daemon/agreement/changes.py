@@ -131,7 +131,11 @@ def _read(text: str) -> tuple[_Sentence, ...]:
     end = 0
     for sentence in claims.split_sentences(bare):
         start = max(bare.find(sentence[:_BEGINNING], end), end)
-        found.append(_read_sentence(sentence, start, _list_own_signs(sentence)))
+        signs = {f"({name})": float(bool(pattern.search(sentence))) for name, pattern in _CUE.items()}
+        signs["asks"] = float(claims.is_question(sentence))
+        signs["length"] = min(len(sentence), 300) / 300
+        signs["short"] = float(len(sentence.split()) <= 4)
+        found.append(_read_sentence(sentence, start, signs))
         end = start + len(sentence)
     return tuple(found)
 
@@ -250,15 +254,6 @@ _QUOTES = frozenset("“„«「")
 _GIVEN = frozenset("§#X")
 
 
-def _list_own_signs(sentence: str) -> dict[str, float]:
-    signs = {f"({name})": float(bool(pattern.search(sentence))) for name, pattern in _CUE.items()}
-    return signs | {
-        "asks": float(claims.is_question(sentence)),
-        "length": min(len(sentence), 300) / 300,
-        "short": float(len(sentence.split()) <= 4),
-    }
-
-
 @lru_cache(_CACHED_TEXTS)
 def _read_around(said: Said) -> tuple[frozenset[str], dict[str, float]]:
     """Return the stems of a text and of the turns before it, and the signs that all its sentences share."""
@@ -286,7 +281,11 @@ def list_signs(saved: str, said: Said, at: int, near: float) -> dict[str, float]
     size = len(memory.stems) or 1
     heads = next(filter(None, memory.parts), frozenset())
     subject = next(filter(None, sentence.parts), frozenset())
-    others = _list_other_names(memory, sentence)
+    others = {  # the names that the memory does not have, except files
+        name
+        for name in sentence.names - memory.stems
+        if not _FILE.search(name) and memory.stems.isdisjoint(_stems_of(name))
+    }
     kind = _find_other(memory, sentence)
     numbers, theirs = ({value for _, value in one.values} for one in (memory, sentence))
     sites, their_sites = _SITES.intersection(memory.tokens), _SITES.intersection(sentence.tokens)
@@ -357,12 +356,6 @@ def _split(sentence: _Sentence, shared: frozenset[str]) -> list[list[str]]:
         else:
             clauses[-1].append(stem(token) if part else token)
     return [clause for clause in clauses if clause]
-
-
-def _list_other_names(memory: _Sentence, sentence: _Sentence) -> set[str]:
-    """Return the names in a sentence that the memory does not have, except files."""
-    new = sentence.names - memory.stems
-    return {name for name in new if not _FILE.search(name) and memory.stems.isdisjoint(_stems_of(name))}
 
 
 def _find_other(memory: _Sentence, sentence: _Sentence) -> str | None:

@@ -22,6 +22,7 @@ from memoryd.daemon.language.sentences import is_whole as is_whole
 from memoryd.daemon.language.sentences import split_sentences as split_sentences
 
 _CACHED = 256  # texts, since some are compared with many others
+_CACHED_TURNS = 1_000  # since the prompts of a session are compared with the same turns
 # A line that is no sentence: a heading (also one in bold) or a row of a table.
 _LABEL = compile_late(r"#{1,6}\s.*|\|.*\||\*\*[^*]+\*\*:?|__[^_]+__:?")
 # Words of a sentence that says what is still to be done.
@@ -44,23 +45,24 @@ _NOT_YET = compile_late(
 _RETRACTED_WITHIN = 2  # messages
 
 
-def list_statements(role: str, text: str) -> list[str]:
+@lru_cache(_CACHED_TURNS)
+def list_statements(role: str, text: str) -> tuple[str, ...]:
     """Return the sentences of a turn that are statements.
 
     A paragraph or list item with a question or a guess has none, nor has a user's turn with a question or an order. In
     a turn that retracts something only the guesses themselves are left out.
     """
     if role not in ("user", "assistant"):
-        return []
+        return ()
     paragraphs = [
         split_sentences(line)
         for line in FENCED.sub("\n", text[:READ_CHARS]).splitlines()
         if not _LABEL.fullmatch(line.strip())
     ]
     if role == "user" and any(is_question(one) or is_order(one) for part in paragraphs for one in part):
-        return []
+        return ()
     takes_back = is_denial(text)
-    return [sentence for part in paragraphs for sentence in _select_stated(part, takes_back)]
+    return tuple(sentence for part in paragraphs for sentence in _select_stated(part, takes_back))
 
 
 @lru_cache(_CACHED)
@@ -76,15 +78,11 @@ def is_open(sentence: str) -> bool:
 
 def _select_stated(sentences: Sequence[str], takes_back: bool) -> list[str]:
     """Return the sentences of a paragraph that are statements."""
-    if any(map(ends_with_question, sentences)) or all(map(_is_courtesy, sentences)):
+    if any(map(ends_with_question, sentences)) or all(rating.importance(one) <= rating.SMALL_TALK for one in sentences):
         return []
     if any(map(is_guess, sentences)) and not takes_back:
         return []
     return [one for one in sentences if is_whole(one) and not is_guess(one) and not _NOT_YET.search(one)]
-
-
-def _is_courtesy(sentence: str) -> bool:
-    return rating.importance(sentence) <= rating.SMALL_TALK
 
 
 def is_taken_back(following: Sequence[tuple[str, str]]) -> bool:

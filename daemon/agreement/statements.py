@@ -48,20 +48,16 @@ _IDENTIFIER = compile_late(r"^[^\W\d_]+[-_]?[0-9]|^[0-9]+[a-z]+[0-9]")
 
 def is_same(old: str, new: str) -> bool:
     """Return whether two texts say the same, so that the new one may replace the old one."""
-    if max(len(old), len(new)) > _HEAD_CHARS and _is_other_head(old, new):
-        return False
+    if max(len(old), len(new)) > _HEAD_CHARS:
+        heads = [_fold(_simplify(text[:_HEAD_CHARS]), True) for text in (old, new)]
+        sure = max(0, min(map(len, heads)) - 2)  # the last words may be cut
+        if heads[0][:sure] != heads[1][:sure]:
+            return False
     one, other = _simplify(old), _simplify(new)
     if one == other or not one or not other:
         return one == other
     is_english = bool(words.ENGLISH & set(f"{one} {other}".casefold().split()))
     return _fold(one, is_english) == _fold(other, is_english)
-
-
-def _is_other_head(old: str, new: str) -> bool:
-    """Return whether texts differ in their heads, ignoring the last words of these, which may be cut."""
-    one, other = (_fold(_simplify(text[:_HEAD_CHARS]), True) for text in (old, new))
-    sure = min(len(one), len(other)) - 2
-    return one[: max(sure, 0)] != other[: max(sure, 0)]
 
 
 def _simplify(text: str) -> str:
@@ -119,8 +115,12 @@ def tells_change(old: str, new: str) -> bool:
     if not announces_change(new) or len(old) > MAX_CHARS or words.NO_STATEMENT.search(old.strip()):
         return False
     one, two = read_statement(old), read_statement(new)
-    is_other = _are_two_places(one, two) or _is_other_identifier(one, two) or _are_two_events(one, two)
-    return not is_other and _weigh(set(one.content) & set(two.content)) >= 1
+    if _are_two_places(one, two) or _is_other_identifier(one, two):
+        return False
+    # Two events: `failed on Monday`, `succeeded on Tuesday`.
+    times = [{key for key in keys if key.removesuffix("s") in words.TIMES} for keys in (one.keys, two.keys)]
+    is_event = times[0] - times[1] and times[1] - times[0] and (one.keys | two.keys) & words.PAST
+    return not is_event and _weigh(set(one.content) & set(two.content)) >= 1
 
 
 @lru_cache(_CACHED)
@@ -138,12 +138,6 @@ def shares_answer(question: str, old: str, new: str) -> bool:
     """Return whether both statements share a word that is not in the question, which the newer one then replaces."""
     asked, one, two = (set(read_statement(text).content) for text in (question, old, new))
     return _weigh((one - asked) & two) >= 1
-
-
-def _are_two_events(one: Statement, two: Statement) -> bool:
-    """Return whether the statements report events at two times: `failed on Monday`, `succeeded on Tuesday`."""
-    times = [{key for key in keys if key.removesuffix("s") in words.TIMES} for keys in (one.keys, two.keys)]
-    return bool(times[0] - times[1] and times[1] - times[0] and (one.keys | two.keys) & words.PAST)
 
 
 def _is_past(statement: Statement) -> bool:
@@ -168,7 +162,9 @@ def _find_rule(one: Statement, two: Statement) -> Rule | None:
         return None  # two events
     only_old, only_new = _select_only(one, two), _select_only(two, one)
     if one.negative != two.negative:
-        return "polarity" if _is_denied(one, two, only_old, only_new) else None
+        # One denies what the other affirms; only one of the two may say more than that.
+        says_more = all(any(word not in words.LIGHT for word in only) for only in (only_old, only_new))
+        return "polarity" if len(set(one.content) & set(two.content)) >= 2 and not says_more else None
     if (one.keys ^ two.keys) & words.ABOUT:
         return None  # one is merely more precise
     is_other = (
@@ -178,12 +174,6 @@ def _find_rule(one: Statement, two: Statement) -> Rule | None:
         or (_has_opposites(only_old, only_new) and min(len(only_old), len(only_new)) == 1)
     )
     return "value" if is_other else None
-
-
-def _is_denied(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
-    """Return whether one statement denies what the other affirms; only one of the two may say more than that."""
-    old, new = ([word for word in only if word not in words.LIGHT] for only in (only_old, only_new))
-    return len(set(one.content) & set(two.content)) >= 2 and not (old and new)
 
 
 def _is_other_value(one: Statement, two: Statement) -> bool:

@@ -58,7 +58,11 @@ def plan(turns: Iterable[PastTurn], is_paused: Callable[[str, float], bool]) -> 
             importance = min(importance, rating.SMALL_TALK)
         planned.append(PlannedTurn(turn, key, importance, None, "", answered and answered.key, asked is not None))
         before.keep(turn, at, answered)
-    return _add_neighbours(planned)
+    # Short turns get the text of the short turns around them, so that searches find them by it.
+    kept = [one for one in planned if not one.refused]
+    texts = [one.turn.content for one in kept]
+    near = {id(one): "\n".join(_list_near(texts, at)) for at, one in enumerate(kept)}
+    return [one._replace(neighbours=near.get(id(one), "")) for one in planned]
 
 
 class _EarlierTurns:
@@ -99,14 +103,6 @@ class _EarlierTurns:
         """Return whether no later turn of its speaker was refused, which the answer could belong to instead."""
         skipped = self._skips.get(asked.role)
         return skipped is None or asked not in self.turns[:skipped]
-
-
-def _add_neighbours(planned: Sequence[PlannedTurn]) -> list[PlannedTurn]:
-    """Add to short turns the text of the short turns around them, so that searches find them by it."""
-    kept = [one for one in planned if not one.refused]
-    texts = [one.turn.content for one in kept]
-    near = {id(one): "\n".join(_list_near(texts, at)) for at, one in enumerate(kept)}
-    return [one._replace(neighbours=near.get(id(one), "")) for one in planned]
 
 
 def _list_near(texts: Sequence[str], at: int) -> Iterator[str]:

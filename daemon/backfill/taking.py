@@ -1,11 +1,11 @@
 """Store the turns of one past session in parts, all within one operation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol.backfill import Backfill, Backfilled, PastTurn
+from memoryd.client.protocol.backfill import Backfill, Backfilled
 from memoryd.client.transport.batches import split_batches
 from memoryd.daemon.backfill.planning import PlannedTurn, plan
 from memoryd.daemon.backfill.tables import said, transcripts
@@ -39,7 +39,12 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             begun.operation = core.store.write(lambda transaction: _begin(core, transaction, call)).result()
         return begun
     done = Backfilled(operation=call.operation, dry_run=call.dry_run)
-    planned = plan(_list_patiently(core, call.turns), lambda folder, at: _is_paused(core, call, folder, at))
+
+    def is_paused(folder: str, at: float) -> bool:
+        core.give_way()  # once for each turn
+        return core.pauses.hides(TurnPlace(call.namespace, call.session, folder), at)
+
+    planned = plan(call.turns, is_paused)
     own = planned[call.before : len(planned) - call.after]
     for one in own:
         if one.refused:
@@ -71,17 +76,6 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             raise cut_short(error, kept, len(wanted), operations) from None
         kept += len(part)
     return done
-
-
-def _list_patiently(core: Core, turns: Sequence[PastTurn]) -> Iterator[PastTurn]:
-    """Yield turns one by one, giving way to interactive calls before each."""
-    for turn in turns:
-        core.give_way()
-        yield turn
-
-
-def _is_paused(core: Core, call: Backfill, folder: str, at: float) -> bool:
-    return core.pauses.hides(TurnPlace(call.namespace, call.session, folder), at)
 
 
 def _find_stored(

@@ -44,9 +44,5 @@ def build_counter(core: Core) -> Counter:
     """Return the counter of the embedding model if it is a local one, else one of bytes."""
     generation = core.embedding.active
     if generation is None or is_api(generation.name):
-        return Counter("bytes", _count_bytes)
+        return Counter("bytes", lambda text: -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN))
     return Counter(generation.name, generation.embedder.count_tokens)
-
-
-def _count_bytes(text: str) -> int:
-    return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)

@@ -116,12 +116,6 @@ def _add_notes(
     return [*chosen, *_select_affordable(left, budget, by, chosen)]
 
 
-def _drop_spare(note: ContextNote) -> ContextNote:
-    """Return a note without its spare lines."""
-    lines = tuple(line for line in note.lines if not line.spare)
-    return note if len(lines) == len(note.lines) else note._replace(lines=lines)
-
-
 def _add_spare(
     chosen: Sequence[ContextNote], relevant: Iterable[ContextNote], budget: int, by: Counter
 ) -> list[ContextNote]:
@@ -145,9 +139,10 @@ def _select_affordable(
     chosen: list[ContextNote] = []
     least_for_whole = budget * (1 - _WHOLE_SHARE)
     for note in notes:
-        bare = _drop_spare(note)
-        for form in (note, bare) if bare is not note and budget >= least_for_whole else (bare,):
-            if _count_words(form) > budget:  # counting tokens takes longer than counting words
+        bare = note._replace(lines=tuple(line for line in note.lines if not line.spare))
+        for form in (note, bare) if bare != note and budget >= least_for_whole else (bare,):
+            words = sum(len(line.text.split()) for one in (form, *form.below) for line in one.lines)
+            if words > budget:  # a lower bound for the tokens, which take longer to count
                 continue
             year = (form.group, _year(form.day))
             cost = by.count(_write([form], {}))
@@ -155,8 +150,10 @@ def _select_affordable(
                 cost -= by.count(f"{form.day}\n")
             elif year in dates:
                 cost -= by.count(year[1])
-            if form.group not in all_headings:
-                cost += sum(_count_heading(heading, by) for heading in _list_new_headings(all_headings, form.group))
+            if all_headings and form.group not in all_headings:
+                # Its own heading, and that of the group that was alone so far.
+                new = [form.group, *(all_headings - {ALWAYS} if len(all_headings) == 1 else ())]
+                cost += sum(_count_heading(heading, by) for heading in new)
             if cost <= budget:
                 budget -= cost
                 all_headings.add(form.group)
@@ -166,28 +163,19 @@ def _select_affordable(
     return chosen
 
 
-def _list_new_headings(headings: set[str], group: str) -> list[str]:
-    """Return the headings that a new group adds: its own, and that of the group that was alone so far."""
-    if not headings:
-        return []
-    return [group, *(headings - {ALWAYS} if len(headings) == 1 else ())]
-
-
-def _count_words(note: ContextNote) -> int:
-    """Return a lower bound for the tokens of a note: one per word."""
-    lines = (line for one in (note, *note.below) for line in one.lines)
-    return sum(len(line.text.split()) for line in lines)
-
-
 def _count_heading(heading: str, by: Counter) -> int:
     return by.count(_write_heading(heading))
 
 
 def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layout, by: Counter) -> FittedNotes:
-    """Write notes as text."""
+    """Write notes as text: the standing ones first, then the group with the best note."""
     opening, closing = frame
     text, stable = opening, len(opening)
-    groups, short = _group(notes, layout), _shorten_names(notes, by)
+    grouped: dict[str, list[ContextNote]] = {}
+    for note in sorted(notes, key=lambda note: (note.group != ALWAYS, -note.score)):
+        grouped.setdefault(note.group, []).append(note)
+    groups = {heading: arrange(part, layout.vectors, layout.subject) for heading, part in grouped.items()}
+    short = _shorten_names(notes, by)
     for heading, part in groups.items():
         text += (_write_heading(heading) if heading == ALWAYS or len(groups) > 1 else "") + _write(part, short)
         if heading == ALWAYS:
@@ -195,14 +183,6 @@ def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layou
     text += closing
     notes_below = [one for part in groups.values() for note in part for one in (note, *note.below)]
     return FittedNotes(text, by.count(text), notes_below, stable)
-
-
-def _group(notes: Sequence[ContextNote], layout: Layout) -> dict[str, list[ContextNote]]:
-    """Group notes by heading: the standing ones first, then the group with the best note."""
-    groups: dict[str, list[ContextNote]] = {}
-    for note in sorted(notes, key=lambda note: (note.group != ALWAYS, -note.score)):
-        groups.setdefault(note.group, []).append(note)
-    return {heading: arrange(part, layout.vectors, layout.subject) for heading, part in groups.items()}
 
 
 def _write_heading(heading: str) -> str:
@@ -241,12 +221,9 @@ def _write_day(day: str, before: str, years: dict[str, str]) -> str:
     known = years.get(month, _year(before))
     years[month] = year
     if before.partition(" ")[2] == f"{month} {year}":
-        return f"{number}{_ordinal_suffix(int(number))}"
+        suffix = "th" if 10 < int(number) < 20 else {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
+        return f"{number}{suffix}"
     return f"{number} {month}" if known == year else day
-
-
-def _ordinal_suffix(number: int) -> str:
-    return "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def _year(day: str) -> str:
@@ -275,15 +252,25 @@ def group_of(kind: str, tier: str) -> str:
 
 def arrange(notes: list[ContextNote], vectors: dict[int, Vector], floor: float) -> list[ContextNote]:
     """Return the notes of one group in order; notes on one subject have a cosine of at least `floor`."""
+
+    def are_on_one_subject(one: ContextNote, other: ContextNote) -> bool:
+        is_known = one.row in vectors and other.row in vectors
+        return is_known and float(vectors[one.row] @ vectors[other.row]) >= floor
+
     if notes and notes[0].group == ALWAYS:
         return sorted(notes, key=lambda note: (note.created_at, note.row, note.id))
     best = sorted(notes, key=lambda note: (-note.score, -note.created_at, note.row, note.id))
     if notes and notes[0].group == SAID:
-        return _arrange_by_day(best)
+        days: dict[str, list[ContextNote]] = {}
+        for note in best:
+            days.setdefault(note.day, []).append(note)
+        return [
+            note for day in days.values() for note in sorted(day, key=lambda note: (note.created_at, note.row, note.id))
+        ]
     subjects: list[list[ContextNote]] = []
     for note in best:
         for subject in subjects:
-            if any(_is_same_subject(note, one, vectors, floor) for one in subject):
+            if any(are_on_one_subject(note, one) for one in subject):
                 subject.append(note)
                 break
         else:
@@ -291,19 +278,3 @@ def arrange(notes: list[ContextNote], vectors: dict[int, Vector], floor: float) 
     return [
         note for subject in subjects for note in sorted(subject, key=lambda note: (-note.created_at, note.row, note.id))
     ]
-
-
-def _arrange_by_day(best: Sequence[ContextNote]) -> list[ContextNote]:
-    """Return turns day by day, the day of the best note first."""
-    days: dict[str, list[ContextNote]] = {}
-    for note in best:
-        days.setdefault(note.day, []).append(note)
-    return [
-        note for day in days.values() for note in sorted(day, key=lambda note: (note.created_at, note.row, note.id))
-    ]
-
-
-def _is_same_subject(one: ContextNote, other: ContextNote, vectors: dict[int, Vector], floor: float) -> bool:
-    if one.row not in vectors or other.row not in vectors:
-        return False
-    return float(vectors[one.row] @ vectors[other.row]) >= floor

@@ -54,17 +54,20 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     present = _read_present(core, notes, "" if call.fresh else call.session)
     by, has_names = build_counter(core), choosing.are_named(present.values())
     # Standing lines are built without the task, so that contexts for all tasks begin with the same characters.
-    statements = _read_later(core, notes.retrieval, [*always, *present.values()])
+    retrieval = notes.retrieval
+    with core.store.reading() as connection:
+        ids, reached = [row.id for row in (*always, *present.values())], condition(retrieval.chosen.reached)
+        statements = later.read(connection, ids, reached, retrieval.passed)
     writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _STANDING_SHARE), has_names, "", statements)
     standing = [note for row in always if (note := writer.note(row, ALWAYS)).lines]
     writer = _NoteBuilder(by, max(_MIN_TOKENS, call.max_tokens // _SHARE), has_names, call.task, statements)
     relevant = _select_relevant(notes, present, {row.id for row in always}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
-    fitted = fit(new[0], new[1], call.max_tokens, _build_layout(core, notes.retrieval, relevant), by)
+    fitted = fit(new[0], new[1], call.max_tokens, _build_layout(core, retrieval, relevant), by)
     if call.touch:
         core.effects.note(_mark(call, notes, fitted))
-    ids = {note.id for note in fitted.notes}
-    omitted_ids = [note.id for part in new for note in part if note.id not in ids]
+    fitted_ids = {note.id for note in fitted.notes}
+    omitted_ids = [note.id for part in new for note in part if note.id not in fitted_ids]
     result = ContextText(
         text=fitted.text,
         tokens=fitted.tokens,
@@ -74,12 +77,12 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         omitted=len(omitted_ids),
         omitted_ids=omitted_ids,
         repeated=len(standing) + len(relevant) - sum(map(len, new)),
-        degraded=notes.retrieval.degraded,
+        degraded=retrieval.degraded,
         trace=notes.trace.id,
         took_ms=(time.perf_counter() - began) * 1000,
     )
     notes.trace.given = result.ids
-    _explain_omissions(call, notes.retrieval, present, {row.row: row.id for row in always}, result)
+    _explain_omissions(call, retrieval, present, {row.row: row.id for row in always}, result)
     return given.keep(core, call, [(note.id, note.key) for note in fitted.notes], result)
 
 
@@ -256,13 +259,6 @@ def _explain_omissions(
         else:
             candidate.lost = "the session has it already"
         candidate.lost_in = "context"
-
-
-def _read_later(core: Core, retrieval: Retrieval, notes: Iterable[Row]) -> dict[str, LaterStatement]:
-    """Return by id the later statements that seem to change memories."""
-    with core.store.reading() as connection:
-        reached = condition(retrieval.chosen.reached)
-        return later.read(connection, [row.id for row in notes], reached, retrieval.passed)
 
 
 def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[ContextNote]) -> Layout:

@@ -1,7 +1,6 @@
 """Lines for contexts that are shown automatically: whole sentences of memories, within a budget."""
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,7 +21,6 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 AGENTS = "Saved by agents, unconfirmed"  # the heading of memories that the person has not confirmed
 MAX_CHARS = 320  # of a line; a longer text is reduced to its most important sentences
 _MIN_BYTES = 20  # a shorter sentence may occur in other texts by chance
-_CACHED = 1000  # turns
 _ENDS = tuple(".!?…。！？:;,")
 _BETWEEN = "; "  # after a list item, which has no full stop
 _PROMPT_WEIGHT = 2.0  # of the words of the prompt, relative to the sentence's centrality
@@ -65,13 +63,7 @@ class CandidateTurn(NamedTuple):
         """Return its statements, none if one of the `following` turns retracts it."""
         if claims.is_taken_back([(turn.role, turn.row.content) for turn in following]):
             return ()
-        return list_statements(self.role, self.row.content)
-
-
-@lru_cache(_CACHED)
-def list_statements(role: str, text: str) -> tuple[str, ...]:
-    """Cached `claims.list_statements`: the prompts of a session are compared with the same turns."""
-    return tuple(claims.list_statements(role, text))
+        return claims.list_statements(self.role, self.row.content)
 
 
 class FittedLines(NamedTuple):
@@ -135,18 +127,15 @@ def choose_sentences(sentences: Sequence[str], most_chars: int = MAX_CHARS, prom
     return "".join(f"{one} " if one.endswith(_ENDS) else f"{one}{_BETWEEN}" for one in first) + last
 
 
-def _show_saved(row: Row, prompt: str = "") -> str:
-    """Return the text of a saved memory, or whole sentences of it if it is long; may be empty."""
-    if len(row.content) <= MAX_CHARS:
-        return make_inert(row.content)
-    sentences = [one for one in claims.split_sentences(row.content) if claims.is_whole(one)]
-    return make_inert(choose_sentences(sentences, MAX_CHARS, prompt))
-
-
 def build_saved_line(row: Row, heading: str, why: str, prompt: str = "") -> ContextLine:
-    """Return the line of a saved memory, with a note on its origin if it is not the person's."""
-    note = "" if row.is_persons else describe_origin(row)
-    return ContextLine(row.id, row.row, row.content_hash, heading, _show_saved(row, prompt), why, note)
+    """Return the line of a saved memory, with a note on its origin if it is not the person's.
+
+    Of a long memory it has whole sentences, and may be empty.
+    """
+    text, note = row.content, "" if row.is_persons else describe_origin(row)
+    if len(text) > MAX_CHARS:
+        text = choose_sentences(list(filter(claims.is_whole, claims.split_sentences(text))), MAX_CHARS, prompt)
+    return ContextLine(row.id, row.row, row.content_hash, heading, make_inert(text), why, note)
 
 
 def show_turn(

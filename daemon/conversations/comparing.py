@@ -85,13 +85,10 @@ def _read(core: Core, connection: Connection, keys: Sequence[str]) -> list[_Stat
         role = str(msgspec.json.decode(row.metadata).get("role", "")) if row.turns else ""
         statements.append(_Statement(row.id, row.namespace, row.created_at, role, row.content))
     said = core.active.list_turns(frozenset(one.namespace for one in recent.values()))[::-1]
-    return [_add_context(one, recent[one.id], said) if one.id in recent else one for one in statements]
-
-
-def _add_context(one: _Statement, turn: turns.StoredTurn, said: Sequence[turns.StoredTurn]) -> _Statement:
-    """Return a turn's statement with the preceding turns of its session."""
-    before = [other for other in said if other.session == turn.session and other.role != "tool" and other.id < turn.id]
-    return one._replace(before=tuple(other.content for other in before[-_BEFORE:]))
+    for at, turn in enumerate(recent.values()):  # with the preceding turns of its session
+        near = [one for one in said if one.session == turn.session and one.role != "tool" and one.id < turn.id]
+        statements[at] = statements[at]._replace(before=tuple(one.content for one in near[-_BEFORE:]))
+    return statements
 
 
 def _find_pairs(core: Core, connection: Connection, one: _Statement) -> list[Pair]:

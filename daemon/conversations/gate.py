@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.language.sentences import FILLERS, ends_with_question
+from memoryd.daemon.language.sentences import FILLERS, ends_with_question, split_words
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 READ_CHARS = 20_000  # a longer text is kept unread: it may be needed again
@@ -24,7 +24,6 @@ PROGRESS = "progress output"
 QUIET = (TOO_SHORT, STOP_WORDS_ONLY)  # reasons that do not apply to the answer to a question
 ANSWER_CHARS = 120  # the length of a short answer
 
-_WORD = compile_late(r"[^\W_]+(?:['’][^\W_]+)?")
 _SILENT = STOP_WORDS | FILLERS
 
 
@@ -119,7 +118,7 @@ def check(text: str) -> str | None:
         return None
     if not any(character.isalnum() for character in text):
         return _classify_noise(text) or TOO_SHORT
-    if len(text) < 200 and (FILLERS if ends_with_question(text) else _SILENT).issuperset(_split_words(text)):
+    if len(text) < 200 and (FILLERS if ends_with_question(text) else _SILENT).issuperset(split_words(text)):
         return TOO_SHORT if sum(map(str.isalnum, text)) < MIN_CHARACTERS else STOP_WORDS_ONLY
     return _classify_noise(text)
 
@@ -139,10 +138,6 @@ def _classify_noise(text: str) -> str | None:
             return None  # the line after a Python frame is its source line, whatever it says
         previous = line
     return max(counts, key=counts.__getitem__) if counts else None
-
-
-def _split_words(text: str) -> list[str]:
-    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
 
 
 def is_short_answer(text: str) -> bool:

@@ -9,7 +9,6 @@ Threads: the extraction worker's. Other threads may call `step`, which does one 
 
 import logging
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +79,11 @@ def count_waiting(core: Core) -> dict[str, int]:
 
 def _rate(core: Core, provider: Provider) -> bool:
     keys, items = _read_batch(core, "rate", _RATED)
-    ratings = dict(zip((item.key for item in items), _rate_importance(provider, items), strict=True))
+    ratings: dict[str, float] = {}
+    if items:
+        spoken = [(item.role, item.content) for item in items]
+        _, rated = ask(log, provider, "rate turns", lambda by: [min(1.0, max(0.0, one)) for one in by.rate(spoken)])
+        ratings = dict(zip((item.key for item in items), rated, strict=True))
 
     def write(transaction: Transaction) -> None:
         connection = transaction.connection
@@ -99,13 +102,6 @@ def _rate(core: Core, provider: Provider) -> bool:
     if keys:
         core.store.write(write).result()
     return bool(keys)
-
-
-def _rate_importance(provider: Provider, items: Sequence[QueuedItem]) -> list[float]:
-    spoken = [(item.role, item.content) for item in items]
-    if not spoken:
-        return []
-    return ask(log, provider, "rate turns", lambda by: [min(1.0, max(0.0, one)) for one in by.rate(spoken)])[1]
 
 
 # Embedding -----------------------------------------------------------------------------------------------------------

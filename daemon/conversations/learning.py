@@ -146,16 +146,10 @@ class _Run:
         against = list(rows.read_ids(connection, compared.against).values())
         against += [other_row for other_row, other in self._inserted if _is_contradiction(other, compared)]
         verdict = Verdict(None, None, against)
-        adding.insert(
-            self._core, self._transaction, self._place, row, verdict, compared.embedded, self._ensure_operation()
-        )
+        kind, now = f"{history.JOB}{KIND}", self._core.clock()
+        self._operation = self._operation or history.begin(connection, kind, self._place.name, now)
+        adding.insert(self._core, self._transaction, self._place, row, verdict, compared.embedded, self._operation)
         self._inserted.append((row, compared))
-
-    def _ensure_operation(self) -> str:
-        if self._operation is None:
-            kind = f"{history.JOB}{KIND}"
-            self._operation = history.begin(self._transaction.connection, kind, self._place.name, self._core.clock())
-        return self._operation
 
 
 def _cosine(one: Embedded, other: Embedded) -> float:

@@ -143,31 +143,30 @@ def write(
         if one.turn.role == "user":
             place = place._replace(user_accepted=results[-1].outcome == "accepted")
     turns.count(place.connection, number, "observed", sum(one.refused not in _UNRECORDED for one in checked))
-    accepted = sum(result.outcome == "accepted" for result in results)
-    _queue_accepted(place, checked, results)
-    core.active.note_writer([result.id for result in results if result.outcome == "accepted"], PRESENT.get().token)
-    _trim_ring(place)
-    core.active.follow(transaction, [number])
-    transaction.after_commit(core.cognition.wake.set)
-    return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
-
-
-def _queue_accepted(place: TurnTarget, checked: Sequence[CheckedTurn], results: Sequence[ObservedTurn]) -> None:
-    """Queue the accepted turns for extraction, except repeats and turns whose importance is given."""
+    # Nothing is extracted from repeats, nor from turns whose importance is given.
     keys = [
         result.id
         for one, result in zip(checked, results, strict=True)
         if result.outcome == "accepted" and result.id and result.id not in place.repeated and one.importance is None
     ]
-    delays = extracting.list_delays(place.core, place.session)
-    extraction.queue_conversation(place.connection, (place.number, place.session), keys, delays, place.now)
+    delays = extracting.list_delays(core, session)
+    extraction.queue_conversation(place.connection, (number, session), keys, delays, place.now)
+    accepted = [result.id for result in results if result.outcome == "accepted"]
+    core.active.note_writer(accepted, PRESENT.get().token)
+    ring = turns.read_ring(place.connection, number)
+    promoting.leave(core, transaction, choose_leaving(ring, len(ring) - core.config.tiers.ring, core.active.writers))
+    core.active.follow(transaction, [number])
+    transaction.after_commit(core.cognition.wake.set)
+    return Observed(turns=results, accepted=len(accepted), skipped=len(results) - len(accepted))
 
 
 def _take_turn(place: TurnTarget, checked: CheckedTurn) -> ObservedTurn:
     turn = checked.turn
     if checked.refused in _UNRECORDED:
         return _describe_ignored(checked)
-    asked = _find_asked(place, turn)
+    latest = turns.read_latest(place.connection, place.number, place.session, 1)
+    question = pairing.find_asked(next(iter(latest), None), turn, _time_of(place, turn))
+    asked = None if question is None else question.key  # which a short turn directly follows
     if checked.refused and not (asked and checked.refused in gate.QUIET):
         return _skip(place, turn, checked.refused)
     key = limits.content_hash(turn.content)
@@ -190,13 +189,6 @@ def _note_repeat(place: TurnTarget, accepted: ObservedTurn, is_repeat: bool) -> 
     if is_repeat and accepted.id:
         place.repeated.add(accepted.id)
     return accepted
-
-
-def _find_asked(place: TurnTarget, turn: NewTurn) -> str | None:
-    """Return the key of the question that a short turn directly follows."""
-    latest = turns.read_latest(place.connection, place.number, place.session, 1)
-    asked = pairing.find_asked(next(iter(latest), None), turn, _time_of(place, turn))
-    return None if asked is None else asked.key
 
 
 def _is_known(place: TurnTarget, id: str, key: bytes) -> bool:
@@ -289,12 +281,6 @@ def _find_open_prompt(place: TurnTarget, turn: NewTurn) -> str | None:
 
 def _time_of(place: TurnTarget, turn: NewTurn) -> float:
     return place.now if turn.created_at is None else turn.created_at
-
-
-def _trim_ring(place: TurnTarget) -> None:
-    ring = turns.read_ring(place.connection, place.number)
-    excess = len(ring) - place.core.config.tiers.ring
-    promoting.leave(place.core, place.transaction, choose_leaving(ring, excess, place.core.active.writers))
 
 
 def choose_leaving(ring: Sequence[StoredTurn], excess: int, writers: Mapping[str, str]) -> list[StoredTurn]:

@@ -1,6 +1,5 @@
 """The log of sessions, and the turns around a memory in its conversation."""
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -30,36 +29,28 @@ def read_log(core: Core, call: GetLog) -> SessionLog:
     sources = summarising.SOURCE, tasks.SOURCE
     with core.store.reading() as connection:
         entries = sessions.find_entries(connection, span, sources, visible_condition(core, call), core.clock())
-    recent = [_build_entry(turn) for turn in core.active.list_turns(reached) if turn.session and _is_in(span, turn)]
+    recent = []
+    for turn in core.active.list_turns(reached):
+        is_wanted = turn.session and turn.session.startswith(span.session or "")
+        if is_wanted and span.since <= turn.created_at < span.until:
+            row = turns.to_row(turn)
+            about = row.id, row.source, row.metadata, row.content
+            recent.append(SessionEntry(row.namespace, turn.session, row.created_at, 1, *about))
     held = [*entries[::-1], *recent[::-1]]  # sorting by time is stable, so this keeps the order of arrival
     exact = [entry for entry in held if entry.session == call.session]
     if exact or (call.session is not None and len(call.session) < LEAST_PREFIX):
         held = exact
-    found = _group(core, sorted(held, key=lambda entry: entry.created_at))
-    shown = (one for one in found if not call.path or any(_is_file(path, call.path) for path in one.files))
-    return SessionLog(sessions=sorted(shown, key=lambda one: -one.ended_at)[: call.limit])
-
-
-def _is_in(span: SessionSpan, turn: turns.StoredTurn) -> bool:
-    return span.since <= turn.created_at < span.until and turn.session.startswith(span.session or "")
-
-
-def _build_entry(turn: turns.StoredTurn) -> SessionEntry:
-    row = turns.to_row(turn)
-    return SessionEntry(row.namespace, turn.session, row.created_at, 1, row.id, row.source, row.metadata, row.content)
-
-
-def _is_file(path: str, wanted: str) -> bool:
-    return path == wanted or path.endswith(f"/{wanted.removeprefix('./')}")
-
-
-def _group(core: Core, entries: Iterable[SessionEntry]) -> Iterator[LoggedSession]:
-    """Yield the sessions of entries, which are sorted by time."""
     groups: dict[tuple[int, str], list[SessionEntry]] = {}
-    for entry in entries:
+    for entry in sorted(held, key=lambda entry: entry.created_at):
         groups.setdefault((entry.namespace, entry.session), []).append(entry)
-    for (namespace, session), held in groups.items():
-        yield _build_session(core.store.namespaces.name(namespace), session, held)
+    found = [
+        _build_session(core.store.namespaces.name(namespace), session, entries)
+        for (namespace, session), entries in groups.items()
+    ]
+    if path := call.path:
+        end = f"/{path.removeprefix('./')}"
+        found = [one for one in found if any(file == path or file.endswith(end) for file in one.files)]
+    return SessionLog(sessions=sorted(found, key=lambda one: -one.ended_at)[: call.limit])
 
 
 def _build_session(namespace: str, session: str, held: list[SessionEntry]) -> LoggedSession:
@@ -94,16 +85,12 @@ def find_around(core: Core, connection: Connection, row: Row, count: int, condit
         row = resolve_row(connection, said[0], condition)
     session = _decode(row.metadata).get("session")
     before, after = sessions.find_around(connection, row, session, count)
-    both = [*before, *([row] if row.turns else []), *after, *_list_recent(core, row, session)]
+    active = core.active.list_turns(frozenset([row.namespace]))
+    recent = [turns.to_row(turn) for turn in active if turn.session == (session or "")]
+    both = [*before, *([row] if row.turns else []), *after, *recent]
     ordered = sorted({one.id: one for one in both}.values(), key=_sort_key)
     place = next((n for n, one in enumerate(ordered) if _sort_key(one) >= _sort_key(row)), len(ordered))
     return ordered[max(0, place - count) : place + count + (1 if row.turns else 0)]
-
-
-def _list_recent(core: Core, row: Row, session: str | None) -> list[Row]:
-    """Return the turns of a conversation that are still in L0."""
-    active = core.active.list_turns(frozenset([row.namespace]))
-    return [turns.to_row(turn) for turn in active if turn.session == (session or "")]
 
 
 def _sort_key(row: Row) -> tuple[float, bool, int]:

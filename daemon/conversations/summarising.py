@@ -5,7 +5,7 @@ substantial answer and the files that the turns name. The note is dated by the l
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Conflict
@@ -73,20 +73,14 @@ def _digest(
     name, made = ask(
         log, core.cognition.provider, "summarise a session", lambda by: by.digest(spoken, previous, TOKENS)
     )
-    text = _cut(made, TOKENS * _CHARS_PER_TOKEN)
-    return name, _add_files(text, before, known.values()) if name == RULES.name and text else text
-
-
-def _add_files(text: str, before: Sequence[str], known: Iterable[Said]) -> str:
-    """Append a line with the latest files named by the turns and by the former note."""
-    former = next((line.removeprefix(digesting.FILES) for line in before if line.startswith(digesting.FILES)), "")
-    files = dict.fromkeys([*filter(None, former.split(", ")), *(path for one in known for path in one.files)])
-    return f"{text}\n{digesting.FILES}{', '.join([*files][-_MAX_FILES:])}" if files else text
-
-
-def _cut(text: str, chars: int) -> str:
-    """Return the first lines of a text that fit into a number of characters."""
-    return text if len(text) <= chars else text[: chars + 1].rpartition("\n")[0] or text[:chars]
+    chars = TOKENS * _CHARS_PER_TOKEN
+    text = made if len(made) <= chars else made[: chars + 1].rpartition("\n")[0] or made[:chars]  # whole lines
+    if name == RULES.name and text:  # with the latest files named by the turns and by the former note
+        former = next((line.removeprefix(digesting.FILES) for line in before if line.startswith(digesting.FILES)), "")
+        named = (path for one in known.values() for path in one.files)
+        if files := dict.fromkeys([*filter(None, former.split(", ")), *named]):
+            text = f"{text}\n{digesting.FILES}{', '.join([*files][-_MAX_FILES:])}"
+    return name, text
 
 
 def _note(core: Core, key: Conversation, text: str, by: str, said: Sequence[QueuedTurn]) -> NewMemory:

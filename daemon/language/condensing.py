@@ -21,11 +21,8 @@ _SPEAKER = compile_late(r"^(?:User|Assistant):\s*")
 def list_telling(text: str, limit: int = MAX_SENTENCES) -> list[str]:
     """Return the first sentences of a text with enough words, as written, without bullets, speakers and code."""
     found = (_SPEAKER.sub("", sentence) for sentence in split_sentences(text))
-    return list(islice((one for one in found if _is_telling(one)), limit))
-
-
-def _is_telling(sentence: str) -> bool:
-    return len(sentence.split()) >= _MIN_WORDS or len(_UNSPACED.findall(sentence)) >= _MIN_UNSPACED
+    telling = (one for one in found if len(one.split()) >= _MIN_WORDS or len(_UNSPACED.findall(one)) >= _MIN_UNSPACED)
+    return list(islice(telling, limit))
 
 
 def find_central(sentences: Sequence[str]) -> str:

@@ -5,7 +5,6 @@ can be written in many ways. German capitalises every noun, so only words in all
 Japanese and Korean only names in Latin letters and digits are found.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from memoryd.client.dates import remove_dates
@@ -35,7 +34,10 @@ class Names(NamedTuple):
 def find_names(text: str) -> Names:
     """Return the names in a text: words that contain digits or signs, and capitalised words within sentences."""
     text = remove_dates(text[:_READ_CHARS])
-    words = list(_split_words(text))
+    words: list[tuple[str, bool]] = []  # and whether each begins a sentence
+    for match in _WORD.finditer(text):
+        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
+        words.append((match[0], match.start() == 0 or _SENTENCE_END.search(before) is not None))
     identifiers = [word.casefold() for word, _ in words if _is_identifier(word)]
     is_german = not _GERMAN.isdisjoint(text.casefold().split())
     proper = [word.casefold() for word, begins in words if _is_proper(word, begins, is_german)]
@@ -51,13 +53,6 @@ def is_named(name: str, text: str) -> bool:
             return True
         start = text.find(name, end)
     return False
-
-
-def _split_words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words of a text, and whether each begins a sentence."""
-    for match in _WORD.finditer(text):
-        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
-        yield match[0], match.start() == 0 or _SENTENCE_END.search(before) is not None
 
 
 def _is_identifier(word: str) -> bool:

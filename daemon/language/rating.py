@@ -7,7 +7,7 @@ feature counts once, however often it occurs. Only the beginning of a text is re
 import re
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.language.sentences import COURTESY, ends_with_question, split_sentences
+from memoryd.daemon.language.sentences import COURTESY, ends_with_question, split_sentences, split_words
 
 READ_CHARS = 1_500  # the main point comes first, and more would block other threads
 STATEMENT = 0.5  # the start of a text that states something
@@ -36,7 +36,6 @@ FEATURES = (
         ),
     ),
 )
-_WORD = compile_late(r"[^\W_]+(?:['’][^\W_]+)?")
 _REQUEST = compile_late(
     r"(?:(?:and|so|but|also|then|ok|okay|great|thanks|sure|hey|hi|please)[,!]? +)*"
     r"(?:please\b(?! (?:remember|note|keep)\b)|(?:can|could|would|will) you\b|let me\b|(?:tell|show|help|give) me\b"
@@ -49,7 +48,7 @@ _REQUEST = compile_late(
 def importance(text: str) -> float:
     """Return the importance of a turn, 0 to 1; turns from 0.5 on are kept."""
     read = text[:READ_CHARS]
-    words = _split_words(read)
+    words = split_words(read)
     if not words:
         return 0.0
     if COURTESY.issuperset(words):
@@ -63,9 +62,5 @@ def importance(text: str) -> float:
 
 def is_only_request(text: str) -> bool:
     """Return whether all sentences except courtesies are questions or requests to the listener."""
-    telling = [one for one in split_sentences(text) if not COURTESY.issuperset(_split_words(one))]
+    telling = [one for one in split_sentences(text) if not COURTESY.issuperset(split_words(one))]
     return bool(telling) and all(ends_with_question(one) or _REQUEST.match(one) for one in telling)
-
-
-def _split_words(text: str) -> list[str]:
-    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]

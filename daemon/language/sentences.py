@@ -8,6 +8,7 @@ from memoryd.client.patterns import compile_late
 
 READ_CHARS = 8_000
 _LEAST_CHARS = 12  # of a sentence worth a line
+_WORD = compile_late(r"[^\W_]+(?:['’][^\W_]+)?")
 _DENIAL_CHARS = 160  # of a message's beginning
 FENCED = compile_late(r"```.*?(?:```|\Z)", 16)  # re.DOTALL
 BOUNDARY = compile_late(r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\]])\s+|(?<=[。！？])|\n+")
@@ -112,6 +113,11 @@ def split_sentences(text: str) -> list[str]:
     if joined:
         pieces.append(joined)
     return pieces
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
+    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
 
 
 def ends_with_question(text: str) -> bool:

@@ -53,10 +53,8 @@ def find_speaker(text: str) -> str:
     names = match[1].split() if match else []
     if not match or len(names) > _MOST_NAMES or names[0].casefold() in _HEADINGS:
         return ""
-    is_speaker = match[1].casefold() in ROLES or all(map(_may_be_name, names))
-    return match[1] if is_speaker else ""
-
-
-def _may_be_name(word: str) -> bool:
-    """Return whether a word may be a part of a name: `Nadia`, `O'Brien`, `李雷`, not `HX711` or `SQL`."""
-    return (word.istitle() and not any(map(str.isdigit, word))) or word.lower() == word.upper()
+    # Parts of a name are `Nadia`, `O'Brien`, `李雷`, not `HX711` or `SQL`.
+    may_be_name = all(
+        (word.istitle() and not any(map(str.isdigit, word))) or word.lower() == word.upper() for word in names
+    )
+    return match[1] if may_be_name or match[1].casefold() in ROLES else ""

@@ -15,7 +15,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _IDENTIFIER = re.compile(
     r"\w[/_]\w|[^\W_]\d|\d[^\W_]"
 )  # characters of paths and identifiers, whose parts are not words
-_SCRIPTS = {  # the first script that occurs decides, since Japanese texts contain Chinese characters
+_SCRIPTS = {  # one Japanese character decides, since Japanese texts contain Chinese characters
     "Japanese": re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]"),
     "Korean": re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]"),
     "Chinese": re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"),
@@ -82,7 +82,7 @@ def find_language(text: str) -> str:
         letters = sum(map(len, words)) or 1
         counts = {name: len(script.findall(text)) for name, script in _SCRIPTS.items()}
         if sum(counts.values()) >= _SHARE * letters:
-            return _name_script(counts)
+            return "Japanese" if counts["Japanese"] else max(counts, key=counts.__getitem__)
     found = Counter(name for word in {word.lower() for word in words} for name in _LANGUAGES.get(word, ()))
     best, most = max(found.items(), key=lambda item: item[1], default=("", 0))
     if found["English"] == most:
@@ -107,9 +107,3 @@ def count_languages(texts: Iterable[str]) -> Counter[str]:
 def is_telling(word: str) -> bool:
     """Return whether a word in lower case is a content word, not a function word or a single character."""
     return len(word) > 1 and word not in _LANGUAGES
-
-
-def _name_script(counts: dict[str, int]) -> str:
-    if counts["Japanese"]:
-        return "Japanese"
-    return max(counts, key=counts.__getitem__)

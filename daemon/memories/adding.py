@@ -214,6 +214,8 @@ def _insert_row(
 def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:
     """Build the row of a memory without inserting it."""
     created_at = core.clock() if memory.created_at is None else memory.created_at
+    # Long neighbours would outweigh the memory's words, and a long memory needs none.
+    near = memory.neighbours if len(memory.content) <= SHORT_CHARS else ()
     return Row(
         row=0,
         id=memory.id or core.new_id(),
@@ -234,16 +236,9 @@ def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:
         text_hash=vectors.text_hash(memory.content),
         summary=memory.summary,
         metadata=metadata_text(memory.metadata),
-        neighbours=_short_neighbours(memory),
+        neighbours="\n".join(text for text in near if len(text) <= SHORT_CHARS),
         content=memory.content,
     )
-
-
-def _short_neighbours(memory: NewMemory) -> str:
-    """Return the short neighbour texts; long ones would outweigh the memory's words, and a long memory needs none."""
-    if len(memory.content) > SHORT_CHARS:
-        return ""
-    return "\n".join(text for text in memory.neighbours if len(text) <= SHORT_CHARS)
 
 
 def merge(core: Core, transaction: Transaction, place: AddTarget, new: New, verdict: Verdict, operation: str) -> Added:

@@ -53,22 +53,17 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[str], c
         connection = transaction.connection
         if operations:
             operation = operations[0]
-            _check_in_effect(connection, operation)
+            if (undone_by := history.find_undo(connection, operation)) is not None:
+                raise Conflict(
+                    f"Operation {operation[:8]} was undone by operation {undone_by[:8]} while it went on;"
+                    " nothing of it is stored.",
+                    {"stored": 0, "operations": [operation]},
+                )
         else:
             operation = history.begin(connection, "add_many", caller.log_place(call.namespace), core.clock())
         return adding.write(core, transaction, adding.build_target(core, transaction, call, caller), batch, operation)
 
     return wait_patiently(lambda: core.store.write(write), core.check_going_on)
-
-
-def _check_in_effect(connection: Connection, operation: str) -> None:
-    undone_by = history.find_undo(connection, operation)
-    if undone_by is not None:
-        raise Conflict(
-            f"Operation {operation[:8]} was undone by operation {undone_by[:8]} while it went on;"
-            " nothing of it is stored.",
-            {"stored": 0, "operations": [operation]},
-        )
 
 
 # Checks before the first part ----------------------------------------------------------------------------------------

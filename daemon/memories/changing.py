@@ -61,7 +61,10 @@ def _update(core: Core, call: Update, caller: Caller) -> "Future[Changed]":
     metadata = {} if call.metadata is UNSET else call.metadata
     limits.check_metadata(metadata)
     embedded = core.embedding.embed_text(fields["content"]) if "content" in fields else None
-    near = _find_near(core, call, embedded)
+    near: list[int] = []
+    if embedded is not None:  # found here, since scanning would block the writer
+        with core.store.reading() as connection:
+            near = duplicates.find_near(rows.resolve(connection, call.id, visible_condition(core, call)), embedded)
 
     def build_changes(row: Row) -> dict[str, Any]:
         own = dict(fields)
@@ -152,20 +155,13 @@ def delete_found(
             history.record(connection, operation, row.id, namespace, row)
     numbers = [row.row for row in rows_to_delete if row.tier != L0]
     rows.delete(connection, numbers)
-    extraction.forget(connection, [key for row in rows_to_delete for key in _turn_keys(row)])
-    _delete_turns(core, transaction, [row.id for row in rows_to_delete if row.tier == L0], operation)
+    keys = [row.id for row in rows_to_delete]
+    for row in rows_to_delete:
+        if row.turns > 1:  # also the turns that it consists of
+            keys += [part for part in msgspec.json.decode(row.metadata).get("turns") or () if isinstance(part, str)]
+    extraction.forget(connection, keys)
     transaction.after_commit(lambda: core.embedding.remove_rows(numbers))
-
-
-def _turn_keys(row: Row) -> list[str]:
-    """Return the keys of the turns that a memory consists of, including its own id."""
-    parts = msgspec.json.decode(row.metadata).get("turns") if row.turns > 1 else None
-    return [row.id, *(part for part in parts or () if isinstance(part, str))]
-
-
-def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operation: str) -> None:
-    connection = transaction.connection
-    going = list(turns.read_keys(connection, keys).values())
+    going = list(turns.read_keys(connection, [row.id for row in rows_to_delete if row.tier == L0]).values())
     for turn in going:
         history.record_turn(connection, operation, turn, core.store.namespaces.name(turn.namespace))
         turns.count(connection, turn.namespace, "gone: delete")
@@ -292,15 +288,6 @@ def _change(
         transaction.after_commit(lambda: core.embedding.refresh([row.row]))
     [memory] = show(core, connection, [after], visible_condition(core, call))
     return Changed(memory=memory, operation=operation)
-
-
-def _find_near(core: Core, call: Update, embedded: Embedded) -> list[int]:
-    """Return the rows to compare an edited memory with, found here since scanning would block the writer."""
-    if embedded is None:
-        return []
-    with core.store.reading() as connection:
-        row = rows.resolve(connection, call.id, visible_condition(core, call))
-        return duplicates.find_near(row, embedded)
 
 
 def _exchange(core: Core, before_rows: list[Row], after_rows: list[Row]) -> None:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as Late
 from typing import Any, TypeVar
 
 import msgspec
@@ -99,7 +98,7 @@ def list_both(core: Core, call: List, caller: Caller, here: Callable[[List], Pag
     for place, answer in answers:
         try:
             there = answer.result(max(0.0, give_up_at - time.monotonic()))
-        except (MemorydError, Late):
+        except (MemorydError, TimeoutError):
             page.degraded.append(f"shared:{place.name}")
             continue
         page.memories += there.memories
@@ -125,7 +124,7 @@ def list_namespaces_both(
     for place, answer in answers:
         try:
             pages.append(answer.result(WAIT_S))
-        except (MemorydError, Late):
+        except (MemorydError, TimeoutError):
             degraded.append(f"shared:{place.name}")
     counts: dict[str, int] = {}
     for entry in (entry for page in pages for entry in page.namespaces):

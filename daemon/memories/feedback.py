@@ -34,7 +34,11 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
     def write(transaction: Transaction) -> Changed:
         connection, now = transaction.connection, core.clock()
         row = resolve_row(connection, call.id, condition)
-        _check_rateable(row)
+        if row.tier == L0:
+            raise Conflict(f"{row.id[:8]} is a turn that is still in L0; feedback is for memories.", {"id": row.id})
+        if row.tier == DOCUMENTS:
+            reason = "feedback is for memories that are in no file"
+            raise Conflict(f"Memory {row.id[:8]} is a part of the file {row.path}; {reason}.", {"id": row.id})
         if caller.bound:  # the operation is listed by its namespace, which may not exist yet
             core.store.namespaces.ensure(transaction, caller.log_place(call.namespace))
         operation = history.begin(connection, "feedback", caller.log_place(call.namespace), now)
@@ -46,11 +50,3 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
         return Changed(memory=memory, operation=operation)
 
     return core.store.write(write)
-
-
-def _check_rateable(row: rows.Row) -> None:
-    if row.tier == L0:
-        raise Conflict(f"{row.id[:8]} is a turn that is still in L0; feedback is for memories.", {"id": row.id})
-    if row.tier == DOCUMENTS:
-        reason = "feedback is for memories that are in no file"
-        raise Conflict(f"Memory {row.id[:8]} is a part of the file {row.path}; {reason}.", {"id": row.id})

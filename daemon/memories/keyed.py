@@ -44,18 +44,28 @@ def store(
 ) -> tuple[str, PutOutcome]:
     """Insert a memory under its key or replace it; `begin` returns the operation and is called only for a change."""
     connection, now = transaction.connection, core.clock()
-    new = _build_row(core, place, entry, memory)
+    plain = msgspec.structs.replace(adding.add_lifetime(core, memory), metadata={})
+    new = adding.new_row(core, place, plain, limits.content_hash(memory.content))
+    new.metadata = limits.metadata_text(memory.metadata, MAX_VALUE_BYTES)
+    new.key, new.searchable, new.ttl_s = entry.key, int(entry.searchable), entry.ttl_s
+    if entry.ttl_s is not None:
+        new.expires_at = now + entry.ttl_s
     old = rows.read_key(connection, place.number, entry.key)
     if old is None:
         adding.insert(core, transaction, place, new, Verdict(None, None, []), embedded, begin())
         return new.id, "created"
     history.check_change(connection, place.caller, old.id, place.name)
     origins.keep(new, old)
-    is_alive = old.superseded_by is None and not is_expired(old, core.clock())
+    is_alive = old.superseded_by is None and not is_expired(old, now)
     if is_alive and _describe(old) == _describe(new):
         rows.change(connection, old.row, {"expires_at": new.expires_at, "updated_at": now})
         return old.id, "unchanged"
-    _replace(core, transaction, old, new, embedded, begin())
+    history.record(connection, begin(), old.id, place.name, old)
+    fields = {**_describe(new), "expires_at": new.expires_at, "updated_at": now, "superseded_by": None}
+    if is_expired(old, now):
+        fields["created_at"] = now
+    rows.change(connection, old.row, fields)
+    adding.keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
     return old.id, "updated"
 
 
@@ -67,28 +77,8 @@ def check_memory(memory: NewMemory) -> None:
     limits.check_metadata(memory.metadata, MAX_VALUE_BYTES)
 
 
-def _build_row(core: Core, place: AddTarget, entry: KeyedEntry, memory: NewMemory) -> Row:
-    plain = msgspec.structs.replace(adding.add_lifetime(core, memory), metadata={})
-    row = adding.new_row(core, place, plain, limits.content_hash(memory.content))
-    row.metadata = limits.metadata_text(memory.metadata, MAX_VALUE_BYTES)
-    row.key, row.searchable, row.ttl_s = entry.key, int(entry.searchable), entry.ttl_s
-    if entry.ttl_s is not None:
-        row.expires_at = core.clock() + entry.ttl_s
-    return row
-
-
 def _describe(row: Row) -> dict[str, Any]:
     return {name: getattr(row, name) for name in _SAID}
-
-
-def _replace(core: Core, transaction: Transaction, old: Row, new: Row, embedded: Embedded, operation: str) -> None:
-    connection, now = transaction.connection, core.clock()
-    history.record(connection, operation, old.id, core.store.namespaces.name(old.namespace), old)
-    fields = {**_describe(new), "expires_at": new.expires_at, "updated_at": now, "superseded_by": None}
-    if is_expired(old, core.clock()):
-        fields["created_at"] = now
-    rows.change(connection, old.row, fields)
-    adding.keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
 
 
 def check_key(key: str) -> None:

@@ -1,6 +1,6 @@
 """The calls that read memories, history, namespaces and statistics. They change nothing but access counts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -112,16 +112,14 @@ def _list_namespaces_here(core: Core, call: protocol.Namespaces) -> protocol.Nam
     with core.store.reading() as connection:
         pairs = queries.count_by_namespace(connection, Filter(reached), core.clock())
     for number, count in pairs:
-        if _is_beginning(names.name(number).split("/"), prefix):
+        parts = names.name(number).split("/")
+        is_below = all(one in ("*", part) for part, one in zip(parts, prefix, strict=False))
+        if len(parts) >= len(prefix) and is_below:
             counts[names.name(number)] = count
     sorted_names = sorted(counts, key=lambda name: name.split("/"))
     page = sorted_names[call.offset : call.offset + call.limit]
     entries = [protocol.NamespaceCount(name=name, memories=counts[name]) for name in page]
     return protocol.NamespaceList(namespaces=entries, total=len(sorted_names))
-
-
-def _is_beginning(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    return len(parts) >= len(pattern) and all(one in ("*", part) for part, one in zip(parts, pattern, strict=False))
 
 
 @handles(protocol.History)
@@ -153,15 +151,12 @@ def read_changes(core: Core, call: protocol.History, caller: Caller = USER) -> p
         _compute_difference(core, state._replace(row=_mask(state.row, reached)), _mask(after, reached))
         for state, after in zip(states, rows_after, strict=True)
     ]
-    known = [change for change in differences if change and _was_known(caller, change.at, _mask(now, reached))]
+    # A caller with a token learns of what exists, or did when the token was created.
+    exists = _mask(now, reached) is not None
+    known = [change for change in differences if change and (exists or change.at >= caller.since)]
     if not known and caller.bound:
         rows.choose_unique(call.id, [])  # raises the same error as for an unknown id
     return protocol.Changes(id=memory, changes=known)
-
-
-def _was_known(caller: Caller, at: float, now: Row | None) -> bool:
-    """Return whether a memory exists now, or did when the caller's token was created."""
-    return now is not None or at >= caller.since
 
 
 def _mask(row: Row | None, reached: frozenset[int] | None) -> Row | None:

@@ -105,8 +105,10 @@ def _replace(
         is_memory = any(not row.turns for row in rows.read_ids(connection, [statement.id]).values())
     if is_memory:
         return core.store.write(write)
+    # If it shares no word with the former text, that text is appended.
+    is_clear = find_words(statement.text) & find_words(old.content)
     memory = NewMemory(
-        content=_complete(statement.text, old.content),
+        content=statement.text if is_clear else f"{statement.text} (before: {old.content})",
         type=old.type,
         importance=old.importance,
         origin=origin,
@@ -128,8 +130,3 @@ def _replace(
 def _build_settled(old: Row, by: str, operation: str) -> Settled:
     message = f"{by[:8]} replaces {old.id[:8]}; `memctl undo {operation[:8]}` takes that back."
     return Settled(message=message, id=old.id, by=by, operation=operation)
-
-
-def _complete(text: str, old: str) -> str:
-    """Return a statement as a memory; if it shares no word with the former text, that text is appended."""
-    return text if find_words(text) & find_words(old) else f"{text} (before: {old})"

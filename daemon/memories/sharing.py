@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid, MemorydError, NotFound
-from memoryd.client.protocol import Add, AddMany, Delete, Get, Memory, NewMemory, Share, Shared, SharedMemory
+from memoryd.client.protocol import Add, AddMany, Delete, Get, NewMemory, Share, Shared, SharedMemory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_editable
 from memoryd.daemon.memories import adding, duplicates
@@ -52,7 +52,13 @@ def _move_here(core: Core, call: Share, caller: Caller, places: Sequence[Remote]
     """Move memories out of shared roots: each is added here, then deleted there."""
     shared = Shared(memories=[], operation="")
     for prefix in call.ids:
-        place, memory = _find_there(call, caller, places, prefix)
+        for place in places:
+            with suppress(NotFound):
+                memory = place.ask(Get(id=prefix, reach=call.reach, touch=False), caller, CHANGE_S).result()
+                break
+        else:
+            short = prefix[:40]
+            raise NotFound(f"There is no memory {short} within reach; those of a root and of here are shared apart.")
         new = convert_to(NewMemory, memory, id=None)
         added = adding.add_here(core, Add(memory=new, namespace=call.to), caller).result()
         shared.operation, shared.shared = added.operation, place.name
@@ -66,22 +72,13 @@ def _move_here(core: Core, call: Share, caller: Caller, places: Sequence[Remote]
     return shared
 
 
-def _find_there(call: Share, caller: Caller, places: Sequence[Remote], prefix: str) -> tuple[Remote, Memory]:
-    for place in places:
-        with suppress(NotFound):
-            return place, place.ask(Get(id=prefix, reach=call.reach, touch=False), caller, CHANGE_S).result()
-    raise NotFound(f"There is no memory {prefix[:40]} within reach; those of a root and of here are shared apart.")
-
-
 def _share_here(core: Core, call: Share, caller: Caller) -> "Future[Shared]":
     condition = visible_condition(core, call)
     searched = _SearchResults(core, call, condition)
 
     def write(transaction: Transaction) -> Shared:
         connection = transaction.connection
-        by_id = {
-            row.id: _strip_headings(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
-        }
+        by_id = _resolve(connection, call, condition)
         if superseded := read_in_force(connection, by_id.values(), core.clock()):
             id = next(row.id for row in by_id.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
@@ -114,10 +111,7 @@ class _SearchResults:
     def __init__(self, core: Core, call: Share, condition: str) -> None:
         self._core = core
         with core.store.reading() as connection:
-            by_id = {
-                row.id: _strip_headings(row)
-                for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
-            }
+            by_id = _resolve(connection, call, condition)
             embedded = [_embed(core, connection, row) for row in by_id.values()]
         memories = [build_new(row) for row in by_id.values()]
         self._rows = list(by_id.values())
@@ -143,9 +137,13 @@ def _text(row: Row) -> tuple[str, str, bytes]:
     return row.type, row.content, row.text_hash
 
 
-def _strip_headings(row: Row) -> Row:
-    """Return a row as it is shared: a chunk of a file without the vector that includes its headings."""
-    return msgspec.structs.replace(row, text_hash=vectors.text_hash(row.content)) if row.tier == DOCUMENTS else row
+def _resolve(connection: Connection, call: Share, condition: str) -> dict[str, Row]:
+    """Return by id the rows to share; a chunk of a file without the vector that includes its headings."""
+    by_id: dict[str, Row] = {}
+    for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids):
+        is_chunk = row.tier == DOCUMENTS
+        by_id[row.id] = msgspec.structs.replace(row, text_hash=vectors.text_hash(row.content)) if is_chunk else row
+    return by_id
 
 
 def _check(connection: Connection, row: Row, namespace: str, call: Share, caller: Caller) -> None:

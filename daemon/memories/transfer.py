@@ -68,7 +68,10 @@ def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> 
         keys, more = _take_batch(connection, selection, call, said)
         by_id = rows.read_ids(connection, keys) | {key: said[key] for key in keys if key in said}
         records = _build_records(core, connection, [by_id[key] for key in keys], reached)
-        _set_votes(caller, call.namespace, records, by_id)
+        mine = find_voter(caller, call.namespace)
+        for record in records:  # a caller with a token gets only its own votes, since votes name their callers
+            votes = feedback.decode_votes(by_id[record.id].feedback)
+            record.votes = [vote for vote in votes if vote.by == mine] if caller.bound else votes
         total, chunks = queries.count_exported(connection, selection)
         left_out = {DOCUMENTS: chunks, **_count_inside(core, connection, selection, call, caller)}
     last = keys[-1] if more else None
@@ -126,14 +129,6 @@ def _build_records(core: Core, connection: Connection, batch: list[Row], reached
     ]
 
 
-def _set_votes(caller: Caller, namespace: str, records: list[Record], by_id: dict[str, Row]) -> None:
-    """Set the votes of records; a caller with a token gets only its own, since votes name their callers."""
-    for record in records:
-        votes = feedback.decode_votes(by_id[record.id].feedback)
-        mine = find_voter(caller, namespace)
-        record.votes = [vote for vote in votes if vote.by == mine] if caller.bound else votes
-
-
 @handles(protocol.ListVersions)
 def list_versions(core: Core, call: protocol.ListVersions) -> protocol.Versions:
     """Return the next batch of versions of saved memories and of deleted ones."""
@@ -162,7 +157,8 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
     if call.dry_run:
         with core.store.reading() as connection:
             steps = _plan_steps(core, connection, call, [(record, _row(record)) for record in call.records])
-            report = _tally(steps, None, dry_run=True)
+            report = _tally(steps, None)
+            report.dry_run = True
             report.removed = [row.id for row in _find_unchanged(connection, call, call.gone)]
             return report
     report, number = Imported(operation=call.operation), 0
@@ -232,7 +228,7 @@ def _write(core: Core, call: ImportMemories, records: Sequence[Record], operatio
     return wait_patiently(lambda: core.store.write(write), core.check_going_on)
 
 
-def _tally(steps: list[_Step], operation: str | None, dry_run: bool = False) -> Imported:
+def _tally(steps: list[_Step], operation: str | None) -> Imported:
     counts = Counter(step.what for step in steps)
     return Imported(
         created=counts["created"],
@@ -244,7 +240,6 @@ def _tally(steps: list[_Step], operation: str | None, dry_run: bool = False) -> 
         changed=[step.record.id for step in steps if step.what == "replaced"],
         deleted=[step.record.id for step in steps if step.what == "deleted"],
         operation=operation,
-        dry_run=dry_run,
     )
 
 
@@ -272,17 +267,14 @@ def _plan_steps(
         elif record.id in recent and recent[record.id].content_hash == row.content_hash:
             steps.append(_Step(record, row, None, "unchanged"))
         else:
-            is_taken, old = record.id in recent or _is_key_taken(connection, row), by_id.get(record.id)
+            old = by_id.get(record.id)
+            holder = None if row.key is None else rows.read_key(connection, row.namespace, row.key)
+            is_taken = record.id in recent or (holder is not None and holder.id != row.id)
             if record.id in suspect:
                 row = msgspec.structs.replace(row, neighbours=old.neighbours if old else "")
             is_later = record.updated_at > changed_at.get(record.id, 0.0)
             steps.append(_plan_step(call, record, row, old, is_taken, is_later))
     return steps
-
-
-def _is_key_taken(connection: Connection, row: Row) -> bool:
-    other = None if row.key is None else rows.read_key(connection, row.namespace, row.key)
-    return other is not None and other.id != row.id
 
 
 def _plan_step(
@@ -302,17 +294,13 @@ def _plan_step(
     if is_same or is_taken or not is_later:
         what: What = "kept" if not is_same else "unchanged" if votes == old.feedback else "replaced"
         return _Step(record, msgspec.structs.replace(old, feedback=votes), old, what)
-    return _Step(record, _merge_use(row, old, votes), old, "replaced")
-
-
-def _merge_use(row: Row, old: Row, votes: str) -> Row:
-    """Return an imported row with the votes and access counts of the stored one."""
-    return msgspec.structs.replace(
+    merged = msgspec.structs.replace(
         row,
         feedback=votes,
         access_count=max(row.access_count, old.access_count),
         last_accessed_at=max(filter(None, (row.last_accessed_at, old.last_accessed_at)), default=None),
     )
+    return _Step(record, merged, old, "replaced")
 
 
 def _is_changed(step: _Step) -> bool:

@@ -24,12 +24,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_depth
 
 # Fields of calls that store nothing, which traces and lists contain.
-ASKING = (
-    "query",
-    "task",
-    "prompt",
-    "session",
-)
+ASKING = ("query", "task", "prompt", "session")
 NAMES = frozenset(
     "id ids namespace below clears reach workspace file supersedes superseded_by role tier outcome origin target kind"
     " by".split()

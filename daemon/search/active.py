@@ -42,7 +42,10 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
     if retrieval.generation and retrieval.vector is not None and (waiting := similarities.count(None)):
         retrieval.degrade("pending_embeddings")
         retrieval.notes["pending_embeddings"] = waiting
-    words = _score_words(retrieval.question, texts)
+    words: list[float | None] = [None] * len(texts)
+    if retrieval.question is not None:
+        scores = lexical.score(retrieval.question, [text.stems for text in texts], [text.length for text in texts])
+        words = [score or None for score in scores]  # None: it has no word of the query
     for place in _find_best(words, retrieval.depth) | _find_best(similarities, retrieval.wanted):
         turn = turns[place]
         candidate = retrieval.ensure_candidate(-turn.id, L0)
@@ -69,14 +72,6 @@ def _find_best(scores: Sequence[float | None], count: int) -> set[int]:
     """Return the indexes of the highest scores."""
     pairs = ((score, place) for place, score in enumerate(scores) if score is not None)
     return {place for _, place in heapq.nlargest(count, pairs)}
-
-
-def _score_words(question: lexical.TextQuery | None, texts: Sequence[Text]) -> list[float | None]:
-    """Return the BM25 of each text, None if it has no word of the query."""
-    if question is None:
-        return [None] * len(texts)
-    scores = lexical.score(question, [text.stems for text in texts], [text.length for text in texts])
-    return [score or None for score in scores]
 
 
 def select_turns(

@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import UTC, datetime
 from functools import partial
 
@@ -186,7 +185,7 @@ def _await_vector(retrieval: Retrieval, sources: Sources) -> None:
 
 def _note_failure(retrieval: Retrieval, error: Exception) -> None:
     retrieval.degrade("vector")
-    if isinstance(error, FutureTimeoutError):
+    if isinstance(error, TimeoutError):
         retrieval.notes["embed"] = "too slow"
     else:
         log.warning("embedding the query failed: %s", error)

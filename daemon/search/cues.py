@@ -38,10 +38,9 @@ class SpeakerCues(NamedTuple):
 
 
 class Cue(NamedTuple):
-    """A row of the table; `languages` are those that the condition supports."""
+    """A row of the table."""
 
     name: str
-    languages: str
     holds: Callable[[Hints, SpeakerCues], bool]
     bonus: float
 
@@ -63,9 +62,10 @@ def _has_identifiers(hints: Hints, statement: SpeakerCues) -> bool:
 
 
 CUES = (
-    Cue("identifier", "any", _has_identifiers, 0.25),
-    Cue("date", "en de zh ja", _is_dated, 0.15),
-    Cue("when", "en de zh ja", lambda asked, said: asked.when and tells_time(said.text), 0.03),
+    Cue("identifier", _has_identifiers, 0.25),
+    # English, German, Chinese and Japanese.
+    Cue("date", _is_dated, 0.15),
+    Cue("when", lambda asked, said: asked.when and tells_time(said.text), 0.03),
 )
 
 
@@ -81,7 +81,10 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
         texts: dict[int, Row | Beginning] = {**retrieval.recent, **read_beginnings(connection, numbers, _READ_CHARS)}
     counts: dict[str, int] = {}
     for candidate in pool:
-        for cue in _find_cues(hints, texts.get(candidate.row)):
+        if (memory := texts.get(candidate.row)) is None:  # deleted meanwhile
+            continue
+        statement = read_said(memory)
+        for cue in (cue for cue in CUES if cue.holds(hints, statement)):
             candidate.score += cue.bonus
             candidate.parts[cue.name] = cue.bonus
             candidate.cues += (cue.name,)
@@ -98,10 +101,3 @@ def read_said(memory: Row | Beginning) -> SpeakerCues:
     label = match[1].casefold() if match else ""
     speaker, role = str(about.get("speaker") or label).casefold(), str(about.get("role") or "")
     return SpeakerCues(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text)
-
-
-def _find_cues(hints: Hints, memory: Row | Beginning | None) -> list[Cue]:
-    if memory is None:  # deleted meanwhile
-        return []
-    statement = read_said(memory)
-    return [cue for cue in CUES if cue.holds(hints, statement)]

@@ -8,7 +8,6 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from memoryd.client.errors import MemorydError
@@ -68,7 +67,13 @@ class Effects:
         with self._taking:
             marks, self._queued = self._queued, []
             try:
-                self._notify(mark for mark in marks if mark.session)
+                for mark in (one for one in marks if one.session):
+                    with self._store.reading() as connection:
+                        hits: list[rows.Row] = list(rows.read_rows(connection, mark.rows).values())
+                    # A search may have had a wider reach than its namespace; other memories cannot be repeated there.
+                    reach = self._store.namespaces.reach(mark.namespace, None)
+                    visible = [row for row in hits if reach is None or row.namespace in reach]
+                    self._recalls.note(mark.namespace, mark.session, visible)
             except BaseException:
                 self._queued = marks + self._queued
                 raise
@@ -105,24 +110,16 @@ class Effects:
         self._written_at = time.monotonic()
         if not marks:
             return
+        accesses = Counter(row for mark in marks for row in mark.accessed)
+        last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.accessed}
+
+        def write(transaction: Transaction) -> None:
+            connection = transaction.connection
+            rows.count_accesses(connection, ((row, count, last[row]) for row, count in accesses.items()))
+            for room in list_rooms():
+                room.note_searches(connection, [mark.met for mark in marks])
+
         try:
-            self._store.write(lambda transaction: _write(transaction, marks)).result()
+            self._store.write(write).result()
         except MemorydError as error:
             log.warning("the marks of %d searches were lost: %s", len(marks), error)
-
-    def _notify(self, marks: Iterable[Mark]) -> None:
-        for mark in marks:
-            with self._store.reading() as connection:
-                hits: list[rows.Row] = list(rows.read_rows(connection, mark.rows).values())
-            # A search may have had a wider reach than its namespace; other memories cannot be repeated there.
-            reach = self._store.namespaces.reach(mark.namespace, None)
-            visible = [row for row in hits if reach is None or row.namespace in reach]
-            self._recalls.note(mark.namespace, mark.session, visible)
-
-
-def _write(transaction: Transaction, marks: list[Mark]) -> None:
-    accesses = Counter(row for mark in marks for row in mark.accessed)
-    last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.accessed}
-    rows.count_accesses(transaction.connection, ((row, count, last[row]) for row, count in accesses.items()))
-    for room in list_rooms():
-        room.note_searches(transaction.connection, [mark.met for mark in marks])

@@ -55,7 +55,7 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
             outcome=describe_outcome(candidate, visible[candidate.row].id, trace.trace),
             reasons=list(list_reasons(connection, candidate, visible[candidate.row], trace.trace.query)),
         )
-        for candidate in sorted(trace.candidates, key=_rank)
+        for candidate in sorted(trace.candidates, key=lambda one: (bool(one.lost), -one.score))
         if candidate.row in visible
     ]
     given_ids, named_ids = trace.trace.given, {candidate.id for candidate in candidates}
@@ -63,10 +63,6 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
         given_ids = [id for id in given_ids if id in named_ids]
     left_out = {id: why for id, why in trace.trace.left_out.items() if id in named_ids}
     return msgspec.structs.replace(trace.trace, candidates=candidates, given=given_ids, left_out=left_out)
-
-
-def _rank(candidate: Candidate) -> tuple[bool, float]:
-    return bool(candidate.lost), -candidate.score
 
 
 def _shorten(text: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
-from memoryd.daemon.arrays.columns import Mask
 from memoryd.daemon.registry import handles
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.active import active
@@ -189,6 +188,10 @@ def begin(sources: Sources, call: protocol.Query[Any], is_prompt: bool = False) 
     selection, passed = compile_filter(call, sources.store.namespaces), sources.clock()
     turns = sources.active.list_turns(selection.reached)  # before the mask, so that a turn leaving L0 is in one of them
     allowed = sources.arrays.build_mask(sources.store, selection, passed)
+    # Word frequencies are computed from the memories within reach; None: from all.
+    within = None if selection.reached is None and not sources.caller.bound else allowed
+    if within is not None and selection.condition:
+        within = sources.arrays.build_mask(sources.store, Filter(selection.reached), passed)
     return Retrieval(
         call=call,
         chosen=selection,
@@ -201,18 +204,9 @@ def begin(sources: Sources, call: protocol.Query[Any], is_prompt: bool = False) 
         is_prompt=is_prompt,
         profile=profile,
         turns=turns,
-        within=_select_within(sources, selection, allowed, passed),
+        within=within,
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )
-
-
-def _select_within(sources: Sources, selection: Filter, allowed: Mask, passed: float) -> Mask | None:
-    """Return the memories that word frequencies are computed from: those within reach, None for all."""
-    if selection.reached is None and not sources.caller.bound:
-        return None
-    if not selection.condition:
-        return allowed
-    return sources.arrays.build_mask(sources.store, Filter(selection.reached), passed)
 
 
 def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> protocol.StageTrace:

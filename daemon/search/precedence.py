@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memoryd.daemon.agreement.statements import shares_answer, tells_change
-from memoryd.daemon.language.names import Names, find_names, is_named
+from memoryd.daemon.language.names import find_names, is_named
 from memoryd.daemon.language.questions import knows_nothing, only_asks
 from memoryd.daemon.language.talk import is_log, is_turn
 from memoryd.daemon.search.apart import Contradictions
@@ -210,11 +210,10 @@ def place_versions(retrieval: Retrieval, sources: Sources, hits: list[Candidate]
     if not state or not retrieval.profile.cues:
         return hits
     first: dict[int, list[int]] = {}  # row -> the rows to place before it
+    records = [one.record for one in hits if one.record]
     with sources.store.reading() as connection:
-        for newer, older in find_versions(connection, [one.record.id for one in hits if one.record]):
-            one, other = (newer, older) if state == "present" else (older, newer)
-            first.setdefault(other, []).append(one)
-        for newer, older in find_apart(retrieval, sources, connection, [one.record for one in hits if one.record]):
+        versions = find_versions(connection, [row.id for row in records])
+        for newer, older in (*versions, *find_apart(retrieval, sources, connection, records)):
             one, other = (newer, older) if state == "present" else (older, newer)
             first.setdefault(other, []).append(one)
         if state == "present":
@@ -253,7 +252,12 @@ def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Ca
         for lower in statements[at + 1 :]
         if lower.created_at > upper.created_at and lower.namespace == upper.namespace
         if tells_change(upper.content, lower.content)
-        if _names_as_much(retrieval.hints.named, upper.content, lower.content)
+    ]
+    names = (*retrieval.hints.named.identifiers, *retrieval.hints.named.proper)
+    pairs = [
+        (lower, upper)
+        for lower, upper in pairs
+        if all(is_named(one, lower.content.casefold()) or not is_named(one, upper.content.casefold()) for one in names)
     ]
     generation = retrieval.generation
     if not pairs or generation is None:
@@ -267,12 +271,6 @@ def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Ca
                 yield lower.row, upper.row
 
 
-def _names_as_much(names: Names, upper: str, lower: str) -> bool:
-    """Return whether `lower` has every name of the query that `upper` has."""
-    upper, lower = upper.casefold(), lower.casefold()
-    return all(is_named(name, lower) or not is_named(name, upper) for name in (*names.identifiers, *names.proper))
-
-
 def _add_candidates(retrieval: Retrieval, connection: Connection, numbers: Sequence[int]) -> None:
     """Add rows within the mask as candidates, and read the records that are missing."""
     new = np.array([row for row in numbers if row not in retrieval.candidates], np.int64)
@@ -282,9 +280,7 @@ def _add_candidates(retrieval: Retrieval, connection: Connection, numbers: Seque
     if generation is not None and isinstance(vector, np.ndarray):
         similarities = cosines(generation.read_exact(connection, allowed), vector)
     for row in allowed:
-        candidate = retrieval.ensure_candidate(row, "graph")
-        candidate.similarity = similarities.get(row)
-        candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))
+        retrieval.ensure_candidate(row, "graph").similarity = similarities.get(row)
     unread = [row for row in numbers if (one := retrieval.candidates.get(row)) and one.record is None]
     for row, record in rows.read_rows(connection, unread).items():
         retrieval.candidates[row].record = record

@@ -16,11 +16,8 @@ def rank(retrieval: Retrieval, sources: Sources) -> None:
     if retrieval.profile.rows or retrieval.call.options.half_life_days:
         _rank_by_profile(retrieval, sources)
     usefulness = sources.arrays.columns.usefulness
-    if usefulness and retrieval.profile.usefulness:
-        _rank_by_usefulness(retrieval, usefulness)
-
-
-def _rank_by_usefulness(retrieval: Retrieval, usefulness: dict[int, float]) -> None:
+    if not usefulness or not retrieval.profile.usefulness:
+        return
     rated = [(candidate, factor) for candidate in retrieval.ranked if (factor := usefulness.get(candidate.row))]
     for candidate, factor in rated:
         candidate.usefulness = factor
@@ -46,10 +43,6 @@ def _rank_by_profile(retrieval: Retrieval, sources: Sources) -> None:
             )
             candidate.rescore(retrieval.profile.rank(facet), because)
     retrieval.ranked.sort(key=order)
-    _drop_l2(retrieval)
-
-
-def _drop_l2(retrieval: Retrieval) -> None:
     enough = retrieval.profile.enough_in_l1
     found_in = [candidate.record.tier for candidate in retrieval.ranked if candidate.record]
     if enough is None or found_in.count(L1) < enough:

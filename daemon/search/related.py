@@ -115,7 +115,7 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
     shown_ids = {*heads, *(row.id for one in retrieval.ranked for row in one.related)}
     rows = {row.id: row for row in (*stored_rows, *recent) if row.id not in shown_ids}
     answers: dict[str, list[str]] = {}
-    for row in sorted(rows.values(), key=_when):
+    for row in sorted(rows.values(), key=lambda row: row.created_at):
         links = links_of(row)
         if links.question and links.answers:
             answers.setdefault(links.question, []).append(row.id)
@@ -126,10 +126,6 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
         for other in (own_answers or answered) if is_asking else (answered or own_answers):
             if other in rows:
                 attach(head, rows.pop(other))
-
-
-def _when(row: Row) -> float:
-    return row.created_at
 
 
 def read_answers(retrieval: Retrieval, sources: Sources, ids: Sequence[str]) -> dict[str, list[Row]]:

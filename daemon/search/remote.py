@@ -8,7 +8,6 @@ machine that does not answer in time (the deadline, else one second) or refuses 
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import TimeoutError as Late
 from statistics import fmean
 from typing import Any
 
@@ -51,7 +50,11 @@ def build_question(call: Query[Any]) -> FindCandidates:
 
 def remote(retrieval: Retrieval, sources: Sources) -> None:
     """Add the candidates that arrive in time, or are in RAM, and weigh words by all memories."""
-    answers, told = _await_answers(retrieval), _list_told(retrieval, sources)
+    answers, told = _await_answers(retrieval), list[tuple[Memory, MeasuredText]]()
+    if retrieval.is_prompt:  # what is in RAM of shared roots
+        remotes: Remotes = sources.state(Remotes)
+        shelved = (one for place in remotes.all for one in place.list_told(retrieval.call))
+        told = [(memory, text) for memory, text in shelved if text is not None]
     if not answers and not told:
         return
     _weigh_words(retrieval, sources, answers, told)
@@ -70,7 +73,13 @@ def remote(retrieval: Retrieval, sources: Sources) -> None:
         if vector is not None and retrieval.vector is not None:
             similarity = float(vector @ retrieval.vector)
         _add(retrieval, sources, shown, [text.words], similarity, vector)
-    _rank_arms(retrieval)
+    candidates = retrieval.candidates.values()
+    by_meaning = [one for one in candidates if "meaning" in one.origins and one.similarity is not None]
+    for rank, one in enumerate(sorted(by_meaning, key=lambda one: -(one.similarity or 0.0)), start=1):
+        one.similarity_rank = rank
+    by_words = [one for one in candidates if one.bm25]
+    for rank, one in enumerate(sorted(by_words, key=lambda one: -(one.bm25 or 0.0)), start=1):
+        one.bm25_rank = rank
 
 
 def _await_answers(retrieval: Retrieval) -> list[Candidates]:
@@ -81,7 +90,7 @@ def _await_answers(retrieval: Retrieval) -> list[Candidates]:
     for place, pending in retrieval.asked:
         try:
             answer = pending.result(max(0.0, give_up_at - time.monotonic()))
-        except (MemorydError, Late) as error:
+        except (MemorydError, TimeoutError) as error:
             retrieval.degrade(f"shared:{place.name}")
             retrieval.notes[place.name] = getattr(error, "message", "It did not answer in time.")
         else:
@@ -90,15 +99,6 @@ def _await_answers(retrieval: Retrieval) -> list[Candidates]:
             for part in answer.degraded:
                 retrieval.degrade(part)
     return answers
-
-
-def _list_told(retrieval: Retrieval, sources: Sources) -> list[tuple[Memory, MeasuredText]]:
-    """Return for a prompt what is in RAM of shared roots."""
-    if not retrieval.is_prompt:
-        return []
-    remotes: Remotes = sources.state(Remotes)
-    told = (one for remote in remotes.all for one in remote.list_told(retrieval.call))
-    return [(memory, text) for memory, text in told if text is not None]
 
 
 def _weigh_words(
@@ -144,16 +144,6 @@ def _add(
         candidate.origins += ("words",)
     candidate.similarity, candidate.bm25 = similarity, bm25 or None
     candidate.stems = counts[0] if counts else ()
-
-
-def _rank_arms(retrieval: Retrieval) -> None:
-    """Set the ranks by meaning and by words among all candidates."""
-    ranked = [one for one in retrieval.candidates.values() if "meaning" in one.origins and one.similarity is not None]
-    for rank, one in enumerate(sorted(ranked, key=lambda one: -(one.similarity or 0.0)), start=1):
-        one.similarity_rank = rank
-    ranked = [one for one in retrieval.candidates.values() if one.bm25]
-    for rank, one in enumerate(sorted(ranked, key=lambda one: -(one.bm25 or 0.0)), start=1):
-        one.bm25_rank = rank
 
 
 def build_answer(retrieval: Retrieval, sources: Sources) -> Candidates:

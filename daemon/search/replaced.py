@@ -28,7 +28,10 @@ def replaced(retrieval: Retrieval, sources: Sources) -> None:
         formers = _find(retrieval, connection, sources, mask)
         successor_of = _follow(connection, list(formers), retrieval.allowed)
         records = rows.read_rows(connection, list(successor_of))
-        similarities = _measure(retrieval, connection, list(successor_of.values()))
+        similarities: dict[int, float] = {}
+        if retrieval.generation is not None and isinstance(retrieval.vector, np.ndarray):
+            new = sorted(set(successor_of.values()) - retrieval.candidates.keys())
+            similarities = cosines(retrieval.generation.read_exact(connection, new), retrieval.vector)
     for row, successor in successor_of.items():
         former = formers[row]
         former.record = records.get(row)
@@ -37,7 +40,6 @@ def replaced(retrieval: Retrieval, sources: Sources) -> None:
         candidate = retrieval.ensure_candidate(successor, origin)
         if is_new:
             candidate.similarity = similarities.get(successor)
-            candidate.bm25_rank, candidate.bm25 = retrieval.words.get(successor, (None, None))
         candidate.similarity = _best(candidate.similarity, former.similarity)
         candidate.bm25 = _best(candidate.bm25, former.bm25)
         candidate.formers += (former,)
@@ -75,14 +77,6 @@ def _follow(connection: Connection, numbers: list[int], allowed: Mask) -> dict[i
         if at is not None and at not in passed:
             ends[row] = at
     return ends
-
-
-def _measure(retrieval: Retrieval, connection: Connection, numbers: list[int]) -> dict[int, float]:
-    """Return the cosines of the rows that are not yet candidates."""
-    new = sorted({row for row in numbers if row not in retrieval.candidates})
-    if retrieval.generation is None or not isinstance(retrieval.vector, np.ndarray):
-        return {}
-    return cosines(retrieval.generation.read_exact(connection, new), retrieval.vector)
 
 
 def _best(one: float | None, other: float | None) -> float | None:

@@ -109,10 +109,11 @@ class Retrieval:
     notes: dict[str, Any] = field(default_factory=dict)  # of the running stage, for the trace
 
     def ensure_candidate(self, row: int, origin: Origin) -> Candidate:
-        """Return the candidate of a row, which is created if no other arm has found it."""
+        """Return the candidate of a row; if no other arm has found it, it is created with its rank by words."""
         candidate = self.candidates.get(row)
         if candidate is None:
-            candidate = self.candidates[row] = Candidate(row)
+            rank, bm25 = self.words.get(row, (None, None))
+            candidate = self.candidates[row] = Candidate(row, bm25=bm25, bm25_rank=rank)
         candidate.origins += (origin,)
         return candidate
 

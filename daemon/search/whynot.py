@@ -58,7 +58,9 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
     if reached is None or row.namespace in reached:
         why = _find_reason(sources, call, row, place)
     else:
-        seen = f"it is in {place or '/'}, which is not seen from {_describe_place(call)}"
+        is_usual = call.reach is None or (call.namespace and call.reach == "visible")
+        origin = (call.namespace or "/") + ("" if is_usual else f" with the reach {call.reach}")
+        seen = f"it is in {place or '/'}, which is not seen from {origin}"
         why = Why(
             id=row.id, found=False, namespace=place, stage="reach", reason=f"{seen}; the reach `all` sees all there is"
         )
@@ -67,11 +69,6 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
     why.others = [Meant(id=other.id, text=_shorten(other)) for other in others]
     why.said, why.figures = [*words, *describe_why(why)], {} if why.stage == "reach" else format_figures(why)
     return why
-
-
-def _describe_place(call: WhyNot) -> str:
-    is_usual = call.reach is None or (call.namespace and call.reach == "visible")
-    return (call.namespace or "/") + ("" if is_usual else f" with the reach {call.reach}")
 
 
 def _find_reason(sources: Sources, call: WhyNot, row: Row, place: str) -> Why:
@@ -87,8 +84,10 @@ def _find_reason(sources: Sources, call: WhyNot, row: Row, place: str) -> Why:
         why.similarity_rank = _rank_among_all(retrieval, "similarity", candidate.similarity, candidate.similarity_rank)
         why.bm25_rank = _rank_among_all(retrieval, "bm25", candidate.bm25, candidate.bm25_rank)
         why.parts = candidate.parts
-        why.stage, why.reason = candidate.lost_in, _explain(retrieval, row, candidate)
-        why.shown_with = candidate.shown_with
+        why.stage, why.shown_with = candidate.lost_in, candidate.shown_with
+        # If it is shown with another one, its distance does not matter; causes come first.
+        reasons = [_explain_distance(retrieval, row, candidate), *_explain_rank(retrieval, candidate)]
+        why.reason = candidate.lost if why.shown_with else "; ".join(filter(None, reasons))
         if not why.shown_with:
             _add_confidence(sources, retrieval, candidate, why)
         return why
@@ -176,13 +175,6 @@ def _add_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidate
             rate(retrieval, [candidate])
     if candidate.record is not None and (why.found or candidate.lost_in in ("clean", "confidence")):
         why.confidence, why.confidence_reason = candidate.confidence, explain_confidence(retrieval, candidate)
-
-
-def _explain(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
-    """Return why a candidate was dropped, causes first."""
-    if candidate.shown_with:  # it is visible, so its distance does not matter
-        return candidate.lost
-    return "; ".join(filter(None, [_explain_distance(retrieval, row, candidate), *_explain_rank(retrieval, candidate)]))
 
 
 def _explain_rank(retrieval: Retrieval, candidate: Candidate) -> list[str]:

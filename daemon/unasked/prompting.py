@@ -21,7 +21,6 @@ from memoryd.daemon.search.precedence import find_apart
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.queries import DRAWN
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
@@ -89,7 +88,15 @@ class _Rated(NamedTuple):
 def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) -> PromptLines:
     """Return the lines for a prompt; `ids` maps the memories that the session was given to their content hashes."""
     began_at = time.perf_counter()
-    retrieval, stages = pipeline.retrieve(sources, _build_search(call), is_prompt=True)
+    search = Search(
+        query=call.prompt,
+        namespace=call.namespace,
+        reach=call.reach,
+        limit=_LIMIT,
+        deadline_ms=call.deadline_ms,
+        touch=call.touch,
+    )
+    retrieval, stages = pipeline.retrieve(sources, search, is_prompt=True)
     took_ms = elapsed_ms(began_at)
     left_out: dict[str, str] = {}
     with core.store.reading() as connection:
@@ -98,41 +105,26 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
         floor = core.config.hooks.prompt_floor
         least = max([floor, *(one.sure for one in given_before)])
         best = [one for one in rated if one not in given_before and one.sure >= least]
-    lines = [line for one in best if (line := _build_line(core, one, call)).text]
+    lines = []
+    for one in best:
+        why = f"{describe_saved(core, one.row, call.namespace)}, {one.sure:.0%} confident that it is about the prompt"
+        if (line := build_saved_line(one.row, "", why, call.prompt)).text:
+            lines.append(line)
     because = ", as the session already received a line of that confidence" if least > floor else ""
     needed = f"{least:.0%} needed{because}"
-    left_out |= {one.row.id: _describe_unsure(one, needed) for one in rated if one.sure < least}
+    for one in rated:
+        if one.sure < least:  # rounded down, so that it is not shown as equal to the floor
+            sure = f"{math.floor(one.sure * 100)}%"
+            left_out[one.row.id] = f"{sure} confident that it is about the prompt, {needed}"
     left_out |= {one.row.id: "the session already received it" for one in given_before}
     stage_ms = elapsed_ms(began_at) - took_ms
     found = [one.record for one in retrieval.ranked if one.record]
-    stages.append(
-        StageTrace(name="sureness", took_ms=stage_ms, entered=len(rated), left=len(lines), notes=_explain(rated))
-    )
+    measured = {one.row.id: one.measured._asdict() if one.measured else {} for one in rated}
+    notes = {one.row.id: {"sure": one.sure, **measured[one.row.id]} for one in rated}
+    stages.append(StageTrace(name="sureness", took_ms=stage_ms, entered=len(rated), left=len(lines), notes=notes))
     about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
     return PromptLines(lines, retrieval.degraded, about, found, left_out)
-
-
-def _describe_unsure(one: _Rated, needed: str) -> str:
-    """Say that a memory is not probable enough; rounded down, so that it is not shown as equal to the floor."""
-    return f"{math.floor(one.sure * 100)}% confident that it is about the prompt, {needed}"
-
-
-def _explain(rated: Sequence[_Rated]) -> dict[str, dict[str, float]]:
-    """Return by id the probability of each memory and its measurements, for the trace."""
-    return {one.row.id: {"sure": one.sure, **(one.measured._asdict() if one.measured else {})} for one in rated}
-
-
-def _build_search(call: GetUnasked) -> Search:
-    """Return the search for memories that may be about a prompt."""
-    return Search(
-        query=call.prompt,
-        namespace=call.namespace,
-        reach=call.reach,
-        limit=_LIMIT,
-        deadline_ms=call.deadline_ms,
-        touch=call.touch,
-    )
 
 
 def _rate_all(
@@ -148,13 +140,16 @@ def _rate_all(
     for candidate in retrieval.ranked:
         if (row := candidate.record) is None:
             continue
-        if not _is_saved(row):
+        if row.turns or row.tier == L0 or row.source in DRAWN:
             left_out[row.id] = _NOT_SAVED
         elif not (is_for_project(core, row, call.namespace) and row.source != name_asker(call)):
             left_out[row.id] = _NOT_FOR_PROJECT
         else:
             found.append((row, candidate.similarity, candidate.confidence))
-    standing = sureness.read_standing(connection, retrieval, _exclude_personal(core, retrieval, call))
+    selection, person = retrieval.chosen, core.store.namespaces.find_number("")
+    if call.namespace and person is not None:  # without memories of the root that are never shown automatically
+        selection = queries.hold_back(selection, person, PREFERENCE)
+    standing = sureness.read_standing(connection, retrieval, selection)
     exponent = _EXPONENT if any(map(claims.is_question, claims.split_sentences(call.prompt))) else 1
     measured = sureness.measure(retrieval, standing, [(row, similarity) for row, similarity, _ in found])
     rated = [
@@ -192,19 +187,6 @@ def _rate(one: Measured | None, answers: float) -> float:
     return max(one.sure, answers) if one.above >= _STANDS_OUT or one.others >= math.log(_FEW) else one.sure
 
 
-def _is_saved(row: Row) -> bool:
-    """Return whether a memory was saved on purpose."""
-    return row.turns == 0 and row.tier != L0 and row.source not in DRAWN
-
-
-def _exclude_personal(core: Core, retrieval: Retrieval, call: GetUnasked) -> Filter:
-    """Return the search's filter without those memories of the root that are never shown automatically."""
-    person = core.store.namespaces.find_number("")
-    if not call.namespace or person is None:
-        return retrieval.chosen
-    return queries.hold_back(retrieval.chosen, person, PREFERENCE)
-
-
 def _find_beginning(core: Core, call: GetUnasked) -> float | None:
     """Return the time of the session's first turn, None if it is unknown."""
     if not call.session:
@@ -222,8 +204,3 @@ def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) 
     """
     is_own = row.namespace == core.store.namespaces.find_number(call.namespace)
     return is_own and row.origin in _OF_AGENTS and began is not None and row.created_at >= began
-
-
-def _build_line(core: Core, one: _Rated, call: GetUnasked) -> ContextLine:
-    why = f"{describe_saved(core, one.row, call.namespace)}, {one.sure:.0%} confident that it is about the prompt"
-    return build_saved_line(one.row, "", why, call.prompt)

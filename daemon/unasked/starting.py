@@ -176,8 +176,9 @@ def _take(lines: Iterable[ContextLine], room: int, known: KnownTexts, by: Counte
 
 
 def _write(chosen: Sequence[ContextLine], left_out: Sequence[ContextLine], excerpt: Sequence[ContextLine]) -> str:
-    parts = (FRAME[0], _write_lines(chosen), _count_left_out(left_out), _write_lines(excerpt), FRAME[1])
-    return "".join(parts)
+    subjects = ", ".join(f"{name} ({count})" for name, count in count_subjects([line.text for line in left_out]))
+    more = f"More is saved: {subjects}. `memory_search` finds it.\n" if left_out else ""
+    return "".join((FRAME[0], _write_lines(chosen), more, _write_lines(excerpt), FRAME[1]))
 
 
 def _write_lines(lines: Iterable[ContextLine]) -> str:
@@ -188,13 +189,6 @@ def _write_lines(lines: Iterable[ContextLine]) -> str:
 def _write_line(line: ContextLine) -> str:
     """Return a line; its id, a third of its tokens, is included only if the agent needs it to settle a change."""
     return write_line(line, with_id=line.is_changed)
-
-
-def _count_left_out(lines: Sequence[ContextLine]) -> str:
-    if not lines:
-        return ""
-    subjects = ", ".join(f"{name} ({count})" for name, count in count_subjects([line.text for line in lines]))
-    return f"More is saved: {subjects}. `memory_search` finds it.\n"
 
 
 # What was saved -------------------------------------------------------------------------------------------------------
@@ -244,7 +238,9 @@ def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list
 
 def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
     """Return the lines on a session: its first question, its last substantial answer, and what it left open."""
-    asked = next((turn for turn in turns if turn.role == "user" and _is_asking(turn.row.content)), None)
+    asked = next(
+        (turn for turn in turns if turn.role == "user" and rating.importance(turn.row.content) >= rating.QUESTION), None
+    )
     stated = [
         (turns[at], list(told))
         for at in range(len(turns) - 1, -1, -1)
@@ -269,7 +265,3 @@ def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
         line = show_turn(asked, sentences, LATEST, "what the latest session was asked first", _ASKED_CHARS)
         lines.insert(0, line._replace(note="asked first"))
     return [line for line in lines if line.text]
-
-
-def _is_asking(text: str) -> bool:
-    return rating.importance(text) >= rating.QUESTION

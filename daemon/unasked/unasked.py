@@ -5,7 +5,6 @@ memory.
 """
 
 import time
-from collections.abc import Iterable
 from concurrent.futures import Future
 
 import msgspec
@@ -13,7 +12,7 @@ import msgspec
 from memoryd.client.credentials.private import WHOLE
 from memoryd.client.protocol import GetUnasked, Unasked, UnaskedLine
 from memoryd.daemon.context import given
-from memoryd.daemon.context.counting import Counter, build_counter
+from memoryd.daemon.context.counting import build_counter
 from memoryd.daemon.context.unasked_lines import ContextLine, FittedLines, KnownTexts, append_later, fit
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_text
@@ -47,13 +46,20 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
         if is_paused:  # nothing of a paused session may be stored, not even a trace
             sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)
-        new, most = _select_new(prompt.lines, known), core.config.hooks.prompt_lines
+        new, most = [], core.config.hooks.prompt_lines
+        for line in prompt.lines:
+            if line.text and not known.has(line.text):
+                new.append(line)
+                known.add(line.text)
         fitted = fit(_append_later(core, call, new[:most]), PROMPT_TOKENS, by)
         prompt.note_given(fitted.lines, new, most)
         degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
         refused = None if call.touch else prompt.name_nearest()
     else:
-        fitted = _start(core, call, ids, known, by)
+        max_tokens = core.config.hooks.start_tokens
+        saved, latest = starting.choose(core, call, ids) if max_tokens else ([], [])
+        fresh = [line for line in saved if line.text and not known.has(line.text)]
+        fitted = starting.fit(_append_later(core, call, fresh), latest, known, max_tokens, by)
     if call.touch and fitted.lines:
         core.effects.note(_mark(core, call, fitted))
     result = Unasked(
@@ -70,29 +76,11 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     return given.keep(core, call, memories, result)
 
 
-def _start(core: Core, call: GetUnasked, ids: dict[str, bytes], known: KnownTexts, by: Counter) -> FittedLines:
-    """Return the lines of a start: saved memories, and an excerpt of the last session."""
-    max_tokens = core.config.hooks.start_tokens
-    saved, latest = starting.choose(core, call, ids) if max_tokens else ([], [])
-    new = [line for line in saved if line.text and not known.has(line.text)]
-    return starting.fit(_append_later(core, call, new), latest, known, max_tokens, by)
-
-
 def _append_later(core: Core, call: GetUnasked, lines: list[ContextLine]) -> list[ContextLine]:
     """Append to lines the later statements that seem to change them."""
     selection = Filter(core.store.namespaces.reach(call.namespace, call.reach))
     with core.store.reading() as connection:
         return append_later(connection, lines, selection, core.clock())
-
-
-def _select_new(lines: Iterable[ContextLine], known: KnownTexts) -> list[ContextLine]:
-    """Return the lines that are new to a session; add them to its known texts."""
-    chosen: list[ContextLine] = []
-    for line in lines:
-        if line.text and not known.has(line.text):
-            chosen.append(line)
-            known.add(line.text)
-    return chosen
 
 
 def _read_known(core: Core, ids: dict[str, bytes]) -> KnownTexts:

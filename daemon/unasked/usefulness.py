@@ -178,9 +178,10 @@ def judge(line: ToldLine, turns: Sequence[SaidTurn], common: frozenset[str]) -> 
     if not following:
         return None
     words = find_words(line.text) - common
+    least = max(_USED_WORDS, _SAID_SHARE * len(words))
     return Verdict(
         used=_is_used(words, before, following),
-        said_again=_is_said_again(words, following),
+        said_again=any(turn.role == _PERSON and len(turn.stated & words) >= least for turn in following),
         corrected=line.at < line.changed_at <= following[-1].at + _AFTER_S
         or any(turn.id in line.changed_by for turn in (*before[-1:], *following)),
     )
@@ -202,8 +203,3 @@ def _is_used(words: frozenset[str], before: Sequence[SaidTurn], following: Seque
             return True
         said |= turn.words
     return False
-
-
-def _is_said_again(words: frozenset[str], following: Sequence[SaidTurn]) -> bool:
-    least = max(_USED_WORDS, _SAID_SHARE * len(words))
-    return any(turn.role == _PERSON and len(turn.stated & words) >= least for turn in following)

@@ -16,7 +16,7 @@ from memoryd.daemon.agreement import claims
     ],
 )
 def test_what_an_agent_states_is_a_statement(text: str) -> None:
-    assert claims.list_statements("assistant", text) == [text]
+    assert claims.list_statements("assistant", text) == (text,)
 
 
 @each(
@@ -34,7 +34,7 @@ def test_what_an_agent_states_is_a_statement(text: str) -> None:
     ],
 )
 def test_guesses_questions_and_announcements_are_none(text: str) -> None:
-    assert claims.list_statements("assistant", text) == []
+    assert claims.list_statements("assistant", text) == ()
 
 
 @each(
@@ -49,13 +49,13 @@ def test_guesses_questions_and_announcements_are_none(text: str) -> None:
     ],
 )
 def test_what_a_user_asks_for_is_no_statement(text: str) -> None:
-    assert claims.list_statements("user", text) == []
+    assert claims.list_statements("user", text) == ()
 
 
 def test_a_user_states_too_and_a_tool_never_does() -> None:
     said = "sealed-secrets then. that is decided"
-    assert claims.list_statements("user", said) == ["sealed-secrets then.", "that is decided"]
-    assert claims.list_statements("tool", said) == []
+    assert claims.list_statements("user", said) == ("sealed-secrets then.", "that is decided")
+    assert claims.list_statements("tool", said) == ()
 
 
 @each(
@@ -105,11 +105,11 @@ Would you like me to add the unsubscribe link next?"""
 
 
 def test_of_a_long_answer_each_paragraph_and_point_is_judged_by_itself() -> None:
-    assert claims.list_statements("assistant", LONG) == [
+    assert claims.list_statements("assistant", LONG) == (
         "I've set up the newsletter tool.",
         "`templates/base.mjml` is the layout; HTML mails are rendered with MJML",
         "All mails are in English.",
-    ]
+    )
 
 
 @each(
@@ -124,7 +124,7 @@ def test_of_a_long_answer_each_paragraph_and_point_is_judged_by_itself() -> None
     ],
 )
 def test_what_was_not_there_or_not_known_is_no_statement(text: str) -> None:
-    assert claims.list_statements("assistant", text) == []
+    assert claims.list_statements("assistant", text) == ()
 
 
 def test_what_is_still_to_be_done_is_seen() -> None:

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.client.prompt_text import make_inert
-from memoryd.daemon.context import fitting
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.fitting import (
     ALWAYS,
@@ -186,9 +185,10 @@ def test_a_date_leaves_out_its_month_and_year_where_the_dates_before_tell() -> N
     assert show_said(*((day, "Ada") for day in days))[::2] == [
         *("2 May 2022", "13th", "3 June", "4 June 2023", "22 May", "23 June", "1 May 2023"),
     ]
-    assert [fitting._ordinal_suffix(number) for number in (1, 2, 3, 4, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31)] == [
-        *("st", "nd", "rd", "th", "th", "th", "th", "th", "th", "st", "nd", "rd", "th", "st"),
-    ]
+    numbers = (30, 1, 2, 3, 4, 10, 11, 12, 13, 20, 21, 22, 23, 31)
+    assert show_said(*((f"{number} May 2022", "Ada") for number in numbers))[2::2] == (
+        "1st 2nd 3rd 4th 10th 11th 12th 13th 20th 21st 22nd 23rd 31st".split()
+    )
 
 
 @pytest.mark.parametrize(
