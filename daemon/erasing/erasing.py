@@ -6,7 +6,6 @@ defines what is deleted.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -154,17 +153,13 @@ def _choose(core: Core, call: Erase) -> _Chosen:
         shown = _describe(connection, mention, ids, past) if mention else []
     for prefix in call.ids:
         choose_unique(prefix, [id for id in [*ids, *again] if id.startswith(prefix)])
-    traces = _choose_traces(call, mention, selection.reached)
+    # Skipped and waiting turns do not have the other fields.
+    has_others = call.type or call.source or call.tier or call.where or call.ids or call.path_prefix is not None
+    place = selection.reached, call.after, call.before
+    traces = OtherTraces() if has_others else OtherTraces(call.session, mention, *place)
     recent = {turn.session for turn in active if turn.session and turn.created_at > core.clock() - _RECENT_S}
     paused = {pause.name for pause in core.pauses.list_all() if pause.kind == "session"}
     return _Chosen(ids, traces, mention, shown, notes, again, sorted(recent - paused))
-
-
-def _choose_traces(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> OtherTraces:
-    """Return which skipped and waiting turns to erase: none if the call filters by fields that they do not have."""
-    if call.type or call.source or call.tier or call.where or call.ids or call.path_prefix is not None:
-        return OtherTraces()
-    return OtherTraces(call.session, mention, reached, call.after, call.before)
 
 
 def _find_past(
@@ -172,9 +167,8 @@ def _find_past(
 ) -> list[erasing.Past]:
     """Return the former states in the history that match the ids, session, text and place of the call."""
     is_about_past = bool(call.ids) or call.session is not None or mention is not None or is_bounded(call)
-    if not is_about_past or call.where or call.type or call.source or call.tier:
-        return []
-    if call.path_prefix is not None:
+    is_filtered = call.where or call.type or call.source or call.tier or call.path_prefix is not None
+    if not is_about_past or is_filtered:
         return []
     past = [
         one
@@ -248,17 +242,12 @@ def clean_words(core: Core) -> Iterator[None]:
     with core.store.reading() as connection:
         unused = trimming.find_unused(connection)
     for part in split_evenly(unused, _PART):
-        _write(core, partial(_forget_vectors, part))
+        _write(core, lambda transaction, part=part: trimming.forget_unused(transaction.connection, part))  # type: ignore[misc]
         yield
     is_more = _write(core, lambda transaction: erasing.merge(transaction.connection, True))
-    yield
     while is_more:
-        is_more = _write(core, lambda transaction: erasing.merge(transaction.connection, False))
         yield
-
-
-def _forget_vectors(ids: Sequence[int], transaction: Transaction) -> None:
-    trimming.forget_unused(transaction.connection, ids)
+        is_more = _write(core, lambda transaction: erasing.merge(transaction.connection, False))
 
 
 def _write(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:

@@ -21,7 +21,7 @@ from memoryd.daemon.store.queries import EXTRACTION
 from memoryd.daemon.store.tiers import L1, L2, TIERS
 from memoryd.daemon.store.writer import Transaction
 
-_L1, _L2 = Group("tier", L1), Group("tier", L2)
+_L2 = Group("tier", L2)
 MAX_FACTS = 500  # extracted ones, of a namespace
 _FACTS = Group("source", EXTRACTION, last_type=CORRECTION)
 
@@ -30,16 +30,13 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan the moves and deletions that bring every namespace below its limits."""
     settings = core.config.tiers
     with core.store.reading() as connection:
-        yield from _move_least_recent(core, connection, TIERS[L1].limit(settings))
+        limit = TIERS[L1].limit(settings)
+        for namespace, count in aging.count_over(connection, Group("tier", L1), limit):
+            reason = f"{L1} of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
+            for leaf in aging.find_least_recent(connection, namespace, count - limit):
+                yield Step("move", leaf.id, reason, leaf)
         yield from _delete_weakest(core, connection, _L2, TIERS[L2].limit(settings), now)
         yield from _delete_weakest(core, connection, _FACTS, MAX_FACTS, now)
-
-
-def _move_least_recent(core: Core, connection: Connection, limit: int) -> Iterator[Step]:
-    for namespace, count in aging.count_over(connection, _L1, limit):
-        why = f"{L1} of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
-        leaves = aging.find_least_recent(connection, namespace, count - limit)
-        yield from sweeping.plan_steps(leaves, lambda leaf, why=why: why)  # type: ignore[misc]
 
 
 def _delete_weakest(core: Core, connection: Connection, group: Group, limit: int, now: float) -> Iterator[Step]:

@@ -32,7 +32,9 @@ class Plans:
         id = secrets.token_hex(4)
         with self._lock:
             self._plans[id] = plan
-            while len(self._plans) > 1 and self._has_too_many():
+            while len(self._plans) > 1 and (
+                len(self._plans) > MAX_PLANS or sum(len(plan.steps) for plan in self._plans.values()) > MAX_STEPS
+            ):
                 del self._plans[next(iter(self._plans))]
         return id
 
@@ -52,6 +54,3 @@ class Plans:
             plan = self._plans.pop(id, None)
             if plan and steps < len(plan.steps):
                 self._plans[id] = plan._replace(steps=plan.steps[steps:])
-
-    def _has_too_many(self) -> bool:
-        return len(self._plans) > MAX_PLANS or sum(len(plan.steps) for plan in self._plans.values()) > MAX_STEPS

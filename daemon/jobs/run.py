@@ -74,9 +74,16 @@ class Run:
                 close()  # the generator may hold a snapshot of the database
 
     def _pause_between(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield the planned steps; between them rest as after slices, and stop when the run must end."""
         planned = 0
         for step in steps:
-            self._pause_within(planned)
+            took_s = time.perf_counter() - self._rested_at
+            if took_s >= SLICE_S:
+                self.check()
+                self.terms.report("plan", planned, 0)
+                if self.core.crowded():
+                    self.core.rest(took_s)
+                self._rested_at = time.perf_counter()
             if step is not LOOK:
                 planned += 1
                 yield step
@@ -90,7 +97,10 @@ class Run:
             self._number = self._write(lambda transaction: self._begin(transaction, started_at), True)
             self._run_steps(plan)
             if self._failed:
-                outcome, error = "failed", self._describe_failures()
+                step, first = self._failed[0]
+                outcome, error = "failed", f"{step.action} {step.target}: {self._describe_error(first)}"
+                if len(self._failed) > 1:
+                    error += f" {len(self._failed)} steps failed in all."
         except Stopped as reason:
             outcome, error = "interrupted", str(reason)
         except Exception as trouble:
@@ -218,22 +228,6 @@ class Run:
 
     def _count(self, counts: dict[str, int]) -> None:
         self.counts = _sum(self.counts, counts)
-
-    def _pause_within(self, planned: int) -> None:
-        """Rest during planning as well."""
-        took_s = time.perf_counter() - self._rested_at
-        if took_s < SLICE_S:
-            return
-        self.check()
-        self.terms.report("plan", planned, 0)
-        if self.core.crowded():
-            self.core.rest(took_s)
-        self._rested_at = time.perf_counter()
-
-    def _describe_failures(self) -> str:
-        step, error = self._failed[0]
-        others = f" {len(self._failed)} steps failed in all." if len(self._failed) > 1 else ""
-        return f"{step.action} {step.target}: {self._describe_error(error)}{others}"
 
     def _describe_error(self, error: Exception) -> str:
         if not isinstance(error, MemorydError):

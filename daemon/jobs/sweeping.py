@@ -7,13 +7,12 @@ memories move like others; expired memories stay until the job `expire` deletes 
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.store import aging, history, rows
 from memoryd.daemon.store.aging import Leaf
-from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L1, TIERS
 from memoryd.daemon.store.writer import Transaction
 
@@ -27,34 +26,15 @@ def recency(age_s: float, half_life_days: float) -> float:
     return float(2.0 ** (-max(0.0, age_s) / (half_life_days * DAY_S)))
 
 
-def cold_age_s(below: float, half_life_days: float) -> float:
-    """Return the age at which recency falls below a limit: the inverse of `recency`."""
-    return half_life_days * DAY_S * -math.log2(below) if below > 0 else math.inf
-
-
-# Planning ------------------------------------------------------------------------------------------------------------
-
-
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to move memories whose recency is below the limit."""
-    settings = core.config.tiers
-    line = now - cold_age_s(COLD_BELOW, TIERS[L1].half_life_days(settings))
-    born = now - COLD_AFTER_S
-
-    def reason(leaf: Leaf) -> str:
-        value = recency(now - leaf.used_at, TIERS[L1].half_life_days(settings))
-        return f"not used for {(now - leaf.used_at) / DAY_S:.1f} days, recency {value:.2f}"
-
+    half_life_days = TIERS[L1].half_life_days(core.config.tiers)
+    used_before = now - half_life_days * DAY_S * -math.log2(COLD_BELOW)  # the inverse of `recency`
     with core.store.reading() as connection:
-        yield from plan_steps(aging.find_unused(connection, now, line, born), reason)
-
-
-def plan_steps(leaving: Iterator[Leaf], reason: Callable[[Leaf], str]) -> Iterator[Step]:
-    """Plan the moves of memories."""
-    return (Step("move", leaf.id, reason(leaf), leaf) for leaf in leaving)
-
-
-# Applying ------------------------------------------------------------------------------------------------------------
+        for leaf in aging.find_unused(connection, now, used_before, now - COLD_AFTER_S):
+            age_s = now - leaf.used_at
+            value = recency(age_s, half_life_days)
+            yield Step("move", leaf.id, f"not used for {age_s / DAY_S:.1f} days, recency {value:.2f}", leaf)
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
@@ -63,7 +43,13 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     moves: list[Leaf] = [step.data for step in planned]
     present = rows.read_rows(transaction.connection, [move.row for move in moves])
     for move in moves:
-        if (row := _find_unused(present, move)) is None:
+        row = present.get(move.row)
+        if (
+            row is None
+            or row.tier != L1
+            or row.pinned
+            or max(row.updated_at, row.last_accessed_at or 0.0) > move.used_at
+        ):
             counts["skipped"] += 1
             continue
         place = core.store.namespaces.name(row.namespace)
@@ -71,13 +57,6 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
         rows.change(transaction.connection, row.row, {"tier": TIERS[L1].to})
         counts["moved"] += 1
     return counts
-
-
-def _find_unused(present: dict[int, Row], move: Leaf) -> Row | None:
-    row = present.get(move.row)
-    if row is None or row.tier != L1 or row.pinned:
-        return None
-    return row if max(row.updated_at, row.last_accessed_at or 0.0) <= move.used_at else None
 
 
 SWEEP = Work(plan, apply)

@@ -34,21 +34,20 @@ def list_turns(core: Core, call: protocol.Turns) -> protocol.ActiveTurns:
             skipped = [skip for skip in skipped if skip.session == call.session]
     name = core.store.namespaces.name
     return protocol.ActiveTurns(
-        turns=[_turn(core, turn, turn.key not in unjudged) for turn in part],
+        turns=[
+            convert_to(
+                protocol.Turn,
+                turn,
+                id=turn.key,
+                namespace=name(turn.namespace),
+                judged=turn.key not in unjudged,
+                files=turn.files.splitlines(),
+            )
+            for turn in part
+        ],
         total=len(active_turns),
         ring=TIERS[L0].limit(core.config.tiers),
         skipped=[convert_to(protocol.SkippedTurn, skip, namespace=name(skip.namespace)) for skip in skipped],
-    )
-
-
-def _turn(core: Core, turn: turns.StoredTurn, judged: bool) -> protocol.Turn:
-    return convert_to(
-        protocol.Turn,
-        turn,
-        id=turn.key,
-        namespace=core.store.namespaces.name(turn.namespace),
-        judged=judged,
-        files=turn.files.splitlines(),
     )
 
 
@@ -71,10 +70,13 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         for name, fill in core.hot.fill().items()
         if not caller.bound and (reached is None or core.store.namespaces.find_number(name) in reached)
     }
+    flows: Counter[str] = Counter()
+    for of_namespace in account.values():
+        flows.update(of_namespace)
     return protocol.TierReport(
         tiers=_build_states(core, counts, active, hot),
         namespaces=_build_namespaces(core, counts, active, account),
-        flows=_sum(account),
+        flows={kind: count for kind, count in sorted(flows.items()) if count},
         waiting={task: many for task, many in waiting.items() if task not in extraction.OF_CONVERSATIONS},
         resting={task: many for task, many in waiting.items() if task in extraction.OF_CONVERSATIONS},
         **reported,
@@ -125,12 +127,11 @@ class _Held(NamedTuple):
 def _build_namespaces(
     core: Core, tier_counts: list[TierCount], active: list[turns.StoredTurn], account: dict[int, dict[str, int]]
 ) -> list[protocol.NamespaceTiers]:
-    counts: dict[int, dict[str, int]] = {number: {} for number in account}
+    counts: dict[int, Counter[str]] = {number: Counter() for number in account}
     for turn in active:
-        there = counts.setdefault(turn.namespace, {})
-        there[L0] = there.get(L0, 0) + 1
+        counts.setdefault(turn.namespace, Counter())[L0] += 1
     for part in tier_counts:
-        counts.setdefault(part.namespace, {})[part.tier] = part.memories
+        counts.setdefault(part.namespace, Counter())[part.tier] = part.memories
     reports = [
         protocol.NamespaceTiers(
             namespace=core.store.namespaces.name(number), tiers=there, flows=account.get(number, {})
@@ -138,10 +139,3 @@ def _build_namespaces(
         for number, there in counts.items()
     ]
     return sorted(reports, key=lambda one: (-sum(one.tiers.values()), one.namespace))
-
-
-def _sum(account: dict[int, dict[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for flows in account.values():
-        total.update(flows)
-    return {kind: count for kind, count in sorted(total.items()) if count}

@@ -22,7 +22,6 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.remotes import Remotes
 from memoryd.daemon.store import (
     applied,
-    conversion,
     extraction,
     history,
     later,
@@ -169,11 +168,11 @@ def _add_one(
         embedded=new.embedded is not None,
         similarity=verdict.similarity,
         contradicts=[other.id for other in verdict.contradicted],
-        contradicts_texts=[conversion.shorten(other.content) for other in verdict.contradicted],
+        contradicts_texts=[later.shorten(other.content) for other in verdict.contradicted],
         operation=operation,
         namespace=place.name,
         nearest=verdict.nearest.id if verdict.nearest else None,
-        nearest_text=conversion.shorten(verdict.nearest.content) if verdict.nearest else "",
+        nearest_text=later.shorten(verdict.nearest.content) if verdict.nearest else "",
     )
     return added, row
 

@@ -13,7 +13,6 @@ from memoryd.daemon.store.namespaces import NamespaceTable
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
 
-TEXT_CHARS = 200  # of the text of a contradicting memory
 S = TypeVar("S", bound=msgspec.Struct)
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -124,7 +123,7 @@ def read_contradictions(
     ids_sql = "(SELECT value FROM json_each(?1))"
     # CROSS JOIN makes SQLite read the few links first, then each memory by its id, instead of the whole namespace.
     entries: Any = connection.execute(
-        f"SELECT l.here, m.id, substr(m.content, 1, {2 * TEXT_CHARS}) FROM ("
+        f"SELECT l.here, m.id, substr(m.content, 1, {2 * later.SHOWN_CHARS}) FROM ("
         f"SELECT origin AS here, target AS there FROM links WHERE kind = 'contradicts' AND origin IN {ids_sql}"
         f" UNION SELECT target, origin FROM links WHERE kind = 'contradicts' AND target IN {ids_sql}) l"
         f" CROSS JOIN memories m ON m.id = l.there AND {reached} AND {alive} ORDER BY m.created_at DESC, m.id",
@@ -132,11 +131,5 @@ def read_contradictions(
     )
     links: dict[str, dict[str, str]] = {}
     for here, there, text in entries:
-        links.setdefault(here, {})[there] = shorten(text)
+        links.setdefault(here, {})[there] = later.shorten(text)
     return links
-
-
-def shorten(text: str) -> str:
-    """Return the beginning of a text on one line, as shown beside a memory that contradicts it."""
-    text = " ".join(text.split())
-    return text if len(text) <= TEXT_CHARS else f"{text[: TEXT_CHARS - 2].rsplit(' ', 1)[0]} …"

@@ -14,7 +14,7 @@ from memoryd.client.protocol import LaterStatement
 from memoryd.daemon.store.filters import ALIVE, alive_values
 
 BOTH = "both"  # the verdict that both hold
-SHOWN_CHARS = 200  # of the text that states the change
+SHOWN_CHARS = 200  # of a text that contradicts or changes a memory
 LIKELY = 0.75  # a pair that is at least this sure precedes newer ones that are less sure
 MAYBE = 0.5  # a less sure statement makes no pair
 _PART = "substr(m.content, l.start + 1, l.size)"
@@ -69,7 +69,7 @@ def read(connection: apsw.Connection, ids: Sequence[str], reached: str, now: flo
             continue
         order = sure >= LIKELY, at
         if memory not in best or order > best[memory][0]:
-            statement = LaterStatement(id=id, at=at, role=role, text=_shorten(text), likely=sure >= LIKELY)
+            statement = LaterStatement(id=id, at=at, role=role, text=shorten(text), likely=sure >= LIKELY)
             best[memory] = order, statement
     return {memory: statement for memory, (_, statement) in best.items()}
 
@@ -102,6 +102,7 @@ def find_memories(connection: apsw.Connection, prefix: str, reached: str) -> lis
     return [str(id) for (id,) in connection.execute(sql, (f"{prefix}*",))]
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return the beginning of a text on one line, as shown beside a memory that it contradicts or changes."""
     text = " ".join(text.split())
     return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 2].rsplit(' ', 1)[0]} …"

@@ -266,7 +266,10 @@ class Store:
             raise StorageFailed(f"The database is damaged: {error}. {WAYS_OUT}") from None
 
     def _find_problems(self) -> list[str]:
-        problems = self._check_integrity("PRAGMA integrity_check(10)") + self._find_wrong_hashes()
+        with closing(open_reader(self.path)) as connection:  # a used one would check FTS5 against its cached data
+            connection.pragma("cache_size", CHECKING_CACHE)
+            problems = damage.check(connection)
+        problems += self._find_wrong_hashes()
         try:
             for check in damage.list_checks():
                 with self.reading() as connection:
@@ -299,12 +302,6 @@ class Store:
         except Damaged as error:
             log.warning("full text could not be warmed: %s", error)
         self._warmed.set()
-
-    def _check_integrity(self, pragma: str) -> list[str]:
-        """Return the problems; uses a new connection, since FTS5 would check against cached data of a used one."""
-        with closing(open_reader(self.path)) as connection:
-            connection.pragma("cache_size", CHECKING_CACHE)
-            return damage.check(connection, pragma)
 
     def close(self) -> None:
         """Finish queued writes, checkpoint the write-ahead log and close; may be called twice."""

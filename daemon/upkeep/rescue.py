@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 import msgspec
@@ -28,7 +28,7 @@ from memoryd.daemon.erasing.tables.mentions import OtherTraces
 from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import fulltext, jobs, known_projects, pauses, sent, turns, vectors
 from memoryd.daemon.store.actor import Actor, act_as
-from memoryd.daemon.store.connection import open_writer
+from memoryd.daemon.store.connection import open_writer, read_pragma
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
 from memoryd.daemon.store.history import ERASE
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
@@ -40,6 +40,8 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import listen, process
 from memoryd.daemon.upkeep import salvage, swap
 from memoryd.daemon.upkeep.salvage import SalvagedTable
+
+T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -196,7 +198,10 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
         raise StorageFailed(f"{file}: there is no such file.")
     with closing(_open(file, apsw.SQLITE_OPEN_READONLY)) as source:
         try:
-            _check_version(source, file)
+            version = read_pragma(source, "user_version")
+            if version < 1:
+                raise StorageFailed(f"{file} is not a database of memoryd. Nothing was changed.")
+            check_version(version, str(file))
             faults, dropped = _copy_pages(source, folder / FILE_NAME)
         except apsw.FullError:
             raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
@@ -224,28 +229,16 @@ def _missing_text(file: Path) -> str:
     return f" It has {size:,} of {whole:,} bytes, so it may have arrived incomplete: copy it again."
 
 
-def _read_erased(path: Path | None) -> ErasureRecord:
-    """Return the erasures of a database; none if it is missing or cannot be read."""
+def _read_former(path: Path | None, read: Callable[[apsw.Connection], T], nothing: T) -> T:
+    """Return what `read` finds in a database; `nothing` if it is missing or cannot be read."""
     if path is not None and path.is_file():
         with suppress(apsw.Error, msgspec.MsgspecError), closing(open_plain(path)) as connection:
-            return erasing.read_record(connection)
-    return ErasureRecord([], [])
+            return read(connection)
+    return nothing
 
 
-def _read_pauses(path: Path | None) -> PauseRecord:
-    """Return the pauses of a database; none if it is missing or cannot be read."""
-    if path is not None and path.is_file():
-        with suppress(apsw.Error, msgspec.MsgspecError), closing(open_plain(path)) as connection:
-            return pauses.read_record(connection)
-    return PauseRecord([], [])
-
-
-def _read_former(path: Path | None, sql: str) -> list[Any]:
-    """Return rows of a database; none if it is missing or cannot be read."""
-    if path is not None and path.is_file():
-        with suppress(apsw.Error), closing(open_plain(path)) as connection:
-            return connection.execute(sql).fetchall()
-    return []
+def _read_rows(path: Path | None, sql: str) -> list[Any]:
+    return _read_former(path, lambda connection: connection.execute(sql).fetchall(), [])
 
 
 def _delete_tokens(connection: apsw.Connection, hashes: Collection[bytes] | None) -> dict[str, Any]:
@@ -295,16 +288,10 @@ def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[
         return faults, dropped
 
 
-def _check_version(source: apsw.Connection, file: Path) -> None:
-    version = source.pragma("user_version")
-    if not isinstance(version, int) or version < 1:
-        raise StorageFailed(f"{file} is not a database of memoryd. Nothing was changed.")
-    check_version(version, str(file))
-
-
 def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: bool) -> Restored:
     """Open the copy like the daemon does, rebuild derived data that is inconsistent, and apply the former state."""
-    erased, paused = _read_erased(former), _read_pauses(former)
+    erased = _read_former(former, erasing.read_record, ErasureRecord([], []))
+    paused = _read_former(former, pauses.read_record, PauseRecord([], []))
     with closing(Store(folder)) as store:
         if store.find_problems():
             store.rebuild().result()
@@ -313,14 +300,14 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
         with store.reading() as connection:
             changed_at: Any = connection.execute(_LAST_CHANGE).get
         kept_pauses = store.write(lambda one: pauses.carry_over(one.connection, paused)).result()
-        hashes = None if keep_tokens else {key for (key,) in _read_former(former, _TOKENS)}
+        hashes = None if keep_tokens else {key for (key,) in _read_rows(former, _TOKENS)}
         left_out = store.write(lambda one: _delete_tokens(one.connection, hashes)).result()
-        here = _read_former(former, _WORKSPACES)
+        here = _read_rows(former, _WORKSPACES)
         left_out |= store.write(lambda one: _delete_workspaces(one.connection, here)).result()
         left_out["kept_pauses"] = kept_pauses
         store.write(lambda one: one.connection.execute(_ASK_BEFORE_SENDING, (time.time(),))).result()
         store.write(lambda one: sent.remove_others(one.connection, [], 0.0)).result()
-        applied = _read_former(former, _OF_ERASED)  # other machines may offer again what was erased here
+        applied = _read_rows(former, _OF_ERASED)  # other machines may offer again what was erased here
         store.write(lambda one: one.connection.executemany(_KEEP_APPLIED, applied)).result()
         with act_as(Actor(process="memctl restore")):  # with an actor, so that undo refuses the latest operation
             left_out["erased"] = store.write(

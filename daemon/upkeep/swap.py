@@ -58,17 +58,14 @@ def cancel(folder: Path) -> None:
     shutil.rmtree(folder / NEXT, ignore_errors=True)
 
 
-def is_waiting(folder: Path) -> bool:
-    """Return whether a database waits to be put in place."""
-    return (folder / NEXT / FILE_NAME).is_file()
-
-
 def take_up(folder: Path, now: float) -> Path | None:
     """Put the waiting database in place, if any; return where the former one is kept. The caller holds the lock."""
-    if not is_waiting(folder):
-        return None
     place, file = folder / NEXT, folder / FILE_NAME
-    if _read_last_write(file) - place.stat().st_mtime > LIMIT_S:
+    if not (place / FILE_NAME).is_file():
+        return None
+    parts = (file, folder / f"{FILE_NAME}-wal")
+    written_at = max((part.stat().st_mtime for part in parts if part.exists()), default=0.0)
+    if written_at - place.stat().st_mtime > LIMIT_S:
         log.warning(
             "a database that was made ready in %s is given up: the present one was written to long after", place
         )
@@ -93,12 +90,6 @@ def take_up(folder: Path, now: float) -> Path | None:
         shutil.rmtree(former, ignore_errors=True)
         return None
     return former
-
-
-def _read_last_write(file: Path) -> float:
-    """Return when a database was last written to, in UTC seconds; 0 if there is none."""
-    parts = (file, file.with_name(f"{FILE_NAME}-wal"))
-    return max((part.stat().st_mtime for part in parts if part.exists()), default=0.0)
 
 
 def _folder_for(folder: Path, reason: str, now: float) -> Path:

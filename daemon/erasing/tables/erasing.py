@@ -147,12 +147,14 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     connection.pragma("secure_delete", True)
     every = set(ids)
     by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
-    texts = _gather(connection, every, list(by_id.values()), list(active.values()))
+    texts = _gather(connection, every, by_id.values(), active.values())
     skipped = _find_skipped(connection, every, texts)
-    _note_sessions_of(connection, every, [*by_id.values(), *active.values()])
-    erasures.note_sessions(connection, skipped.values())
+    records: list[Row | StoredTurn] = [*by_id.values(), *active.values()]
+    sessions = [_session_of(one) for one in records]
+    sessions += [one.session for one in find_past(connection, every)]
+    erasures.note_sessions(connection, [*(name for _, name, _ in filter(None, sessions)), *skipped.values()])
     operation = history.begin(connection, history.ERASE, "", now)
-    _record(connection, operation, ids, [*by_id.values(), *active.values()])
+    _record(connection, operation, ids, records)
     marks = ", ".join("?" * len(every))
     others = f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> {history.NUMBER}"
     connection.execute(others, (*every, operation))
@@ -171,7 +173,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
 
 
 def _gather(
-    connection: apsw.Connection, every: set[str], records: Sequence[Row], active: Sequence[StoredTurn]
+    connection: apsw.Connection, every: set[str], records: Iterable[Row], active: Iterable[StoredTurn]
 ) -> list[str]:
     """Return the present and former texts of memories and turns."""
     texts = {text for one in find_past(connection, every) for text in one.texts} | {turn.content for turn in active}
@@ -186,7 +188,7 @@ def read_texts(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
 
 def _gather_by_id(connection: apsw.Connection, ids: Sequence[str]) -> list[str]:
     by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
-    return _gather(connection, set(ids), list(by_id.values()), list(active.values()))
+    return _gather(connection, set(ids), by_id.values(), active.values())
 
 
 def find_skipped(connection: apsw.Connection, ids: Iterable[str]) -> set[int]:
@@ -206,11 +208,6 @@ def _find_skipped(connection: apsw.Connection, ids: set[str], texts: Iterable[st
         for number, session, content, reason in found
         if content in kept or reason.rpartition(" ")[2] in origins  # `observing` appends the id of the repeated memory
     }
-
-
-def _note_sessions_of(connection: apsw.Connection, ids: set[str], records: Iterable[Row | StoredTurn]) -> None:
-    found = [_session_of(one) for one in records] + [one.session for one in find_past(connection, ids)]
-    erasures.note_sessions(connection, (session for _, session, _ in filter(None, found)))
 
 
 class ErasureRecord(NamedTuple):

@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 
 from memoryd.client.errors import StorageFailed
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.conversations.tables import session_names
 from memoryd.daemon.erasing.tables import erasing
 from memoryd.daemon.erasing.tables.mentions import OtherTraces
@@ -117,8 +118,8 @@ def _erase_from(part: Path, ids: Sequence[str], traces: OtherTraces, now: float)
         with connection:
             meant = list(dict.fromkeys([*ids, *traces.find_ids(connection)]))
             every = [*meant, *erasing.find_derived(connection, meant)]
-            for start in range(0, len(every), _PART):
-                erasing.erase(connection, every[start : start + _PART], now)
+            for batch in split_evenly(every, _PART):
+                erasing.erase(connection, batch, now)
             traces.erase(connection)
             traces.clear_neighbour_texts(connection)
         erasing.erase_from_file(connection)

@@ -48,7 +48,12 @@ def find_unused(connection: apsw.Connection, among: Iterable[int] | None = None)
     """Return the ids of vectors whose text no row has any more, from all vectors or only from `among`."""
     chosen = "TRUE" if among is None else f"e.id IN ({_text(among)})"
     sql = f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {chosen} AND {_UNUSED}"
-    return _drop_turns(connection, connection.execute(sql))
+    unused: list[Any] = connection.execute(sql).fetchall()
+    if not unused:
+        return []
+    # Turns in L0 carry no hash.
+    turns = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
+    return [number for number, key in unused if key not in turns]
 
 
 def forget_unused(connection: apsw.Connection, ids: Iterable[int]) -> int:
@@ -68,26 +73,13 @@ def select_unused_successors(connection: apsw.Connection) -> list[int]:
 
 def forget(connection: apsw.Connection, table: str, numbers: Iterable[int]) -> int:
     """Delete rows of a table by their numbers; return how many were deleted."""
-    return _change(connection, f"DELETE FROM {table} WHERE rowid IN ({_text(numbers)})")
+    connection.execute(f"DELETE FROM {table} WHERE rowid IN ({_text(numbers)})")
+    return connection.changes()
 
 
 def forget_successors(connection: apsw.Connection, rows: Iterable[int]) -> int:
     """Delete entries of deleted memories, except those through which a memory is superseded again."""
-    sql = f"DELETE FROM deleted_successors WHERE row IN ({_text(rows)}) AND row IN ({_UNUSED_SUCCESSORS})"
-    return _change(connection, sql)
-
-
-def _drop_turns(connection: apsw.Connection, keys: Any) -> list[int]:
-    """Leave out the vectors of turns in L0, which carry no hash."""
-    unused = list(keys)
-    if not unused:
-        return []
-    turns = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
-    return [number for number, key in unused if key not in turns]
-
-
-def _change(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> int:
-    connection.execute(sql, values)
+    connection.execute(f"DELETE FROM deleted_successors WHERE row IN ({_text(rows)}) AND row IN ({_UNUSED_SUCCESSORS})")
     return connection.changes()
 
 

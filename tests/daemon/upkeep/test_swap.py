@@ -52,7 +52,7 @@ def test_a_database_that_was_written_to_long_after_stays(folder: Path) -> None:
     make_ready(folder)
     os.utime(folder / FILE_NAME, (NOW, NOW + swap.LIMIT_S + 1))
     assert swap.take_up(folder, NOW + swap.LIMIT_S + 1) is None
-    assert (word_of(folder), swap.is_waiting(folder)) == ("old", False)
+    assert (word_of(folder), (folder / swap.NEXT).exists()) == ("old", False)
 
 
 def test_what_was_made_ready_is_taken_up_however_much_later(folder: Path) -> None:
