@@ -82,15 +82,6 @@ def test_similarities_are_the_cosine_to_about_a_thousandth() -> None:
     assert (np.diff(found.similarities) <= 0).all()
 
 
-def test_the_top_of_many_is_found_by_blocks_as_by_a_full_sort() -> None:
-    dice = np.random.default_rng(3)
-    vectors = unit(dice.standard_normal((20_011, 16)))
-    index = filled(vectors)
-    query = vectors[0]
-    assert set(index.find_nearest(query, 5).rows.tolist()) <= set(np.argsort(-(vectors @ query))[:12].tolist())
-    assert len(index.find_nearest(query, 5).rows) == 5
-
-
 @each("count", [2, 5000])
 def test_filters_leave_only_what_they_allow_and_the_best_of_it(count: int) -> None:
     vectors = gaussian(np.random.default_rng(4), count)

@@ -30,8 +30,8 @@ from memoryd.daemon.erasing.tables import leftovers, trimming
 from memoryd.daemon.erasing.tables.mentions import OtherTraces
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.registry import finish
-from memoryd.daemon.store import contexts, copies, erasures, upkeep
-from memoryd.daemon.store.vectors import count, text_hash
+from memoryd.daemon.store import copies, erasures, upkeep
+from memoryd.daemon.store.vectors import count
 from workbench import Daemon, add, ask, search, wait_until
 
 SECRET = "Zenobia confessed that the quokkafarm owes Xanthippe 48151 guilders"
@@ -111,24 +111,6 @@ def test_nothing_on_disk_holds_what_was_erased(said: tuple["Daemon", Client]) ->
     daemon.stop()
     daemon.core.close()  # what it writes at its end
     assert holding(daemon.core.folder, WORDS) == []
-
-
-@pytest.mark.parametrize("empty_levels", [0, 2])
-def test_no_file_holds_the_words_of_a_text_as_full_text_has_them(core: Core, empty_levels: int) -> None:
-    """By their stems, without what they begin like the word before with; also where FTS5's last levels are empty."""
-    add(core, "The quokkaabacus is open")
-    with closing(apsw.Connection(str(core.store.path))) as connection:
-        block: Any = connection.execute("SELECT block FROM memories_fts_data WHERE id = 10").get
-        block = block[:4] + bytes([block[4] + empty_levels]) + block[5:] + bytes(2 * empty_levels)
-        connection.execute("UPDATE memories_fts_data SET block = ? WHERE id = 10", (block,))
-    words = ["zythumly", "zythum", "vizierly", "vizier"]
-    for word in ("quokkazythumly", "quokkavizierly"):
-        id = add(core, f"The {word} is closed").id
-        assert holding(core.folder, words) != []
-        assert ask(core, Erase(ids=[id])).count == 1
-        assert holding(core.folder, words) == []
-    core.close()
-    assert holding(core.folder, words) == []
 
 
 def test_an_erased_memory_is_not_brought_back(said: tuple["Daemon", Client]) -> None:
@@ -251,13 +233,6 @@ def test_what_was_said_around_others_is_not_restored_with_a_session_of_which_som
     assert [one.neighbours for one in ask(core, ExportMemories()).records] == ["", SECRET]
 
 
-def test_skipped_turns_that_mention_a_text_are_forgotten(daemon: "Daemon", client: Client) -> None:
-    client.observe([{"role": "user", "content": text} for text in ("ok", "thanks", "OK!")], session="s1")
-    assert len(client.turns(skipped=True).skipped) == 3
-    assert erase(client, matching="ok").count == 0
-    assert [skip.content for skip in client.turns(skipped=True).skipped] == ["thanks"]
-
-
 def test_a_copy_in_which_a_file_mentioned_a_text_is_named_and_rewritten(
     daemon: "Daemon", client: Client, tmp_path: Path
 ) -> None:
@@ -324,23 +299,6 @@ def test_files_that_mention_a_text_are_named_and_left(daemon: "Daemon", client: 
     found = erase(client, matching="painting")
     assert (found.count, found.notes) == (0, [str(tmp_path / "a.md")])
     assert "painting" in (tmp_path / "a.md").read_text()
-
-
-def test_the_vectors_of_what_was_erased_are_deleted(daemon: "Daemon", client: Client) -> None:
-    added = client.add(SECRET)
-    other = client.add("yes, that one", neighbours=[SECRET, "other words"])
-    wait_until(lambda: daemon.core.embedding.count_pending() == 0)
-    with daemon.core.store.reading() as connection:
-        [row] = connection.execute("SELECT row FROM memories WHERE id = ?", (other.id,)).fetchone() or [0]
-        before = contexts.read(connection, [int(row)])  # type: ignore[call-overload]
-    keys = [text_hash(SECRET), *(one.search_hash for one in before.values())]
-    erase(client, ids=[added.id])
-    with daemon.core.store.reading() as connection:
-        for key in keys:
-            assert connection.execute("SELECT count(*) FROM vec_embeddings WHERE text_hash = ?", (key,)).get == 0
-        now = contexts.read(connection, [int(row)])  # type: ignore[call-overload]
-    assert len(before) == 1
-    assert not {one.search_hash for one in now.values()} & set(keys)
 
 
 def test_the_vectors_of_what_a_file_said_before_are_deleted(daemon: "Daemon", client: Client, tmp_path: Path) -> None:

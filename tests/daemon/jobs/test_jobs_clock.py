@@ -116,22 +116,6 @@ def test_a_day_after_a_jump_what_has_expired_is_forgotten(core: Core, jobs: Runn
     assert run(jobs, "trim").counts["operations"] > 5
 
 
-def test_a_jump_while_the_daemon_did_not_run_forgets_nothing(folder: Path, clock: Any) -> None:
-    config = msgspec.convert(SETTINGS, Config)
-    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
-        fill(core)
-        jobs = Runner(core)
-        round_of(jobs)
-        jobs.close()
-        before = kept(core)
-    clock.jump(400 * DAY_S)
-    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
-        jobs = Runner(core)
-        round_of(jobs)
-        jobs.close()
-        assert kept(core) == before
-
-
 def test_after_a_month_off_what_has_expired_is_not_found_and_later_deleted(folder: Path, clock: Any) -> None:
     config = msgspec.convert(SETTINGS, Config)
     with running(folder, CountingEmbedder(), clock=clock, config=config) as core:

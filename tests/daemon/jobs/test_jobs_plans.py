@@ -11,7 +11,7 @@ from memoryd.daemon.core.work import Step
 from memoryd.daemon.jobs.plans import MAX_PLANS, MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.runner import Runner
 from moving import Mover, everything, run, runner, tiers
-from workbench import add, add_many, delete, search, update
+from workbench import add_many, delete, search, update
 
 
 @pytest.fixture
@@ -111,10 +111,3 @@ def test_only_the_latest_plans_are_kept() -> None:
     assert plans.get(large, "move").more
     with pytest.raises(NotFound):
         plans.get(ids[-1], "move")
-
-
-def test_a_memory_added_after_the_dry_run_of_another_namespace_is_no_part_of_it(core: Core, jobs: Runner) -> None:
-    add(core, "Herons fish at dawn", "acme/api")
-    planned = run(jobs, dry_run=True)
-    add(core, "Herons fish at dawn", "acme/web")
-    assert run(jobs, plan=planned.plan).counts["moved"] == 1

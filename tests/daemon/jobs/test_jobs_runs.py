@@ -11,9 +11,8 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs.run import LARGEST_SLICE, MAX_FAILED, resize
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.store import history
 from moving import Mover, everything, run, runner, table, tiers
-from workbench import LIMIT_S, add, add_many, delete, search, undo, wait_until
+from workbench import LIMIT_S, add, add_many, search, undo, wait_until
 
 MANY = 400
 
@@ -255,28 +254,3 @@ def test_a_run_cut_off_by_a_crash_is_noted_as_interrupted_with_what_it_had_done(
     assert after.list().jobs[0].failures == 1  # a job that kills the daemon shall rest
     jobs.close()
     after.close()
-
-
-def test_a_memory_changed_or_deleted_between_plan_and_slice_is_skipped(core: Core, mover: Mover) -> None:
-    ids = fill(core, 3)
-
-    def plan(core: Core, now: float) -> Any:
-        steps = list(mover.plan(core, now))
-        delete(core, ids[1])
-        return steps
-
-    jobs = Runner(core, table(Work(plan, mover.apply)))
-    assert run(jobs).counts == {"moved": 2, "skipped": 1}
-    jobs.close()
-
-
-def test_undo_without_an_id_leaves_runs_alone(core: Core, jobs: Runner) -> None:
-    fill(core, 2)
-    last = add(core, "Herons fish at dawn")
-    run(jobs)
-    with pytest.raises(Conflict):
-        undo(core)  # the add: its memory was moved since
-    with core.store.reading() as connection:
-        found = connection.execute("SELECT id, kind FROM operations ORDER BY number DESC LIMIT 2").fetchall()
-    assert found[0][1] == history.JOB + "move"
-    assert found[1] == (last.operation, "add")

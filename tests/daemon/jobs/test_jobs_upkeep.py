@@ -193,14 +193,6 @@ def test_there_is_no_new_backup_while_nobody_changed_anything(core: Core, jobs: 
     assert run(jobs, "backup").counts == {"copied": 1}
 
 
-def test_only_the_latest_backups_are_kept(core: Core, jobs: Runner, clock: Any) -> None:
-    for number in range(5):
-        add(core, f"Crane number {number}", dedup=False)
-        clock.advance(86400)
-        run(jobs, "backup")
-    assert copies(core) == [f"memoryd-202701{day}T080000Z.sqlite" for day in (18, 19, 20)]
-
-
 def test_the_job_deletes_no_copy_that_was_asked_for(core: Core, jobs: Runner, clock: Any) -> None:
     add(core, "Herons fish at dawn")
     ask(core, Backup(), report=lambda event: None)

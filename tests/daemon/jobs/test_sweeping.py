@@ -170,15 +170,6 @@ def test_a_question_and_its_answer_move_each_by_itself_unchanged_and_stay_linked
     assert problems(core) == []
 
 
-def test_added_memories_move_alone_and_unchanged(core: Core, clock: Clock) -> None:
-    id = add(core, FACTS[0], metadata={"role": "user", "answers": "ab" * 16}, source="conversation").id
-    before = memories(core)[0]
-    clock.advance(20 * DAY_S)
-    run(core, SWEEP)
-    assert memories(core)[0] == msgspec.structs.replace(before, tier="L2")
-    assert memories(core)[0].id == id
-
-
 # Quiet namespaces ----------------------------------------------------------------------------------------------------
 
 
@@ -358,20 +349,6 @@ def test_an_expired_turn_is_accounted_for(folder: object, clock: Clock) -> None:
         assert contents(core) == []
         assert flows(core)["gone: job:expire"] == 1
         assert problems(core) == []
-
-
-def test_no_job_mixes_two_namespaces(core: Core, clock: Clock) -> None:
-    for namespace in ("acme", "acme/api", ""):
-        talk(core, FACTS[0], FACTS[1], namespace=namespace, session="s")
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-    clock.advance(20 * DAY_S)
-    _, counts = run(core, SWEEP)
-    assert counts == {"moved": 6}
-    assert len({row.namespace for row in memories(core)}) == 3
-    for namespace in ("acme", "acme/api", ""):
-        assert flows(core, namespace)["observed"] == 2
-    assert problems(core) == []
 
 
 def test_a_turn_observed_with_an_old_date_is_quiet_at_once(core: Core, clock: Clock) -> None:

@@ -40,14 +40,6 @@ def test_the_copy_with_the_latest_operation_is_the_newest(core: Core, folder: Pa
     assert names(folder / "none") == []
 
 
-def test_a_copy_that_cannot_be_read_is_the_oldest(core: Core, folder: Path) -> None:
-    add(core, "Herons fish at dawn")
-    good = made(core, folder / "b", 100.0)
-    broken = folder / "b" / copies.name_at(200.0)
-    broken.write_text("no database")
-    assert names(folder / "b") == [broken.name, good]
-
-
 @pytest.mark.parametrize("name", ["safe.part", "safe.sqlite", "safe"])
 def test_a_copy_keeps_its_name_and_the_files_beside_it(core: Core, folder: Path, name: str) -> None:
     (folder / "b").mkdir()

@@ -79,11 +79,6 @@ def test_an_id_that_is_none_is_refused(filled: Store, id: str) -> None:
         chosen(filled, ids=[id])
 
 
-def test_more_keys_than_sqlite_takes_conditions_are_refused(store: Store) -> None:
-    with pytest.raises(Invalid, match="more than 64"):
-        chosen(store, where={f"k{n}": 1 for n in range(2000)})
-
-
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
 KEYS = st.text(st.characters(exclude_characters='"\\.', exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
 

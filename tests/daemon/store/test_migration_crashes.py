@@ -58,7 +58,7 @@ def read(folder: Path) -> tuple[object, object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
 def test_a_migration_that_loses_power_is_finished_by_the_next_start(folder: Path, release: Path) -> None:
-    assert migrate(release, folder, every=3 if release != RELEASES[-1] else 1) > 0
+    assert migrate(release, folder, every=20 if release != RELEASES[-1] else 1) > 0
 
 
 @pytest.mark.stress

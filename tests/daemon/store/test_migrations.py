@@ -240,22 +240,6 @@ def test_what_was_still_to_be_made_of_turns_is_carried_over(folder: Path) -> Non
     store.close()
 
 
-@pytest.mark.parametrize("release", RELEASES[:1], ids=lambda path: path.stem)
-def test_a_database_of_which_sharing_was_taken_out_is_brought_along(folder: Path, release: Path) -> None:
-    path = folder / FILE_NAME
-    shutil.copy(release, path)
-    with closing(apsw.Connection(str(path))) as connection:
-        listed = connection.execute(
-            "SELECT type, name FROM sqlite_schema WHERE name GLOB 'shared*' AND type IN ('table', 'trigger')"
-            " ORDER BY type DESC"
-        ).fetchall()
-        for type, name in listed:
-            connection.execute(f"DROP {type} {name}")
-    store = Store(folder)
-    assert store.find_problems() == []
-    store.close()
-
-
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
 def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release: Path) -> None:
     (folder / "data").mkdir()

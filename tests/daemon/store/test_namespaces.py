@@ -99,7 +99,7 @@ def test_a_namespace_can_be_shown_as_soon_as_its_rows_can_be_read(store: Store) 
 
     reader = threading.Thread(target=read)
     reader.start()
-    for n in range(200):
+    for n in range(60):
         insert(store, f"text {n}", f"n{n}")
     stop.set()
     reader.join()

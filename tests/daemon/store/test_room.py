@@ -226,8 +226,18 @@ def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_at_once(sma
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("small_disk", ["10m", "14m", "20m"], indirect=True)
-@pytest.mark.parametrize("first", ["delete", "delete by filter", "erase", "forget", "undo"])
+@pytest.mark.parametrize(
+    ("first", "small_disk"),
+    [
+        ("delete", "10m"),
+        ("delete by filter", "14m"),
+        ("erase", "10m"),
+        ("erase", "20m"),
+        ("forget", "10m"),
+        ("undo", "14m"),
+    ],
+    indirect=["small_disk"],
+)
 def test_on_a_small_full_disk_each_call_that_removes_makes_room(small_disk: Path, folder: Path, first: str) -> None:
     with running(small_disk, CountingEmbedder()) as core:
         kept: list[Any] = []

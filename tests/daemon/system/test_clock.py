@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from configs import NO_MODEL
 from memoryd.client import linux
 from memoryd.client.errors import Invalid
-from memoryd.client.programs.memctl.private_daemon import run_private_daemon
 from memoryd.daemon.system.clock import ClockReading, FileClock, SystemClock, build_reader
 
 NOW = 1_800_000_000.0
@@ -52,12 +50,3 @@ def test_the_systems_clock_counts_the_time_since_the_boot() -> None:
 def test_where_the_boot_cannot_be_known_each_start_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linux, "read_boot_id", lambda: "")
     assert SystemClock().read().boot != SystemClock().read().boot
-
-
-def test_a_daemon_lives_in_the_time_of_its_clock() -> None:
-    with run_private_daemon(config=NO_MODEL, clock=1_700_000_000.0) as daemon, daemon.client() as client:
-        first = client.add("said long ago").id
-        os.utime(daemon.clock, (1_800_000_000.0, 1_800_000_000.0))
-        second = client.add("said later").id
-        assert client.get(first).created_at == 1_700_000_000.0
-        assert client.get(second).created_at == 1_800_000_000.0

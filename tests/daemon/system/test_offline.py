@@ -13,7 +13,6 @@ from memoryd.client import offline
 from memoryd.client.errors import ModelUnavailable
 from memoryd.client.offline import is_here, is_offline
 from memoryd.daemon import config
-from memoryd.daemon.config import Config
 from memoryd.daemon.embedding.fetch import fetch
 from memoryd.daemon.system.model_api import Address, Passing, Remote, RemoteFailed
 from memoryd.models import ModelError, pull
@@ -59,14 +58,9 @@ def test_the_settings_set_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert is_offline()
 
 
-@each("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost", "LocalHost"])
-def test_loopback_is_this_machine(host: str) -> None:
-    assert is_here(host)
-
-
-@each("host", ["10.0.0.1", "0.0.0.0", "api.example.org", "localhost.example.org", ""])
-def test_all_else_is_not(host: str) -> None:
-    assert not is_here(host)
+def test_loopback_alone_is_this_machine() -> None:
+    assert all(map(is_here, ["127.0.0.1", "127.8.9.1", "::1", "localhost", "LocalHost"]))
+    assert not any(map(is_here, ["10.0.0.1", "0.0.0.0", "api.example.org", "localhost.example.org", ""]))
 
 
 @pytest.mark.usefixtures("no_way_out")
@@ -105,7 +99,3 @@ def test_no_model_is_fetched(tmp_path: Path) -> None:
         fetch("all-MiniLM-L6-v2", tmp_path, threading.Event())
     with pytest.raises(ModelError, match="not fetched: `offline` is set"):
         pull("all-MiniLM-L6-v2", tmp_path)
-
-
-def test_nothing_is_forbidden_by_default() -> None:
-    assert Config().network.offline is False

@@ -44,16 +44,26 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_daemon_that_a_client_started_is_not_where_the_client_was(folder: Path, work: Path) -> None:
+    """It keeps its log small, and deletes what a killed one left in its folder of temporary files."""
+    left, log = folder / "data" / "tmp", folder / "data" / "memoryd.log"
+    (left / "pip-unpack-1").mkdir(parents=True)
+    (left / "pip-unpack-1" / "wheel").write_text("x")
+    (left / "etilqs_1").write_text("x")
+    log.write_text("an old line\n" * 1_000_000)
     with Client() as client:
         status = client.status()
+        assert list(left.iterdir()) == []
+        wait_until(lambda: "ready: socket" in log.read_text())
+        assert {os.readlink(f"/proc/{status.pid}/fd/{number}") for number in (1, 2)} == {str(log)}
+        assert list(files(log)) == ["memoryd.log", "memoryd.log.1"]
+        assert max(files(log).values()) <= 5_000_000
         client.add("kept")
         assert os.readlink(f"/proc/{status.pid}/cwd") == "/"
-        assert (folder / "data" / "tmp").stat().st_mode & 0o777 == 0o700
         assert (status.data_dir, status.socket) == (str(folder / "data"), str(folder / "run" / "s"))
         os.chdir(folder)
         shutil.rmtree(work)
         client.call(Shutdown(restart=True))  # relative words of the first start would lead elsewhere now
-        wait_until(lambda: (folder / "data" / "memoryd.log").read_text().count("ready: socket") == 2)
+        wait_until(lambda: log.read_text().count("ready: socket") == 2)
         again = client.status()
         assert (again.pid, again.data_dir, again.socket) == (status.pid, status.data_dir, status.socket)
         assert client.list()[0].content == "kept"
@@ -107,16 +117,6 @@ def test_places_of_the_environment_are_absolute_for_children(folder: Path, monke
 # Temporary files -----------------------------------------------------------------------------------------------------
 
 
-def test_temporary_files_that_were_left_beside_the_data_are_deleted(folder: Path, work: Path) -> None:
-    left = folder / "data" / "tmp"
-    (left / "pip-unpack-1").mkdir(parents=True)
-    (left / "pip-unpack-1" / "wheel").write_text("x")
-    (left / "etilqs_1").write_text("x")
-    with Client() as client:
-        client.status()
-        assert list(left.iterdir()) == []
-
-
 SPILL = """
 import os, sys
 from pathlib import Path
@@ -140,6 +140,7 @@ print(sum(path.startswith(f"{folder}/tmp/") for path in opened if "(deleted)" in
 def test_what_sqlite_and_python_spill_is_beside_the_data(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", SPILL, str(folder)], capture_output=True, text=True, check=True)
     assert done.stdout == "2\n"
+    assert (folder / "tmp").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_link_to_another_folder_for_temporary_files_is_left_alone(folder: Path) -> None:
@@ -202,16 +203,3 @@ def test_what_libraries_write_to_stderr_alone_is_bounded_too(in_file: Callable[[
     loop.close()
     assert files(path) == {"memoryd.log": 0, "memoryd.log.1": 10_000}
     assert (path.parent / "memoryd.log.1").read_text().endswith("the end")
-
-
-def test_a_daemon_that_a_client_started_keeps_its_log_small(folder: Path, work: Path) -> None:
-    (work / "config.toml").write_text(f"{NO_MODEL}")
-    (folder / "data").mkdir()
-    path = folder / "data" / "memoryd.log"
-    path.write_text("an old line\n" * 1_000_000)
-    with Client() as client:
-        pid = client.status().pid
-        wait_until(lambda: "ready: socket" in path.read_text())
-        assert {os.readlink(f"/proc/{pid}/fd/{number}") for number in (1, 2)} == {str(path)}
-    assert max(files(path).values()) <= 5_000_000
-    assert list(files(path)) == ["memoryd.log", "memoryd.log.1"]

@@ -102,11 +102,6 @@ def test_a_thread_that_rests_after_a_failure_ends_at_once() -> None:
             assert failed.wait(LIMIT_S)
 
 
-def test_a_thread_that_never_failed_is_shown_as_such() -> None:
-    with started(lambda: None) as supervisor:
-        assert supervisor.list_states() == [ThreadState(name="worker")]
-
-
 # Each kind of thread -------------------------------------------------------------------------------------------------
 
 
@@ -173,13 +168,6 @@ def test_jobs_that_wait_for_the_database_are_refused_when_the_daemon_stops(
     wait_until(lambda: state(core.supervisor, "jobs").is_failing())
     jobs.close()
     assert type(asked.exception(LIMIT_S)).__name__ == "Unavailable"
-
-
-def test_conversations_are_thought_about_once_the_database_opens_again(core: Core, descriptors: Descriptors) -> None:
-    worker = Worker(core)
-    with descriptors.used_up_for(core.supervisor, "conversations"):
-        worker.start()
-    worker.close()
 
 
 def test_a_panic_while_thinking_ends_nothing(core: Core, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:

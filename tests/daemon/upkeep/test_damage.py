@@ -1,4 +1,7 @@
-"""Damage: what meets it names the command that helps; nothing is changed until that is run."""
+"""Damage: what meets it names the command that helps; nothing is changed until that is run.
+
+What is readable comes into a new file then, what is derived is made anew, what is lost is told.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -8,18 +11,18 @@ from typing import Any
 
 import apsw
 import pytest
-from test_recovering import break_pages, pages_of
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import NewMemory, Verification, Verify
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
-from memoryd.daemon.upkeep.rescue import recover
+from memoryd.daemon.upkeep import salvage
+from memoryd.daemon.upkeep.rescue import list_tables, recover
 from workbench import CountingEmbedder, add, add_many, ask, found, running, search, wait_until
 
 NUMBER = 200
 COMMAND = "memctl repair --recover"
-TURNS = pytest.param("turns", marks=pytest.mark.slow)  # which are few, and looked for by many numbers
 INDEXES = ("sqlite_autoindex_memories_1", "memories_filter", "memories_created", "memories_fts_data", "sqlite_sequence")
 
 
@@ -38,6 +41,40 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copied(sound: Path, folder: Path) -> Path:
     shutil.copytree(sound, folder / "data")
     return folder / "data" / FILE_NAME
+
+
+@pytest.fixture
+def target(folder: Path) -> Path:
+    """The folder of the new database."""
+    made = folder / "new"
+    made.mkdir(mode=0o700)
+    return made
+
+
+def pages_of(path: Path, name: str) -> list[int]:
+    """Return the leaf pages of a table or index."""
+    connection = apsw.Connection(str(path))
+    try:
+        found: Any = connection.execute("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", (name,))
+        return [page for (page,) in found]
+    finally:
+        connection.close()
+
+
+def break_pages(path: Path, pages: list[int]) -> None:
+    connection = apsw.Connection(str(path))
+    size: Any = connection.pragma("page_size")
+    connection.close()
+    with path.open("r+b") as file:
+        for page in pages:
+            file.seek((page - 1) * size)
+            file.write(b"\xa5" * size)
+
+
+def open_recovered(folder: Path) -> Store:
+    store = Store(folder)
+    assert store.find_problems() == []
+    return store
 
 
 def break_one(path: Path, name: str) -> None:
@@ -69,8 +106,11 @@ def start_and_repair(folder: Path) -> list[str]:
         return store.find_problems()
 
 
-@pytest.mark.parametrize("name", ["memories", "vec_embeddings", "settings", *INDEXES, TURNS])
-def test_a_damaged_page_is_left_as_it_is_and_the_rest_can_be_read_out(copied: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["memories", "vec_embeddings", "settings", *INDEXES, "turns"])
+def test_a_damaged_page_is_left_as_it_is_and_the_rest_can_be_read_out(
+    copied: Path, target: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(salvage, "PORTION", 50)  # so that few numbers are tried of a table of which nothing is left
     break_one(copied, name)
     before = copied.read_bytes()
     try:
@@ -78,8 +118,6 @@ def test_a_damaged_page_is_left_as_it_is_and_the_rest_can_be_read_out(copied: Pa
     except StorageFailed as error:
         assert COMMAND in str(error)  # noqa: PT017
         assert copied.read_bytes() == before
-    target = copied.parent / "new"
-    target.mkdir()
     read = recover(copied, target).rows["memories"]
     assert read == NUMBER + 1 or (name == "memories" and NUMBER + 1 - 20 < read < NUMBER + 1)
     assert start_and_repair(target) == []
@@ -114,19 +152,6 @@ def test_a_search_over_damaged_full_text_answers_by_meaning_until_a_repair(core:
     add(core, "Storks nest")
 
 
-def test_a_missing_and_a_surplus_entry_of_full_text_are_found_and_corrected(core: Core) -> None:
-    add(core, "Herons fish")
-    core.store.write(
-        lambda transaction: transaction.connection.execute(
-            "INSERT INTO memories_fts (rowid, content, metadata, neighbours) VALUES (99, 'ghost', '', '')"
-        )
-    ).result()
-    assert len(core.store.find_problems()) == 1
-    core.store.rebuild().result()
-    assert core.store.find_problems() == []
-    assert search(core, "ghost")[0].bm25 is None
-
-
 def test_a_page_that_is_lost_while_the_daemon_runs_is_reported_with_the_command_when_it_is_met(
     copied: Path, folder: Path
 ) -> None:
@@ -147,6 +172,79 @@ def reads_with_advice(core: Core) -> bool:
     except StorageFailed as error:
         return COMMAND in error.message
     return False
+
+
+def test_a_sound_database_comes_over_whole(copied: Path, target: Path) -> None:
+    done = recover(copied, target)
+    assert done.damaged == []
+    assert done.rows["memories"] == NUMBER + 1
+    before, after = Store(copied.parent), open_recovered(target)
+    with before.reading() as old, after.reading() as new:
+        for table in list_tables(new):
+            sql = f"SELECT * FROM {table.name}"
+            assert sorted(map(repr, old.execute(sql))) == sorted(map(repr, new.execute(sql))), table.name
+    before.close()
+    after.close()
+
+
+def test_bytes_that_are_no_text_are_told_and_cost_their_row_alone(copied: Path, target: Path) -> None:
+    connection = apsw.Connection(str(copied))
+    connection.execute("UPDATE memories SET content = CAST(x'dff0e5' AS TEXT) WHERE row = 7")
+    connection.close()
+    store = Store(copied.parent)
+    assert "memories: not all of them can be read" in store.find_problems()[-1]
+    store.close()
+    done = recover(copied, target)
+    assert (done.damaged, done.rows["memories"]) == (["memories"], NUMBER)
+    open_recovered(target).close()
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_pages_that_are_lost_cost_the_rows_on_them_and_no_others(
+    copied: Path, target: Path, folder: Path, number: int
+) -> None:
+    pages = pages_of(copied, "memories")
+    break_pages(copied, pages[3 : 3 + number])
+    done = recover(copied, target)
+    assert done.damaged == ["memories"]
+    assert NUMBER + 1 > done.rows["memories"] >= (NUMBER + 1) * (1 - 2 * number / len(pages))
+    open_recovered(target).close()
+    (folder / "again").mkdir()
+    target.rename(folder / "again" / "data")
+    with running(folder / "again", CountingEmbedder()) as core:
+        assert found(core, "herons fish")[0] == "Herons fish at dawn"
+
+
+def test_a_lost_namespace_does_not_take_its_memories_along(
+    copied: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(salvage, "PORTION", 50)  # so that few numbers are tried of a table of which nothing is left
+    break_pages(copied, pages_of(copied, "namespaces"))
+    done = recover(copied, target)
+    assert done.rows["memories"] == NUMBER + 1
+    store = open_recovered(target)
+    with store.reading() as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM namespaces")}
+    store.close()
+    assert names
+    assert all(str(name).startswith("recovered/") for name in names)
+
+
+def test_a_file_of_which_nothing_can_be_read_is_refused_with_advice(copied: Path, folder: Path) -> None:
+    break_pages(copied, [1])
+    with pytest.raises(StorageFailed, match=r"memoryd\.sqlite.*`memctl reset` begins anew"):
+        recover(copied, folder / "new")
+    (folder / "other").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StorageFailed):
+        recover(folder / "other", folder / "new")
+
+
+def test_a_file_of_another_schema_is_refused(copied: Path, target: Path) -> None:
+    connection = apsw.Connection(str(copied))
+    connection.pragma("user_version", VERSION - 1)
+    connection.close()
+    with pytest.raises(StorageFailed, match="recover it with the memoryd that wrote it"):
+        recover(copied, target)
 
 
 @pytest.mark.stress
