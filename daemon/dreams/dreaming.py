@@ -158,7 +158,6 @@ def make_draft(core: Core, workspace: StoredWorkspace, reading: DreamInput, term
 
 
 def _list_sources(text: str, daily: Sequence[NoteSource], seen: dict[bytes, str], today: str) -> list[NoteSource]:
-    """Return the notes, oldest first: all items of MEMORY.md, and those of daily files."""
     undated = today if seen else ""  # items added since the last dream count as new
     own = [
         NoteSource(DreamNote(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
@@ -169,7 +168,6 @@ def _list_sources(text: str, daily: Sequence[NoteSource], seen: dict[bytes, str]
 
 
 def _read_daily(core: Core, reading: DreamInput, skip: Container[bytes]) -> list[NoteSource]:
-    """Return the notes of the daily files, except those in `skip`."""
     sources = list[NoteSource]()
     for path, day, data in reading.dailies:
         began = time.perf_counter()

@@ -128,7 +128,6 @@ def _append_entry(data: bytes | None, entry: str, moment: datetime) -> bytes:
 
 
 def _format_entry(moment: datetime, report: DreamReport, names: _Names) -> str:
-    """Return the diary's entry for a dream."""
     old = f"the old one is {names.backup}" if report.backup else "there was none before"
     head = f"{MEMORY}: {report.chars_before} characters before, {report.chars_after} after; {old}. By {report.by}."
     parts = [f"## {moment:%H:%M:%S}\n\n{head}\n"]
@@ -142,7 +141,6 @@ def _format_entry(moment: datetime, report: DreamReport, names: _Names) -> str:
 
 
 def _lines(steps: Sequence[DreamStep]) -> str:
-    """Return a line for each note, with all its sources."""
     alike: dict[tuple[str, str], list[DreamStep]] = {}
     for step in steps:
         alike.setdefault((step.text, step.kept), []).append(step)

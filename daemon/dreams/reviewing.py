@@ -50,7 +50,6 @@ def ask_model(chat: Chat, notes: Sequence[DreamNote]) -> list[NoteFate]:
 def _find_fault(
     number: int, judged: JudgedNote, notes: Sequence[DreamNote], by_number: Mapping[int, JudgedNote]
 ) -> str:
-    """Return what is wrong with a judgement, empty if it is valid."""
     if judged.fate in ("keep", "passing"):
         if judged.by is not None:
             return "a note that stands for itself has another that stands for it"

@@ -117,7 +117,6 @@ def _place(call: Any, caller: Caller) -> Any:
 
 
 def _check_confined(call: Call[Any]) -> None:
-    """Raise `Forbidden` for a call that other machines may not make."""
     if not isinstance(call, _FOR_OTHER_MACHINES) or (isinstance(call, Delete) and not (call.ids or call.keys)):
         raise Forbidden(f"{method_name(type(call))} is not allowed from another machine.")
 

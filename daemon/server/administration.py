@@ -60,7 +60,6 @@ def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
 
 
 def _measure_folder(folder: Path) -> int:
-    """Return the bytes of all files in a folder."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:

@@ -219,7 +219,6 @@ class Connection(asyncio.Protocol):
         return not self.in_flight and not self._subscriptions and time.monotonic() - self._heard_at > IDLE_S
 
     def _drop_silent(self) -> None:
-        """Close a connection that has not authenticated or sent anything in time."""
         if self in self._server.connections and (not self._calls or self._caller is ANONYMOUS):
             self._dismiss(Unavailable(f"No call was made within {FIRST_CALL_S:g} s.", {"retry_after_ms": 100}))
 
@@ -317,7 +316,6 @@ class Connection(asyncio.Protocol):
         self._regulate()
 
     def _find_process(self) -> str:
-        """Return the client's process as `name (pid)`, looked up once."""
         if not self._name:
             self._name = f"{process_name(self._peer.pid)} ({self._peer.pid})"
         return self._name

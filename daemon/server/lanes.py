@@ -80,7 +80,6 @@ class Lane:
         return not self._pending
 
     def _serve(self) -> None:
-        """Run waiting calls until none may run now."""
         while turn := self._take_next():
             client, work = turn
             rest = None

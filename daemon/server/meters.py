@@ -7,6 +7,7 @@ percentile is wrong by at most 9 %. Shorter times are counted in the first bucke
 Threads: only the event loop counts, without a lock; readers copy a list, which no other thread can interrupt.
 """
 
+from copy import copy
 from math import log2
 from time import perf_counter
 
@@ -69,20 +70,19 @@ class Meters:
 
 
 def _report(meter: _Meter, now: float) -> MethodStats:
-    calls, total_s, since, turned_at = meter.calls, meter.total_s, meter.since, meter.turned_at
-    latest, before = list(meter.latest), list(meter.before)
-    everything = [sum(counts) for counts in zip(meter.former, before, latest, strict=True)]
-    if now - turned_at >= TURN_S:  # `before` is older than a minute, and perhaps `latest` too
-        before, since = (latest, turned_at) if now - turned_at < 2 * TURN_S else ([0] * SIZE, now - TURN_S)
-        latest = [0] * SIZE
-    recent = [old + new for old, new in zip(before, latest, strict=True)]
+    seen = copy(meter)
+    seen.latest = list(seen.latest)  # the only list that is changed in place
+    if now - seen.turned_at >= TURN_S:
+        seen.turn(now)
+    recent = [old + new for old, new in zip(seen.before, seen.latest, strict=True)]
+    everything = [old + new for old, new in zip(seen.former, recent, strict=True)]
     return MethodStats(
-        calls=calls,
-        errors=meter.errors,
+        calls=seen.calls,
+        errors=seen.errors,
         **_percentiles(everything),
-        total_s=round(total_s, 6),
+        total_s=round(seen.total_s, 6),
         at_most=sum_coarse(everything),
-        recent=Recent(over_s=round(max(now - since, 1e-3), 3), calls=sum(recent), **_percentiles(recent)),
+        recent=Recent(over_s=round(max(now - seen.since, 1e-3), 3), calls=sum(recent), **_percentiles(recent)),
     )
 
 

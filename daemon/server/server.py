@@ -123,7 +123,6 @@ class Server:
         self.core.has_ended &= all(ended)
 
     async def _wait_until_quiet(self, give_up_at: float) -> None:
-        """Wait until no call is running."""
         while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
             await asyncio.sleep(_POLL_S)
 
@@ -133,7 +132,6 @@ class Server:
         self._stop()
 
     def _restart(self) -> None:
-        """Stop, and start a successor."""
         self.restarting = True
         self._end()
 
@@ -155,7 +153,6 @@ class Server:
         return lately or any(lane.count() for lane in self._lanes.values())
 
     def _is_awaited(self) -> bool:
-        """Return whether a client waits for an interactive call."""
         return self._lanes["interactive"].count() > 0
 
     def submit(self, lane: str, work: LaneWork, client: Connection) -> None:

@@ -37,13 +37,10 @@ class Timer:
         if self._scheduler:
             self._scheduler.follow_clock()
         else:
-            self._scheduler = self._start()
+            from memoryd.scheduler.runner import Scheduler  # imported late, so that the daemon starts sooner
+
+            scheduler = Scheduler(self._server.perform)
+            self._server.jobs.states.scheduler = scheduler
+            scheduler.start()
+            self._scheduler = scheduler
         return _CLOCK_CHECK_S
-
-    def _start(self) -> "Scheduler":
-        from memoryd.scheduler.runner import Scheduler  # imported late, so that the daemon starts sooner
-
-        scheduler = Scheduler(self._server.perform)
-        self._server.jobs.states.scheduler = scheduler
-        scheduler.start()
-        return scheduler

@@ -214,8 +214,8 @@ class Line(Retrying):
             reply = decode_reply(payload)
             if self.state == "connecting":
                 self._greet(reply)
-            elif request := self._waiting.pop(reply.id, None):
-                _complete(request, reply)
+            elif (request := self._waiting.pop(reply.id, None)) and request.reply.set_running_or_notify_cancel():
+                request.reply.set_result(reply)
 
     def _greet(self, reply: Reply) -> None:
         """Read the first frame, which names the token of the line, or says why it is refused."""
@@ -260,11 +260,6 @@ class Line(Retrying):
             self._note_failure(error)
         for request in waiting:
             _fail(request, error or self._broken(""))
-
-
-def _complete(request: Request, reply: Reply) -> None:
-    if request.reply.set_running_or_notify_cancel():
-        request.reply.set_result(reply)
 
 
 def _fail(request: Request, error: MemorydError) -> None:

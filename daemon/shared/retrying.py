@@ -25,14 +25,6 @@ class Retrying:
         self.on_ready: Callable[[], None] = lambda: None
         self.on_away: Callable[[MemorydError], None] = lambda error: None
 
-    def work(self) -> None:
-        """Serve until `close`, on a thread of the line's own."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """End the line."""
-        raise NotImplementedError
-
     def may_try(self) -> bool:
         """Return whether a request would be sent, or would open the line."""
         return self.state != "away" or time.monotonic() >= self._again_at

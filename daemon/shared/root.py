@@ -57,7 +57,7 @@ from memoryd.daemon.search.remotes import CHANGE_S, MeasuredText, Told, read_vec
 from memoryd.daemon.server.access import AUTHOR
 from memoryd.daemon.shared import confirming, taken
 from memoryd.daemon.shared.line import Line
-from memoryd.daemon.shared.retrying import Retrying
+from memoryd.daemon.shared.postgres.line import PostgresLine
 from memoryd.daemon.shared.shelf import PAGE, Shelf
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import list_enclosing
@@ -116,7 +116,7 @@ class Root:
         self.refusal = ""  # the message if the place refused the token in its last answer, though the line stays open
         self._confirmed = confirming.read(core, name)
 
-    def _build_line(self) -> Retrying:
+    def _build_line(self) -> Line | PostgresLine:
         settings = self.settings
         command = build_line_command(settings.server, settings.memctl, settings.token or self.name)
         return Line(self.name, command, self._check)
@@ -423,7 +423,6 @@ class Root:
         return memory
 
     def _check(self, identity: Greeting) -> None:
-        """Raise `Forbidden` if the token of the line is not for this root."""
         if identity.namespace != self.name:
             raise Forbidden(
                 f"The token {identity.name} there is for {identity.namespace[:80]}, not for {self.name}: name another"
@@ -461,7 +460,6 @@ Move = Callable[[Root, Share, Caller], Shared]
 
 
 def _check_measures(memory: FoundMemory) -> None:
-    """Raise `ValueError` for measures that no memory can have."""
     counted = [number for text in memory.texts for number in (text.length, *text.counts.values())]
     if not all(0.0 <= number <= protocol.MAX_CONTENT_BYTES for number in counted):
         raise ValueError("its words are none")

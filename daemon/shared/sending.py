@@ -24,6 +24,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_editable
 from memoryd.daemon.erasing import erasing
 from memoryd.daemon.memories import adding, changing
+from memoryd.daemon.registry import handles
 from memoryd.daemon.search.remotes import Remotes
 from memoryd.daemon.shared import taken
 from memoryd.daemon.shared.postgres.root import PostgresRoot
@@ -208,7 +209,6 @@ class Shared:
         return True
 
     def _send(self, root: Root, send: Send) -> Added:
-        """Send one memory in its present state, then delete it here."""
         row, said = send.row, send.said
         if said is None:
             said = _digest(row)
@@ -262,7 +262,6 @@ def _may_go(root: Root, namespace: str) -> bool:
 
 
 def _digest(row: Row) -> bytes:
-    """Return a digest of the fields that are sent, to detect changes."""
     return hashlib.sha256(msgspec.msgpack.encode([getattr(row, name) for name in _SAID])).digest()
 
 
@@ -272,8 +271,15 @@ def _build_update(namespace: str, id: str, row: Row) -> Update:
     return Update(namespace=namespace, id=id, replace_metadata=True, **said)
 
 
-def describe(core: Core, shared: Shared) -> protocol.SharedStatus:
-    """Return the state of the roots, and the memories that wait to be sent."""
+@handles(protocol.GetShared)
+def get_shared(core: Core, call: protocol.GetShared) -> protocol.SharedStatus:
+    """Return the state of the roots and the waiting memories; with `send` try again to send these."""
+    shared = core.state(Shared, core)
+    if call.send:
+        core.store.write(lambda transaction: sends.send_again(transaction.connection), over_limit=True).result()
+        for root in shared.roots:
+            root.line.hurry()
+        shared.wake.set()
     names = core.store.namespaces
     with core.store.reading() as connection:
         waiting = sends.list_waiting(connection, refused=True, limit=100_000)

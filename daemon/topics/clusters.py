@@ -121,7 +121,6 @@ def _find_centres(units: Vector, count: int, pause: Pause) -> Vector:
 
 
 def _assign(units: Vector, centres: Vector, pause: Pause) -> Places:
-    """Return the nearest centre of each vector."""
     nearest = np.zeros(len(units), np.int64)
     for start in range(0, len(units), _BLOCK):
         nearest[start : start + _BLOCK] = (units[start : start + _BLOCK].astype(np.float32) @ centres.T).argmax(axis=1)

@@ -65,7 +65,6 @@ class Namer:
         return math.log((self._sample_size + 1.5) / (self._sampled[stem] + 0.5))
 
     def _find_words(self, stemmer: Stemmer, text: str) -> dict[str, list[str]]:
-        """Return the whole words of a text under their stems."""
         words: defaultdict[str, list[str]] = defaultdict(list)
         for match in _WORD.finditer(text[:LONGEST]):
             word = match[0].rstrip(".'-")

@@ -58,7 +58,6 @@ def list_topics(core: Core, call: calls.GraphTopics) -> calls.TopicList:
 
 
 def _condition(core: Core, call: protocol.Scoped[Any]) -> str:
-    """Return the SQL condition on the nodes `n` that a call reaches."""
     return visible_condition(core, call).replace("m.namespace", "n.namespace")
 
 

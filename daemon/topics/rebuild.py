@@ -205,7 +205,6 @@ def _find_clusters(units: Vector, floor: float, pause: Pause) -> list[list[int]]
 
 
 def _find_centres(units: Vector, groups: Sequence[Sequence[int]], pause: Pause) -> Any:
-    """Return the centre of each group as a unit vector."""
     centres = np.zeros((len(groups), units.shape[1]), np.float16)
     for start in range(0, len(groups), 256):
         part = groups[start : start + 256]
@@ -217,7 +216,6 @@ def _find_centres(units: Vector, groups: Sequence[Sequence[int]], pause: Pause) 
 
 
 def _translate_pairs(pairs: Pairs, merged: Sequence[Sequence[int]]) -> Pairs:
-    """Translate pairs of clusters into pairs of merged clusters."""
     group_of = np.zeros(sum(map(len, merged)), np.int64)
     for number, group in enumerate(merged):
         group_of[group] = number
@@ -286,7 +284,6 @@ def _label_groups(core: Core, draft: Draft, groups: Sequence[Sequence[int]]) -> 
 
 
 def _choose_rows(draft: Draft, group: Sequence[int]) -> list[int]:
-    """Return a sample of the rows in a group of clusters, spread evenly."""
     rows = [draft.keys[row].row for place in group for row in draft.clusters[place]]
     return rows[:: max(1, -(-len(rows) // _TEXTS))]
 

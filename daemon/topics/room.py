@@ -2,17 +2,12 @@
 
 from memoryd.daemon.jobs.table import DAY, MIN, JobRow
 from memoryd.daemon.rooms import Room
-from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.topics import listing, rebuild
 from memoryd.daemon.topics.expand import expand
 from memoryd.daemon.topics.naming import Naming
 from memoryd.daemon.topics.tables import graph, graph_schema
 
 _CLUSTER = "Rebuild the graph of L2: nodes, edges, concepts, topics, labels."
-
-
-def _report_tiers(connection: Connection, visible: str) -> dict[str, int]:
-    return {"nodes": graph.count_nodes(connection, visible)}
 
 
 ROOM = Room(
@@ -22,7 +17,7 @@ ROOM = Room(
     clear=graph.clear,
     erase=graph.erase,
     note_searches=graph.note_searches,
-    report_tiers=_report_tiers,
+    report_tiers=lambda connection, visible: {"nodes": graph.count_nodes(connection, visible)},
     idle=lambda core: [Naming(core)],
     jobs={"cluster": JobRow(DAY, 10 * MIN, _CLUSTER, rebuild.CLUSTER_WORK)},
     stages={"cues": expand},

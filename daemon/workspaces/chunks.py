@@ -164,7 +164,6 @@ def put(core: Core, transaction: Transaction, file: File) -> Difference:
 
 
 def _update(connection: Connection, kept: Sequence[tuple[Row, WantedChunk]]) -> None:
-    """Update the rows that are kept: line numbers, times and links."""
     changed = [
         (*(getattr(wanted.row, name) for name in _UPDATED), row.row)
         for row, wanted in kept

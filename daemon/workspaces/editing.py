@@ -81,7 +81,6 @@ def append(text: str, note: str) -> Edit:
 
 
 def _front_lines(lines: Sequence[str]) -> int:
-    """Return the number of lines of the front matter."""
     ends = {"---": ("---", "..."), "+++": ("+++",)}.get(lines[0].rstrip() if lines else "", ())
     return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ends), 0)
 

@@ -107,7 +107,6 @@ def _read_ahead(core: Core, live: Live, workspace: StoredWorkspace, relatives: S
 
 
 def _wait_for(core: Core, live: Live, report: ReportCounts) -> None:
-    """Wait for a running pass, and report its progress."""
     while not live.passing.acquire(timeout=0.1):
         core.background.check_open()
         if live.progress:

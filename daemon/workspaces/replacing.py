@@ -204,7 +204,6 @@ def _sweep(folder: int) -> None:
 
 
 def _translate(shown: str, error: OSError) -> Exception:
-    """Translate an error of the system into one of memoryd."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
         return Invalid(
             f"{shown} is behind a symbolic link, or what should be a folder is none; links are not followed."

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from memoryd.client.errors import MemorydError, NotFound, Unavailable
 from memoryd.client.protocol.workspaces import Watching
@@ -26,6 +26,9 @@ from memoryd.daemon.workspaces.indexing import Gone
 from memoryd.daemon.workspaces.live import get_live, get_lives
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
+
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
 
 SCAN_EVERY_S = 5.0  # for a folder that cannot be watched
 _DEBOUNCE_MS = 1000  # a longer burst of changes is handled in parts
@@ -38,18 +41,10 @@ _CLOSE_LIMIT_S = 2.0  # for all threads together
 
 log = logging.getLogger(__name__)
 
-
-class Notify(Protocol):
-    """A source of changes in folders."""
-
-    def watch(
-        self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event
-    ) -> set[tuple[int, str]] | str: ...
-
-    def close(self) -> None: ...
+Notify = Callable[[Sequence[str]], "RustNotify"]  # opens the source of changes in folders
 
 
-def open_inotify(folders: Sequence[str]) -> Notify:
+def open_inotify(folders: Sequence[str]) -> "RustNotify":
     """Watch folders, not recursively; raise `OSError` if the system refuses."""
     from watchfiles._rust_notify import RustNotify  # most daemons have no workspace, and start without it
 
@@ -63,7 +58,6 @@ def open_inotify(folders: Sequence[str]) -> Notify:
 
 
 def _advice(error: str) -> str:
-    """Return a message for an error of the system, with advice."""
     if "limit reached" in error:
         return "The watches of inotify are used up; raise fs.inotify.max_user_watches."
     if "os error 24" in error:
@@ -74,7 +68,7 @@ def _advice(error: str) -> str:
 class Watchers:
     """The threads of all workspaces. `notify` opens the source of changes."""
 
-    def __init__(self, core: Core, notify: Callable[[Sequence[str]], Notify] = open_inotify) -> None:
+    def __init__(self, core: Core, notify: Notify = open_inotify) -> None:
         self._core, self._notify = core, notify
         self._swept = False
         self._wake = threading.Event()
@@ -138,9 +132,7 @@ class Watchers:
 
 
 class _Watcher:
-    """The thread of one workspace."""
-
-    def __init__(self, core: Core, workspace: StoredWorkspace, notify: Callable[[Sequence[str]], Notify]) -> None:
+    def __init__(self, core: Core, workspace: StoredWorkspace, notify: Notify) -> None:
         self.core, self.workspace = core, workspace
         self.live = get_live(core, workspace)
         self.stop, self._wake = threading.Event(), threading.Event()
@@ -238,7 +230,6 @@ class _Watcher:
         return os.path.isdir(os.path.join(self.workspace.root, name))
 
     def _is_known(self, names: Sequence[str]) -> bool:
-        """Return whether all names are files in the index, so that no pass is needed."""
         with self.core.store.reading() as connection:
             return all(workspaces.read_stat(connection, self.workspace.id, name) is not None for name in names)
 
@@ -257,7 +248,6 @@ class _Watcher:
     # Without ---------------------------------------------------------------------------------------------------------
 
     def _scan_for_a_while(self, reason: str) -> None:
-        """Run passes until it is time to request watches again."""
         self._set_status("scanning", reason)
         until = time.monotonic() + _AGAIN_S
         while not self._is_ending() and time.monotonic() < until:

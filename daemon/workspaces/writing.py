@@ -75,7 +75,6 @@ def find_workspace(core: Core, name: str, caller: Caller) -> StoredWorkspace:
 
 
 def _read_chunks(connection: Connection, path: str) -> list[Row]:
-    """Return the chunks of a file in the order of lines."""
     found = rows.read_rows(connection, workspaces.find_rows(connection, path))
     return sorted(found.values(), key=lambda row: (row.start_line or 0, row.end_line or 0, row.row))
 
@@ -140,8 +139,6 @@ def _check(call: Forget) -> None:
 
 
 class _Removal:
-    """The removal of chunks from one file."""
-
     def __init__(self, core: Core, call: Forget, path: str, chunks: Sequence[Row], ids: set[str]) -> None:
         self.core, self.call, self.path = core, call, path
         self.workspace = hosts.check_writable(registry.find(core, path))
@@ -199,7 +196,6 @@ def _find_target(chunks: Sequence[Row], at: int) -> _Target:
 
 
 def _heading_of(row: Row) -> str:
-    """Return the heading path of a chunk, empty for none."""
     return str(msgspec.json.decode(row.metadata).get("heading", ""))
 
 

@@ -44,7 +44,6 @@ from memoryd.daemon.shared.postgres import matching
 from memoryd.daemon.shared.postgres.line import PostgresLine
 from memoryd.daemon.shared.postgres.tables import statements
 from memoryd.daemon.shared.postgres.tables.statements import Fields, Match, Version, Wanted
-from memoryd.daemon.shared.retrying import Retrying
 from memoryd.daemon.shared.root import ID, Root
 from memoryd.daemon.store import tokenizer
 from memoryd.daemon.store.caller import Caller
@@ -65,7 +64,7 @@ class PostgresRoot(Root):
     facts: schema.Facts | None = None
     _fills = False
 
-    def _build_line(self) -> Retrying:
+    def _build_line(self) -> PostgresLine:
         return PostgresLine(self.name, self.settings.server, self._greet, self._begin)
 
     def _greet(self, connection: Any) -> None:
@@ -228,7 +227,6 @@ class PostgresRoot(Root):
         return memory
 
     def _split(self, text: str) -> list[str]:
-        """Return the stems of the words of a query."""
         with self._core.store.reading() as connection:
             words = tokenizer.split_words(connection, text)[:MAX_TERMS]
             stems = [stem for word in words for stem in tokenizer.stem_words(connection, word)[:1]]

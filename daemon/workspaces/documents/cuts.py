@@ -62,7 +62,6 @@ def _find_best(start: int, end: int, aim: int, cuts: Cuts) -> int | None:
 
 
 def _list_windows(start: int, end: int, aim: int) -> list[tuple[int, int]]:
-    """Return the ranges in which a cut is searched first and next."""
     if end - start > 2 * aim:  # not near the ends, which edits elsewhere may move
         return [(start + aim // 2, end - aim // 2)]
     quarter = (end - start) // 4

@@ -79,7 +79,6 @@ def _read_mapping(text: str) -> dict[str, Any] | None:
 
 
 def _read_toml(text: str) -> dict[str, Any]:
-    """Return the values of TOML text, converted for JSON."""
     if len(text) > MAX_CHARS:
         raise ValueError(f"it is longer than {MAX_CHARS} characters")
     values = tomllib.loads(f"\n{text}")  # so that errors name the lines of the file
@@ -145,7 +144,6 @@ def _key(value: Any) -> str:
 
 
 def _read_word(value: Any) -> str | None:
-    """Return a value if it is a word, else None."""
     if isinstance(value, dict | list):
         return None
     word = _key(value).strip()

@@ -113,7 +113,6 @@ def _read(path: Path, flags: int = 0) -> str:
 
 
 def _parse(text: str, below: str, above: str) -> IgnoreRules:
-    """Return the rules of a text without invalid patterns."""
     patterns = [pattern for line in reversed(text.split("\n")) if (pattern := parse_pattern(line.rstrip("\r")))]
     return IgnoreRules(below, above, patterns)
 

@@ -42,8 +42,6 @@ def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
 
 
 class _Walk:
-    """The files and problems found so far."""
-
     def __init__(self, root: Path, globs: Globs) -> None:
         self.root, self.globs = os.fspath(root), globs
         self.files: list[WalkedFile] = []

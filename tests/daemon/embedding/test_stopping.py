@@ -91,10 +91,11 @@ def test_a_stop_does_not_wait_for_what_has_no_vector(
 @pytest.mark.slow
 def test_a_daemon_ends_soon_while_long_texts_are_added_and_none_that_was_stored_is_lost(real: "Process") -> None:
     chosen = random.Random(4)
-    words = "harbour lantern queue deploy timeout vector ledger heron kettle branch review staging".split()
+    stems = "harbour lantern queue deploy timeout vector ledger heron kettle branch review staging".split()
+    words = [f"{chosen.choice(stems)}{chosen.randrange(999)}" for _ in range(90_000)]
 
     def add(number: int) -> str | None:
-        text = " ".join(f"{chosen.choice(words)}{chosen.randrange(999)}" for _ in range(90_000))
+        text = " ".join(words[1000 * number :] + words[: 1000 * number])
         with suppress(MemorydError), real.client() as client:
             return client.add(text).id
         return None

@@ -60,7 +60,7 @@ def test_a_token_may_name_a_namespace_inside_its_own(connect: Connect) -> None:
     assert alpha.list(reach="visible").total == 1
 
 
-@pytest.mark.parametrize("namespace", ["acme/api/beta", "acme/api/alphabet", "nobody/is/here"])
+@each("namespace", ["acme/api/beta", "acme/api/alphabet", "nobody/is/here"])
 def test_a_token_does_not_speak_for_another_namespace(connect: Connect, namespace: str) -> None:
     alpha = connect("acme/api/alpha")
     for call in (
@@ -208,7 +208,7 @@ def test_names_are_whole_names_for_a_token_in_every_call(client: Client, connect
     assert not client.list()
 
 
-@pytest.mark.parametrize("namespace", ["acme/api", "acme", "acme/api/beta"])
+@each("namespace", ["acme/api", "acme", "acme/api/beta"])
 def test_an_agent_resets_no_session_but_its_own(connect: Connect, namespace: str) -> None:
     alpha = connect("acme/api/alpha")
     alpha.reset_session("talk")
@@ -636,15 +636,6 @@ def test_tokens_are_listed_without_their_secrets_and_named_once(client: Client, 
 def test_an_unknown_token_cannot_be_revoked(client: Client) -> None:
     with pytest.raises(NotFound, match="no token 'x'"):
         client.call(RevokeToken(name="x"))
-
-
-def test_tokens_outlive_the_daemon(process: Any) -> None:
-    with process.client() as owner:
-        token = owner.call(AddToken(name="alpha", namespace="acme/alpha")).token
-    process.stop()
-    process.start()
-    with process.client(token=token) as alpha:
-        assert alpha.get(alpha.add("Mine").id).namespace == "acme/alpha"
 
 
 # Sockets of sandboxes ------------------------------------------------------------------------------------------------

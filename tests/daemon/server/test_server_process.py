@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
@@ -17,6 +16,7 @@ from each import each
 from memoryd.client import Client
 from memoryd.client.transport.spawn import is_answering
 from memoryd.daemon.store.schema import VERSION
+from memoryd.daemon.system.listen import listen
 from waiting import wait_until
 from wire import Wire, request
 from workbench import Process
@@ -82,42 +82,21 @@ def test_everything_the_daemon_makes_is_private(
     assert mode(folder / "data" / "tmp") == 0o700
 
 
-@pytest.mark.slow
-def test_a_folder_of_memoryd_that_is_open_to_others_is_closed(
-    folder: Path, environment: dict[str, str], children: list[subprocess.Popen[str]]
-) -> None:
+def test_a_folder_of_memoryd_that_is_open_to_others_is_closed(folder: Path) -> None:
     for name in ("memoryd-x", "other"):
-        (folder / name).mkdir(mode=0o755)
+        (folder / name).mkdir()
         (folder / name).chmod(0o755)
-        path = folder / name / "s"
-        private = {**environment, "MEMORYD_SOCKET": str(path), "MEMORYD_DATA_DIR": str(folder / f"data-{name}")}
-        children.append(subprocess.Popen(DAEMON, env=private, stderr=subprocess.PIPE, text=True))
-        wait_until(path.exists)
-        assert mode(path) == 0o600
+        listen(folder / name / "s").close()
+        assert mode(folder / name / "s") == 0o600
     assert (mode(folder / "memoryd-x"), mode(folder / "other")) == (0o700, 0o755)
 
 
 # One at a time -------------------------------------------------------------------------------------------------------
 
 
-def test_the_socket_that_a_killed_daemon_left_is_taken_over(process: "Process") -> None:
-    with process.client() as client:
-        id = client.add("kept").id
-        process.kill()
-        assert process.socket.exists()
-        process.start()
-        assert client.get(id).content == "kept"
-
-
-def test_a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on(process: "Process") -> None:
+def test_a_second_daemon_on_the_same_socket_or_data_is_refused_and_the_first_goes_on(process: "Process") -> None:
     second = {**process.environment, "MEMORYD_DATA_DIR": str(process.folder / "other")}
     assert refusal(second) == f"Another daemon already serves the socket {process.socket}; `memctl doctor` says which."
-    with process.client() as client:
-        assert client.status().protocol == 1
-
-
-@pytest.mark.slow
-def test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on(process: "Process") -> None:
     second = {**process.environment, "MEMORYD_SOCKET": str(process.folder / "t")}
     serves = f"serves the data directory {process.data} and listens at {process.socket}"
     assert refusal(second) == f"Another daemon already {serves}; `memctl doctor` says which."
@@ -129,11 +108,8 @@ def test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on(proce
 # The end -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.slow
-def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(
-    process: "Process", number: signal.Signals
-) -> None:
+def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(process: "Process") -> None:
     assert process.child is not None
     with process.client() as client:
         client.add("there before")
@@ -144,7 +120,7 @@ def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(
     with Wire(process.socket) as wire:
         wire.send(request({"method": "add", "memory": {"content": "under way"}}, 7))
         assert wire.ask({"method": "get", "id": "ffffffff"}, 8)[1] == 8  # so the one before it has begun
-        process.child.send_signal(number)
+        process.child.send_signal(signal.SIGTERM)
         wait_until(lambda: 'msg="stopping"' in (process.folder / "log").read_text())
         holder.execute("ROLLBACK")
         holder.close()
@@ -178,7 +154,8 @@ def test_names_in_use_before_there_were_projects_are_noted_once(process: "Proces
 def test_the_log_has_one_line_for_each_event(process: "Process") -> None:
     assert process.child is not None
     pid = process.child.pid
-    process.stop()
+    process.child.send_signal(signal.SIGINT)
+    assert process.child.wait(30) == 0
     lines = (process.folder / "log").read_text().splitlines()
     messages = [line.partition("msg=")[2] for line in lines]
     assert all(line.startswith("time=20") and " level=" in line and " part=" in line for line in lines)
@@ -252,17 +229,6 @@ def test_systemd_is_told_when_the_daemon_is_ready_and_when_it_stops(
         assert child.wait(30) == 0
 
 
-@pytest.mark.slow
-def test_a_notify_socket_where_nobody_listens_keeps_no_daemon_from_serving(
-    folder: Path, environment: dict[str, str], children: list[subprocess.Popen[str]]
-) -> None:
-    told = {**environment, "NOTIFY_SOCKET": str(folder / "nobody")}
-    children.append(subprocess.Popen(DAEMON, env=told, stderr=subprocess.PIPE, text=True))
-    wait_until(lambda: is_answering(folder / "run" / "s"))
-    with Client(socket=folder / "run" / "s", autostart=False) as client:
-        assert client.status().protocol == 1
-
-
 # Refusals at start ---------------------------------------------------------------------------------------------------
 
 
@@ -333,16 +299,10 @@ def test_a_failure_at_start_that_nobody_foresaw_is_told_to_the_client_that_waits
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_wrong_usage_is_exit_code_2(environment: dict[str, str]) -> None:
-    done = subprocess.run([*DAEMON, "--colour"], env=environment, capture_output=True, timeout=60, check=False)
-    assert done.returncode == 2
-
-
-@pytest.mark.parametrize("argument", ["--print-config", "--version"])
 def test_configuration_and_version_are_shown_without_touching_anything(
-    folder: Path, environment: dict[str, str], argument: str
+    folder: Path, environment: dict[str, str]
 ) -> None:
-    done: Any = subprocess.run([*DAEMON, argument], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0
-    assert "memoryd" in done.stdout or '"ring": 20' in done.stdout
+    for argument, code, word in (("--print-config", 0, '"ring": 20'), ("--version", 0, "memoryd"), ("--colour", 2, "")):
+        done = subprocess.run([*DAEMON, argument], env=environment, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, word in done.stdout) == (code, True)
     assert not (folder / "data").exists()

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from memoryd.client import Client
-from memoryd.client.protocol import AddToken, Authenticate, Call, Role, Tiers
+from memoryd.client.protocol import AddToken, Authenticate, Call, Role
+from memoryd.daemon.store import extraction
 from waiting import wait_until
 from wire import Wire, packed
 
@@ -65,7 +66,13 @@ class World:
     def settle(self) -> None:
         """Wait until the background has worked off what was observed and searched."""
         self.daemon.core.effects.flush()
-        wait_until(lambda: not any(self.owner.call(Tiers()).waiting.values()))
+        wait_until(lambda: not self._has_waiting())
+
+    def _has_waiting(self) -> bool:
+        """Return whether the extraction worker has work; asked after each call, so it reads the queue itself."""
+        with self.daemon.core.store.reading() as connection:
+            waiting = extraction.count_within(connection, "TRUE")
+        return not waiting.keys() <= set(extraction.OF_CONVERSATIONS)
 
     def hide(self, operation: str) -> None:
         """Note an operation on private memories."""

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from each import each
 from memoryd.client import Invalid
 from memoryd.client.protocol import Get, GetShared, List, Search
 from sshd import Sshd
@@ -72,7 +73,7 @@ def test_a_row_that_is_none_is_left_out_and_counted_and_the_others_are_there(pla
         assert client.call(GetShared()).roots[0].state == "ready"
 
 
-@pytest.mark.parametrize("bad", [{"namespace": "home"}, {"created_at": float("inf")}, {"id": "x"}])
+@each("bad", [{"namespace": "home"}, {"created_at": float("inf")}, {"id": "x"}])
 def test_a_memory_that_is_read_by_its_id_is_one_of_the_root(place: "Daemon", folder: Path, bad: dict[str, Any]) -> None:
     (folder / "rows").write_bytes(msgspec.msgpack.encode([{**GOOD, **bad}]))
     with place.client() as client, pytest.raises(Invalid, match="cannot be read"):
@@ -95,7 +96,7 @@ COUNTS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("bad", COUNTS)
+@each("bad", COUNTS)
 def test_counts_that_no_place_can_have_are_an_answer_that_cannot_be_read(
     place: "Daemon", folder: Path, bad: dict[str, Any]
 ) -> None:

@@ -48,27 +48,6 @@ def test_a_decision_goes_to_the_place_and_is_found_from_here_and_by_others(team:
     assert (root.state, root.token, root.role, root.problem) == ("ready", "ada", "agent", "")
 
 
-def test_hits_are_scored_as_those_of_this_machine(team: Team) -> None:
-    """The same texts, half here and half there, get the scores and the confidence that they have all here."""
-    texts = [
-        f"The {name} service listens on port {port}"
-        for name, port in zip("billing mail search auth".split(), range(4), strict=True)
-    ]
-    for text in texts:
-        team.here.call(Add(memory=NewMemory(content=text, type="decision"), namespace="alone", dedup=False))
-        assert decide(team.here, text, dedup=False).shared
-    query = Search(query="which port has the mail service?", namespace="alone")
-    here = team.here.call(query)
-    there = team.here.call(Search(query=query.query, namespace="acme/api"))
-    assert here[0].content == there[0].content == texts[1]
-    assert {hit.content for hit in here} == {hit.content for hit in there}
-    for hit in there:
-        [same] = [one for one in here if one.content == hit.content]
-        assert hit.similarity == pytest.approx(same.similarity, abs=1e-3)
-        assert hit.confidence == pytest.approx(same.confidence, abs=0.1)
-        assert hit.score == pytest.approx(same.score, abs=0.1)
-
-
 def test_floors_and_filters_hold_there(team: Team) -> None:
     team.decide("Releases are on Tuesdays", created_at=1000.0)
     team.decide("Builds are on Fridays", created_at=2000.0, path="docs/build.md", start_line=3)
