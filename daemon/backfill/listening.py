@@ -86,7 +86,10 @@ def listen(core: Core, call: Listen, caller: Caller = USER) -> "Future[Observed]
 
     The future is done when the reported turns are on disk.
     """
-    _check(call)
+    if call.agent not in AGENTS:
+        raise Invalid(f"{call.agent!r} is not an agent whose sessions can be read.")
+    if not call.session or not call.file.startswith("/") or "\0" in call.file or min(call.size, call.at) < 0:
+        raise Invalid("Give a session and the absolute path of its file.")
     is_in_file = call.moment == "stop" and opening.is_open(AGENTS[call.agent], call.file)
     reported = [] if is_in_file else call.turns
     checked: list[CheckedTurn] = []
@@ -109,13 +112,6 @@ def listen(core: Core, call: Listen, caller: Caller = USER) -> "Future[Observed]
         return outcomes
 
     return core.store.write(write)
-
-
-def _check(call: Listen) -> None:
-    if call.agent not in AGENTS:
-        raise Invalid(f"{call.agent!r} is not an agent whose sessions can be read.")
-    if not call.session or not call.file.startswith("/") or "\0" in call.file or min(call.size, call.at) < 0:
-        raise Invalid("Give a session and the absolute path of its file.")
 
 
 def _find_or_make(core: Core, connection: Connection, call: Listen) -> Transcript:
@@ -224,7 +220,10 @@ class ReadQueue:
                 started = None if path else self._starts.pop()
             try:
                 if started:
-                    self._add_ended(*started)
+                    with self._core.store.reading() as connection:
+                        former = transcripts.find_former(connection, *started, _MAX_FORMER)
+                    for row in filter(_has_unread_end, former):
+                        self.add(row.path, _name_part(row.agent, row.session), "end")
                     continue
                 if moment == "end":
                     stopping.wait(_FLUSHED_AFTER_S)
@@ -233,13 +232,6 @@ class ReadQueue:
                 log.info("a session's file was not read: %s", error)
             except Exception:
                 log.exception("a session's file was not read")
-
-    def _add_ended(self, namespace: str, session: str) -> None:
-        with self._core.store.reading() as connection:
-            former = transcripts.find_former(connection, namespace, session, _MAX_FORMER)
-        for row in former:
-            if _has_unread_end(row):
-                self.add(row.path, _name_part(row.agent, row.session), "end")
 
 
 def _has_unread_end(row: Transcript) -> bool:
@@ -338,9 +330,19 @@ class _Recording:
     def write(self) -> None:
         """Write all utterances in parts, and the cursor with the last part."""
         utterances = self._session.utterances
-        deleted = self._find_deleted()
-        derived = self._find_derived(utterances, deleted)
         with self._core.store.reading() as connection:
+            # The turns of entries that the host has deleted, by entry; none if the host has lost all entries.
+            there, deleted = self._session.there, dict[str, str]()
+            if there:
+                known_there = transcripts.find_retractable(connection, self._row.session)
+                deleted = {id: turn for id, turn in known_there.items() if id not in there}
+            # The facts and summaries that were derived from retracted turns.
+            derived: list[str] = []
+            retracted = [said.id for said in utterances if said.taken_back or self._automated]
+            if retracted or deleted:
+                entries = transcripts.find_entries(connection, [*retracted, *deleted])
+                ids = [turn for turn in entries.values() if turn]
+                derived = erasing.find_derived(connection, ids) if ids else []
             known = transcripts.find_entries(connection, [said.id for said in utterances])
         for begin in range(0, max(1, len(utterances)), _PART):
             self._core.check_going_on()
@@ -359,7 +361,10 @@ class _Recording:
     def _build_turn(self, utterance: Utterance) -> _EntryTurn | None:
         """Return an utterance as a turn, None if it is invalid."""
         self._core.give_way()
-        namespace, now = self._find_namespace(utterance.folder), self._core.clock()
+        namespace, now, folder = self._row.namespace, self._core.clock(), utterance.folder
+        # That of its own folder, unless the folder is gone or the session's namespace was chosen.
+        if not self._is_namespace_chosen and folder != self._row.folder and os.path.isabs(folder):
+            namespace = project_namespace(folder) if os.path.isdir(folder) else namespace
         turn = NewTurn(
             role=utterance.role,
             content=utterance.content,
@@ -393,12 +398,6 @@ class _Recording:
     def _is_settled(self, utterance: Utterance) -> bool:
         return utterance.offset < self._cursor.settled
 
-    def _find_namespace(self, folder: str) -> str:
-        """Return the namespace of a folder, that of the session if the folder is gone or a namespace was chosen."""
-        if self._is_namespace_chosen or folder == self._row.folder:
-            return self._row.namespace
-        return project_namespace(folder) if os.path.isabs(folder) and os.path.isdir(folder) else self._row.namespace
-
     def _find_reason_to_ignore(self, turn: NewTurn, place: TurnPlace) -> str:
         """Return why a turn and its answer are not recorded; empty if they are."""
         if turn.content == WHOLE:
@@ -406,23 +405,6 @@ class _Recording:
         pauses, at = self._core.pauses, turn.created_at or 0.0
         is_session_paused = any(one.kind == "session" and one.name == place.session for one in pauses.list_all())
         return observing.PAUSED if is_session_paused or pauses.covers(place, at) else ""
-
-    def _find_deleted(self) -> dict[str, str]:
-        """Return the turns of entries that the host has deleted, by entry; none if the host has lost all entries."""
-        if not (there := self._session.there):
-            return {}
-        with self._core.store.reading() as connection:
-            known = transcripts.find_retractable(connection, self._row.session)
-        return {id: turn for id, turn in known.items() if id not in there}
-
-    def _find_derived(self, utterances: Sequence[Utterance], deleted: dict[str, str]) -> list[str]:
-        """Return the facts and summaries that were derived from retracted turns."""
-        retracted = [said.id for said in utterances if said.taken_back or self._automated]
-        if not retracted and not deleted:
-            return []
-        with self._core.store.reading() as connection:
-            ids = [turn for turn in transcripts.find_entries(connection, [*retracted, *deleted]).values() if turn]
-            return erasing.find_derived(connection, ids) if ids else []
 
     def _write_part(
         self,

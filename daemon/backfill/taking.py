@@ -72,8 +72,7 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             core.store.check_room()
             done.operation = _keep(core, call, part, stored, done)
         except Exception as error:
-            operations = [] if done.operation is None else [done.operation]
-            raise cut_short(error, kept, len(wanted), operations) from None
+            raise cut_short(error, kept, len(wanted), done.operation) from None
         kept += len(part)
     return done
 

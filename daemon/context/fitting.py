@@ -92,7 +92,7 @@ def fit(
     frame = _BARE if max_tokens < _FRAMED_FROM else FRAME
     chosen = _select_affordable(standing, int(max_tokens * STANDING_SHARE), by)
     spent = by.count(frame[0]) + by.count(frame[1]) + by.count(_write(chosen, {}))
-    spent += sum(_count_heading(heading, by) for heading in {note.group for note in chosen})
+    spent += sum(by.count(f"{heading}:\n") for heading in {note.group for note in chosen})
     chosen += _select_affordable(relevant, max_tokens - spent, by, chosen)
     while chosen:
         fitted = _lay_out(chosen, frame, layout, by)
@@ -153,7 +153,7 @@ def _select_affordable(
             if all_headings and form.group not in all_headings:
                 # Its own heading, and that of the group that was alone so far.
                 new = [form.group, *(all_headings - {ALWAYS} if len(all_headings) == 1 else ())]
-                cost += sum(_count_heading(heading, by) for heading in new)
+                cost += sum(by.count(f"{heading}:\n") for heading in new)
             if cost <= budget:
                 budget -= cost
                 all_headings.add(form.group)
@@ -161,10 +161,6 @@ def _select_affordable(
                 chosen.append(form)
                 break
     return chosen
-
-
-def _count_heading(heading: str, by: Counter) -> int:
-    return by.count(_write_heading(heading))
 
 
 def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layout, by: Counter) -> FittedNotes:
@@ -177,16 +173,12 @@ def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layou
     groups = {heading: arrange(part, layout.vectors, layout.subject) for heading, part in grouped.items()}
     short = _shorten_names(notes, by)
     for heading, part in groups.items():
-        text += (_write_heading(heading) if heading == ALWAYS or len(groups) > 1 else "") + _write(part, short)
+        text += (f"{heading}:\n" if heading == ALWAYS or len(groups) > 1 else "") + _write(part, short)
         if heading == ALWAYS:
             stable = len(text)
     text += closing
     notes_below = [one for part in groups.values() for note in part for one in (note, *note.below)]
     return FittedNotes(text, by.count(text), notes_below, stable)
-
-
-def _write_heading(heading: str) -> str:
-    return f"{heading}:\n"
 
 
 def _write(notes: Iterable[ContextNote], short: Mapping[str, str]) -> str:

@@ -24,30 +24,20 @@ def read_pauses(core: Core, call: GetObserving) -> Observing:
 @handles(PauseObserving)
 def pause(core: Core, call: PauseObserving) -> "Future[Observing]":
     """Pause or resume recording in a place."""
-    _check(call)
-    now, name = core.clock(), _resolve(core, call)
+    name, now = call.name, core.clock()
+    if call.kind == "namespace":
+        namespaces.check(name.strip("/"))
+    elif not name or len(name.encode()) > _MAX_BYTES or "\0" in name:
+        raise Invalid(f"A {call.kind} has a name of 1 to {_MAX_BYTES} bytes.")
+    elif call.kind == "folder" and not name.startswith("/"):
+        raise Invalid(f"{name!r} is not an absolute path of a folder.")
+    limits.check_text("name", name)
+    if call.kind == "session" and len(name) < _WHOLE_CHARS:  # the first characters of a known session
+        with core.store.reading() as connection, suppress(NotFound):  # the session may not have begun
+            name = session_names.choose_session(session_names.list_sessions(connection), name)
     change = core.pauses.remove if call.resume else core.pauses.put
     return core.store.write(lambda transaction: _list(core, change(transaction, call.kind, name, now)))
 
 
 def _list(core: Core, pauses: list[Pause]) -> Observing:
     return Observing(pauses=pauses, only=core.pauses.list_only())
-
-
-def _resolve(core: Core, call: PauseObserving) -> str:
-    """Return the name of a place; for the first characters of a known session, its full name."""
-    if call.kind == "session" and len(call.name) < _WHOLE_CHARS:
-        with core.store.reading() as connection, suppress(NotFound):  # the session may not have begun
-            return session_names.resolve_session(connection, call.name)
-    return call.name
-
-
-def _check(call: PauseObserving) -> None:
-    """Raise `Invalid` if the name cannot be that of such a place."""
-    if call.kind == "namespace":
-        namespaces.check(call.name.strip("/"))
-    elif not call.name or len(call.name.encode()) > _MAX_BYTES or "\0" in call.name:
-        raise Invalid(f"A {call.kind} has a name of 1 to {_MAX_BYTES} bytes.")
-    elif call.kind == "folder" and not call.name.startswith("/"):
-        raise Invalid(f"{call.name!r} is not an absolute path of a folder.")
-    limits.check_text("name", call.name)

@@ -76,9 +76,8 @@ def _digest(
     chars = TOKENS * _CHARS_PER_TOKEN
     text = made if len(made) <= chars else made[: chars + 1].rpartition("\n")[0] or made[:chars]  # whole lines
     if name == RULES.name and text:  # with the latest files named by the turns and by the former note
-        former = next((line.removeprefix(digesting.FILES) for line in before if line.startswith(digesting.FILES)), "")
-        named = (path for one in known.values() for path in one.files)
-        if files := dict.fromkeys([*filter(None, former.split(", ")), *named]):
+        former = filter(None, digesting.find_line(before, digesting.FILES).split(", "))
+        if files := dict.fromkeys([*former, *(path for one in known.values() for path in one.files)]):
             text = f"{text}\n{digesting.FILES}{', '.join([*files][-_MAX_FILES:])}"
     return name, text
 

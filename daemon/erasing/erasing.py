@@ -96,8 +96,7 @@ def _erase_all(
         _write(core, lambda transaction: _erase_traces(core, transaction, traces, unsent))
         yield from clean(core)
     except Exception as error:
-        operations = [] if report.operation is None else [report.operation]
-        raise cut_short(error, erased, len(every), operations, "erased") from None
+        raise cut_short(error, erased, len(every), report.operation, "erased") from None
     finally:
         core.store.copying.release()
 

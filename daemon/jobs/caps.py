@@ -13,7 +13,7 @@ from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs import sweeping
 from memoryd.daemon.jobs.sweeping import DAY_S
 from memoryd.daemon.llm.llm import CORRECTION
-from memoryd.daemon.memories.removing import remove
+from memoryd.daemon.memories.changing import remove
 from memoryd.daemon.store import aging, rows
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.connection import Connection

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.memories.removing import remove
+from memoryd.daemon.memories.changing import remove
 from memoryd.daemon.store import aging, rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction

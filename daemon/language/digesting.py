@@ -23,17 +23,18 @@ def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) ->
     """
     chars = max_tokens * _CHARS_PER_TOKEN
     before = previous.splitlines()
-    asked = _find_line(before, ASKED) or next(_list_said(turns, "user", rating.QUESTION), "")
+    asked = find_line(before, ASKED) or next(_list_said(turns, "user", rating.QUESTION), "")
     answers = list(_list_said(turns, "assistant", rating.STATEMENT))
     telling = [one for one in answers if len(one.encode()) >= _LEAST_BYTES]
-    answer = telling[-1] if telling else _find_line(before, ANSWER) or max(answers, key=len, default="")
+    answer = telling[-1] if telling else find_line(before, ANSWER) or max(answers, key=len, default="")
     asked = _cut(asked, chars // _ASKED_SHARE - len(ASKED))
     answer = _cut(answer, chars - len(asked) - len(ASKED + ANSWER) - 1)
     lines = [f"{label}{text}" for label, text in ((ASKED, asked), (ANSWER, answer)) if text]
     return "\n".join([*lines, *(line for line in before if not line.startswith((ASKED, ANSWER)))])
 
 
-def _find_line(lines: Iterable[str], label: str) -> str:
+def find_line(lines: Iterable[str], label: str) -> str:
+    """Return the first line with a label, without it; empty if there is none."""
     return next((line.removeprefix(label) for line in lines if line.startswith(label)), "")
 
 

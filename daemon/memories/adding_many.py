@@ -5,8 +5,6 @@ then written in one transaction. If the daemon crashes or the client disconnects
 `undo` removes them. If a later part cannot be written, the error says how many memories are stored.
 """
 
-from collections.abc import Sequence
-
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Added, AddedMany, AddMany, Progress
 from memoryd.daemon.core.core import Core
@@ -27,7 +25,7 @@ def add_many(
     """Check all memories, then embed, compare and write them in parts."""
     check(core, call, caller)
     memories = [origins.limit(memory, caller) for memory in call.memories]
-    outcome = AddedMany(results=[], created=0, merged=0, operations=[])
+    outcome, operation = AddedMany(results=[], created=0, merged=0, operations=[]), None
     for part in batches.split(memories, batches.PART if call.dedup else batches.UNCOMPARED):
         try:
             if outcome.results:
@@ -35,32 +33,30 @@ def add_many(
             core.check_going_on()
             embedded = core.embedding.embed_texts([memory.content for memory in part])
             report(Progress(stage="embed", done=len(outcome.results) + len(part), total=len(call.memories)))
-            results = _write(core, call, duplicates.search(core, call, part, embedded), outcome.operations, caller)
+            results = _write(core, call, duplicates.search(core, call, part, embedded), operation, caller)
         except Exception as error:
-            raise batches.cut_short(error, len(outcome.results), len(call.memories), outcome.operations) from None
+            raise batches.cut_short(error, len(outcome.results), len(call.memories), operation) from None
         outcome.results += results
-        outcome.operations = [results[0].operation]
+        operation = results[0].operation
+        outcome.operations = [operation]
     outcome.created = sum(result.outcome == "created" for result in outcome.results)
     outcome.merged = len(outcome.results) - outcome.created
     return outcome
 
 
-def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[str], caller: Caller) -> list[Added]:
+def _write(core: Core, call: AddMany, batch: Batch, begun: str | None, caller: Caller) -> list[Added]:
     """Write a part, within the operation that the first part began."""
     core.store.check_room()
 
     def write(transaction: Transaction) -> list[Added]:
         connection = transaction.connection
-        if operations:
-            operation = operations[0]
-            if (undone_by := history.find_undo(connection, operation)) is not None:
-                raise Conflict(
-                    f"Operation {operation[:8]} was undone by operation {undone_by[:8]} while it went on;"
-                    " nothing of it is stored.",
-                    {"stored": 0, "operations": [operation]},
-                )
-        else:
-            operation = history.begin(connection, "add_many", caller.log_place(call.namespace), core.clock())
+        if begun and (undone_by := history.find_undo(connection, begun)) is not None:
+            raise Conflict(
+                f"Operation {begun[:8]} was undone by operation {undone_by[:8]} while it went on;"
+                " nothing of it is stored.",
+                {"stored": 0, "operations": [begun]},
+            )
+        operation = begun or history.begin(connection, "add_many", caller.log_place(call.namespace), core.clock())
         return adding.write(core, transaction, adding.build_target(core, transaction, call, caller), batch, operation)
 
     return wait_patiently(lambda: core.store.write(write), core.check_going_on)

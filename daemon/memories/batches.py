@@ -21,7 +21,7 @@ def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
     return split_batches(memories, most, lambda one: len(one.content.encode()) + len(one.summary.encode()), PART_BYTES)
 
 
-def cut_short(error: Exception, number: int, total: int, operations: Sequence[str], what: str = "stored") -> Exception:
+def cut_short(error: Exception, number: int, total: int, operation: str | None, what: str = "stored") -> Exception:
     """Return the error of a call that was partly done: it says how much, and that the call must not be repeated."""
     if not number or (isinstance(error, MemorydError) and what in error.data):  # its data say how much
         return error
@@ -31,4 +31,4 @@ def cut_short(error: Exception, number: int, total: int, operations: Sequence[st
     data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
     rest = "traces of them may remain on disk" if number == total else "the rest is not"
     message = f"The first {number:,} of {total:,} are {what}, {rest}: {error.message}"
-    return type(error)(message, {**data, what: number, "operations": list(operations)})
+    return type(error)(message, {**data, what: number, "operations": [operation] if operation else []})

@@ -169,6 +169,15 @@ def delete_found(
     core.active.follow(transaction, {turn.namespace for turn in going})
 
 
+def remove(core: Core, transaction: Transaction, going: Sequence[Row], operation: str) -> None:
+    """Delete memories that a job found; `undo` of the operation brings them back."""
+    connection = transaction.connection
+    for row in going:
+        history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
+        rows.delete(connection, [row.row])
+    transaction.after_commit(lambda: core.embedding.remove_rows([row.row for row in going]))
+
+
 @handles(protocol.DismissLink)
 def dismiss(core: Core, call: protocol.DismissLink) -> "Future[Done]":
     """Dismiss the link between two memories, or restore it; raise `NotFound` if there is none."""

@@ -55,8 +55,7 @@ def _delete_matching(core: Core, call: Delete, caller: Caller) -> "Parts[Deleted
             part = ids[start : start + _PART]
             report.operation, count = _delete_part(core, call, selection, caller, part, report.operation)
         except Exception as error:
-            operations = [] if report.operation is None else [report.operation]
-            raise cut_short(error, report.count, len(ids), operations, "deleted") from None
+            raise cut_short(error, report.count, len(ids), report.operation, "deleted") from None
         report.count += count
     return report
 

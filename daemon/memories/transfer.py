@@ -174,8 +174,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
             core.store.check_room()
             report.add(_write(core, call, part, report.operation))
         except Exception as error:
-            operations = [] if report.operation is None else [report.operation]
-            raise batches.cut_short(error, number, len(call.records), operations) from None
+            raise batches.cut_short(error, number, len(call.records), report.operation) from None
         number += len(part)
     return report
 

@@ -49,7 +49,12 @@ class Privacy:
         kinds: Counter[str] = Counter()
         allows: bool | None = getattr(call, "allow_secrets", None)
         if allows is None:
-            return self._clean_query(call), {}
+            changes = {}  # it stores nothing, and is never refused
+            for name in ASKING:
+                value = getattr(call, name, None)
+                if isinstance(value, str) and (new := self._clean_text(value, None, self.mode == "allow")) is not value:
+                    changes[name] = new
+            return (msgspec.structs.replace(call, **changes) if changes else call), {}
         clean: C = self._clean(call, kinds, allows or self.mode == "allow")
         if self.mode == "refuse" and (found := Counter({kind: n for kind, n in kinds.items() if kind != KIND})):
             raise _refuse("It", "Remove it", found)
@@ -59,15 +64,6 @@ class Privacy:
         """Return a call to send to another machine: without credentials, whatever the settings say."""
         clean: C = self._clean(call, Counter(), False)
         return clean
-
-    def _clean_query(self, call: C) -> C:
-        """Return a call that stores nothing, with private passages and credentials removed from its texts."""
-        changes = {}
-        for name in ASKING:
-            value = getattr(call, name, None)
-            if isinstance(value, str) and (cleaned := self._clean_text(value, None, self.mode == "allow")) is not value:
-                changes[name] = cleaned
-        return msgspec.structs.replace(call, **changes) if changes else call
 
     def text(self, text: str) -> str:
         """Return the text of a file for the index: without credentials, with the same number of lines."""
@@ -97,7 +93,12 @@ class Privacy:
                         changes[name] = new
             return msgspec.structs.replace(value, **changes) if changes else value
         if isinstance(value, list):
-            entries = [self._clean_entry(number, item, kinds, allows) for number, item in enumerate(value)]
+            entries = []
+            for number, item in enumerate(value):
+                try:
+                    entries.append(self._clean(item, kinds, allows))
+                except Invalid as error:
+                    raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
             return entries if any(new is not old for new, old in zip(entries, value, strict=True)) else value
         if isinstance(value, dict):
             check_depth(value)
@@ -114,12 +115,6 @@ class Privacy:
         redact(key, kinds, self.allowed)
         if kinds:
             raise _refuse("The key", "Choose another key", kinds)
-
-    def _clean_entry(self, number: int, entry: Any, kinds: Counter[str], allows: bool) -> Any:
-        try:
-            return self._clean(entry, kinds, allows)
-        except Invalid as error:
-            raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
 
 
 def find_privacy(core: Core) -> Privacy:

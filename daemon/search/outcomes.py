@@ -133,8 +133,8 @@ def format_figures(why: Why) -> dict[str, str]:
         needed = f", {FLOOR:.0%} are needed to be shown" if sure < FLOOR and not why.found else ""
         confidence = f"{describe_confidence(sure)}{needed}: {why.confidence_reason}"
     figures = {
-        "similarity": _format_number(why.similarity) + _format_rank(why.similarity_rank),
-        "bm25": _format_number(why.bm25) + _format_rank(why.bm25_rank),
+        "similarity": _format_number(why.similarity, why.similarity_rank),
+        "bm25": _format_number(why.bm25, why.bm25_rank),
         "score": _format_number(why.score) + _format_sum(why.parts, why.score),
         "confidence": confidence,
         "last result": _format_number(why.last_hit_score) + ("" if last is None else f", {describe_confidence(last)}"),
@@ -151,9 +151,5 @@ def _format_sum(parts: Mapping[str, float], score: float | None) -> str:
     return " = " + "".join(terms).removeprefix(" + ")
 
 
-def _format_rank(rank: int | None) -> str:
-    return "" if rank is None else f", rank {rank:,}"
-
-
-def _format_number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _format_number(value: float | None, rank: int | None = None) -> str:
+    return ("–" if value is None else f"{value:.3f}") + ("" if rank is None else f", rank {rank:,}")

@@ -22,11 +22,6 @@ def list_sessions(connection: apsw.Connection) -> list[str]:
     return [str(name) for (name,) in connection.execute(_SESSIONS) if name]
 
 
-def resolve_session(connection: apsw.Connection, given: str) -> str:
-    """Return the session of a database with a full or abbreviated name, as `choose_session` does."""
-    return choose_session(list_sessions(connection), given)
-
-
 def choose_session(names: Collection[str], given: str) -> str:
     """Return the session with this name, else the only one whose name begins with it.
 

@@ -31,7 +31,7 @@ from memoryd.client.protocol import (
     Update,
 )
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.removing import remove
+from memoryd.daemon.memories.changing import remove
 from memoryd.daemon.store import history, rows
 from memoryd.daemon.store.writer import Transaction
 from workbench import Clock, ask, no_model, running
