@@ -1,12 +1,27 @@
-"""Fixtures of tests that kill the daemon."""
+"""Fixtures of tests that kill the daemon, or that share one with the default model."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from places import make_folder
+from waiting import wait_until
 from workbench import Process
+
+
+@pytest.fixture(scope="module")
+def shared_real(model_dir: Path) -> Iterator[Process]:
+    """One daemon with the default model for all tests of a module, each in a namespace of its own."""
+    folder = make_folder()
+    running = Process(folder, environment={"MEMORYD_MODEL_DIR": str(model_dir)}).start()
+    with running.client() as client:
+        wait_until(lambda: client.status().model.state == "ready", limit_s=120)
+    yield running
+    running.stop()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

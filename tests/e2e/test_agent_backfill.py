@@ -1,16 +1,13 @@
 """What hooks of the real agents have observed is not taken in again from the files that the agents wrote meanwhile."""
 
 import json
-import os
 import subprocess
 import sys
 from contextlib import suppress
 
 import pytest
-from test_agent_hosts import AGENTS, ANSWER, move_home
+from test_agent_hosts import AGENTS, ANSWER, install
 
-from memoryd.client.programs.hooks.hosts import HOSTS
-from memoryd.client.programs.memctl import run
 from model_api import model_api
 from waiting import wait_until
 from workbench import Process
@@ -24,17 +21,8 @@ _AUTOMATED = ("claude-code", "codex", "opencode", "cline")  # deleted when the s
 def test_a_backfill_finds_a_session_that_hooks_observed_and_takes_nothing_of_it(
     agent: str, real: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, place = real.folder / "home", real.folder / "billing"
-    home.mkdir()
-    (place / ".git").mkdir(parents=True)
-    move_home(real, home)
-    for name in {name for host in HOSTS.values() for name in (host.home, host.keeps[0].partition("/")[0])}:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(home))
     with model_api(ANSWER) as api:
-        words, environment = AGENTS[agent](api, home)
-        assert run(["hooks", "install", agent]) == 0
-        asking = {**os.environ, **real.environment, **environment, "HOME": str(home), "PWD": str(place)}
+        words, asking, place = install(agent, api, real, monkeypatch)
         ended = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
         assert ANSWER in ended.stdout.decode(), ended.stderr.decode()[-2000:]
     with real.client("billing") as client:

@@ -4,15 +4,12 @@ Each event has the fields that the agent's documentation gives it, in the order 
 """
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hosting import Agent, Answered
 from memoryd.client.programs.hooks.hosts import HOSTS
-from places import make_folder
 from waiting import wait_until
 from workbench import Process
 
@@ -22,18 +19,6 @@ LESSON = (
 ANSWER = "Understood. From now on I run the billing migrations with --lock-timeout 5s before each deploy."
 QUESTION = "I am about to deploy the billing service with its migrations, what do I have to watch out for?"
 SMALL_TALK = "What a lovely sunny morning it is"
-
-
-@pytest.fixture(scope="module")
-def real(model_dir: Path) -> Iterator[Process]:
-    """One daemon with the default model for all sessions of this module."""
-    folder = make_folder()
-    running = Process(folder, environment={"MEMORYD_MODEL_DIR": str(model_dir)}).start()
-    with running.client() as client:
-        wait_until(lambda: client.status().model.state == "ready")
-    yield running
-    running.stop()
-    shutil.rmtree(folder)
 
 
 def project(real: Process, name: str) -> Path:
@@ -59,9 +44,9 @@ def fine(answered: Answered) -> Answered:
 
 
 @pytest.mark.slow
-def test_a_lesson_of_a_claude_code_session_is_in_the_context_of_the_next(real: Process) -> None:
-    place = project(real, "billing")
-    first = Agent("claude-code", real.folder, place, "7f3a-first")
+def test_a_lesson_of_a_claude_code_session_is_in_the_context_of_the_next(shared_real: Process) -> None:
+    place = project(shared_real, "billing")
+    first = Agent("claude-code", shared_real.folder, place, "7f3a-first")
     mode = {"permission_mode": "default"}
     opening = fine(first.hook("session-start", source="startup", model="claude-opus-5")).said
     assert opening == "" or "memctl observe off" in opening  # whichever session of this daemon is the first
@@ -81,9 +66,9 @@ def test_a_lesson_of_a_claude_code_session_is_in_the_context_of_the_next(real: P
     fine(first.hook("prompt", prompt="And write the runbook of the billing deploy into deploy.md, please", **mode))
     fine(first.hook("stop", stop_hook_active=False, last_assistant_message="The runbook is in deploy.md.", **mode))
     assert fine(first.hook("session-end", reason="prompt_input_exit")).out == ""
-    settled(real, "billing")
+    settled(shared_real, "billing")
 
-    second = Agent("claude-code", real.folder, place, "9c1b-second")
+    second = Agent("claude-code", shared_real.folder, place, "9c1b-second")
     opened = fine(second.hook("session-start", source="startup", model="claude-opus-5"))
     answer = json.loads(opened.out)["hookSpecificOutput"]
     assert answer["hookEventName"] == "SessionStart"
@@ -96,31 +81,31 @@ def test_a_lesson_of_a_claude_code_session_is_in_the_context_of_the_next(real: P
     fine(second.hook("compact", trigger="auto"))
     assert "--lock-timeout 5s" in fine(second.hook("session-start", source="compact")).said
 
-    elsewhere = Agent("claude-code", real.folder, project(real, "website"), "1d2e-other")
+    elsewhere = Agent("claude-code", shared_real.folder, project(shared_real, "website"), "1d2e-other")
     assert fine(elsewhere.hook("session-start", source="startup")).out == ""
     assert fine(elsewhere.hook("prompt", prompt=QUESTION, **mode)).out == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in HOSTS if name != "claude-code"])
-def test_a_lesson_of_a_session_is_in_the_context_of_the_next_with_each_agent(name: str, real: Process) -> None:
-    place = project(real, f"billing-{name}")
-    first = Agent(name, real.folder, place, f"{name}-first")
+def test_a_lesson_of_a_session_is_in_the_context_of_the_next_with_each_agent(name: str, shared_real: Process) -> None:
+    place = project(shared_real, f"billing-{name}")
+    first = Agent(name, shared_real.folder, place, f"{name}-first")
     quiet = {"{}", "", '{"continue":true}'}
     greeted = fine(first.hook("session-start", source="startup"))
     assert greeted.out in quiet or greeted.said.startswith("memoryd keeps what is said")
     assert fine(first.hook("prompt", prompt=LESSON)).out in quiet
     assert fine(first.hook("stop", **{HOSTS[name].message: ANSWER, "stop_hook_active": False})).out in quiet
     assert fine(first.hook("session-end", reason="exit")).out in quiet
-    settled(real, place.name)
+    settled(shared_real, place.name)
 
-    second = Agent(name, real.folder, place, f"{name}-second")
+    second = Agent(name, shared_real.folder, place, f"{name}-second")
     opened = fine(second.hook("session-start", source="startup"))
     assert "--lock-timeout 5s" in opened.said
     assert fine(second.hook("prompt", prompt=SMALL_TALK)).out in quiet
-    with real.client(place.name) as client:
+    with shared_real.client(place.name) as client:
         client.add(LESSON, type="lesson")  # beside a prompt comes what was saved
-    third = Agent(name, real.folder, place, f"{name}-third")
+    third = Agent(name, shared_real.folder, place, f"{name}-third")
     asked = fine(third.hook("prompt", prompt=QUESTION))
     if "prompt" in HOSTS[name].injects:
         assert "--lock-timeout 5s" in asked.said
@@ -129,16 +114,16 @@ def test_a_lesson_of_a_session_is_in_the_context_of_the_next_with_each_agent(nam
 
 
 @pytest.mark.slow
-def test_what_an_agent_repeats_of_its_context_is_not_learnt_again(real: Process) -> None:
-    place = project(real, "ledger")
-    with real.client("ledger") as client:
+def test_what_an_agent_repeats_of_its_context_is_not_learnt_again(shared_real: Process) -> None:
+    place = project(shared_real, "ledger")
+    with shared_real.client("ledger") as client:
         client.add("The ledger keeps amounts in cents as integers, never as floats", type="decision")
-    agent = Agent("claude-code", real.folder, place, "echo-session")
+    agent = Agent("claude-code", shared_real.folder, place, "echo-session")
     said = agent.hook("prompt", prompt="How does the ledger keep amounts of money?").said
     assert "in cents as integers" in said
-    with real.client("ledger") as client:  # what the session was given is noted after the reply
+    with shared_real.client("ledger") as client:  # what the session was given is noted after the reply
         wait_until(lambda: [memory.access_count for memory in client.list()] == [1])
     agent.hook("stop", last_assistant_message="The ledger keeps amounts in cents as integers, never as floats")
-    with real.client("ledger") as client:
+    with shared_real.client("ledger") as client:
         assert [turn.role for turn in client.turns()] == ["user"]
         assert client.stats().memories == 1

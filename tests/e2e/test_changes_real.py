@@ -1,7 +1,6 @@
 """What holds now, with the default model: a saved memory is told with what was said later that changes it."""
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ import pytest
 from memoryd.client import Client
 from memoryd.client.errors import Forbidden, NotFound
 from memoryd.client.protocol import Added
-from places import make_folder
 from workbench import Process, wait_until
 
 sys.path.append(str(Path(__file__).parents[1] / "quality"))
@@ -26,26 +24,15 @@ CHANGE = "Stripe is out, we go to Mollie."
 TOLD = ", said by the user: Stripe is out, we go to Mollie.)"
 
 
-@pytest.fixture(scope="module")
-def real(model_dir: Path) -> Iterator[Process]:
-    folder = make_folder()
-    running = Process(folder, environment={"MEMORYD_MODEL_DIR": str(model_dir)}).start()
-    with running.client() as client:
-        wait_until(lambda: client.status().model.state == "ready", limit_s=120)
-    yield running
-    running.stop()
-    shutil.rmtree(folder)
-
-
 @pytest.fixture
-def place(real: Process, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("MEMORYD_SOCKET", str(real.socket))
+def place(shared_real: Process, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("MEMORYD_SOCKET", str(shared_real.socket))
     return next(PLACES)
 
 
 @pytest.fixture
-def client(real: Process, place: str) -> Iterator[Client]:
-    with real.client(namespace=place) as made:
+def client(shared_real: Process, place: str) -> Iterator[Client]:
+    with shared_real.client(namespace=place) as made:
         yield made
 
 

@@ -4,9 +4,7 @@ It is asked for after small talk has pushed the conversation out of L0 and all o
 tuned on `LOOKED_AT`; the others were written afterwards.
 """
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -36,17 +34,6 @@ SMALL_TALK = [
 ]
 
 
-@pytest.fixture(scope="module")
-def talks(tmp_path_factory: Any, model_dir: Path) -> Iterator[Any]:
-    """A daemon with the default model for all conversations, each in a namespace of its own."""
-    with TemporaryDirectory(prefix="mt-") as folder:
-        process = Process(Path(folder), environment={"MEMORYD_MODEL_DIR": str(model_dir)}).start()
-        with process.client() as client:
-            wait_until(lambda: client.status().model.state == "ready")
-        yield process
-        process.stop()
-
-
 def hold(memory: Any, turns: Sequence[tuple[str, str]], session: str) -> None:
     """Hold a conversation in calls of two turns, end it, and wait until it was thought about."""
     for start in range(0, len(turns), 2):
@@ -63,10 +50,10 @@ def hold(memory: Any, turns: Sequence[tuple[str, str]], session: str) -> None:
         for name in (*LOOKED_AT, *UNSEEN)
     ],
 )
-def test_all_turns_are_kept_and_a_new_session_finds_what_was_planted(talks: Any, name: str) -> None:
+def test_all_turns_are_kept_and_a_new_session_finds_what_was_planted(shared_real: Process, name: str) -> None:
     talk = read(name)
     assert (len(talk.turns) >= 40, len(talk.planted), len(talk.questions)) == (True, 12, 8)
-    with talks.client(namespace=f"talks/{name}") as memory:
+    with shared_real.client(namespace=f"talks/{name}") as memory:
         hold(memory, talk.turns, "first")
         assert len(memory.list(source="session_summary").memories) == 1
         chat = [turn for pair in SMALL_TALK for turn in zip(("user", "assistant"), pair.split("|"), strict=True)]
