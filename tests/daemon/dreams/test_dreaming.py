@@ -84,8 +84,7 @@ def memory(root: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("story", [TEAM, GARDEN, SHIP], ids=["team", "garden", "ship"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("story", "seed"), [(TEAM, 1), (GARDEN, 2), (SHIP, 1)], ids=["team", "garden", "ship"])
 def test_of_what_sixty_days_changed_memory_has_what_holds_and_nothing_that_held(
     core: Core, root: Path, story: Story, seed: int
 ) -> None:

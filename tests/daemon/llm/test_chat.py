@@ -75,7 +75,7 @@ def test_near_json_is_repaired_and_counted(server: ModelServer, said: str) -> No
     assert (model.usage.repaired, model.usage.failures) == (1, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     "odd",
     [
         says("no idea"),
@@ -102,11 +102,12 @@ def test_what_makes_no_sense_is_asked_again_and_then_fails(server: ModelServer, 
     assert model.usage.last_error
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 503])
+@each("status", [408, 429, 500, 503])
 def test_a_passing_failure_is_tried_again(server: ModelServer, status: int) -> None:
     server.will(fails(status), fails(status), GOOD)
+    before = len(server.requests)
     assert ask(made(server)) == ["a", "b"]
-    assert len(server.requests) == 3
+    assert len(server.requests) == before + 3
 
 
 def test_a_server_that_says_when_is_waited_for(server: ModelServer) -> None:
@@ -116,12 +117,13 @@ def test_a_server_that_says_when_is_waited_for(server: ModelServer) -> None:
     assert time.monotonic() - began >= 1.0
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+@each("status", [401, 403, 404])
 def test_a_lasting_failure_is_not_tried_again(server: ModelServer, status: int) -> None:
     server.will(fails(status, b"wrong key"))
+    before = len(server.requests)
     with pytest.raises(ChatFailed, match=f"answered {status}: wrong key"):
         ask(made(server))
-    assert len(server.requests) == 1
+    assert len(server.requests) == before + 1
 
 
 def test_a_server_that_takes_no_schema_is_asked_without(server: ModelServer) -> None:
@@ -206,7 +208,7 @@ def test_the_key_comes_from_a_file_or_the_environment(
         ask(made(server, key_file=str(tmp_path / "absent")))
 
 
-@pytest.mark.parametrize("key", ["one-key\nanother-key", "a-key-in-\u201cquotes\u201d", "a-plain-key"])
+@each("key", ["one-key\nanother-key", "a-key-in-\u201cquotes\u201d", "a-plain-key"])
 def test_no_error_holds_the_key(server: ModelServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("MEMORYD_LLM_KEY", key)
     server.will(fails(401, f"wrong key: Bearer {key}".encode()))

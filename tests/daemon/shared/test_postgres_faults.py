@@ -19,7 +19,7 @@ from memoryd.daemon.shared.postgres import line
 from waiting import wait_until
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_server_that_ends_has_saves_wait_and_gets_them_once(team: Team, how: int) -> None:
     before = team.decide("Releases are on Tuesdays")
     if how == signal.SIGKILL:  # it leaves no children only if they are killed, too

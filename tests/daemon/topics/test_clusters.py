@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from each import each
 from graphs import near
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import tokenizer
@@ -88,7 +89,7 @@ def test_a_label_is_the_most_distinctive_words_of_half_of_the_texts_as_they_are_
     assert found[-1] == "service"
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "said"),
     [
         ([], ""),

@@ -52,17 +52,6 @@ def test_a_change_that_changes_nothing_leaves_the_file_alone(tmp_path: Path) -> 
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_a_change_that_fails_leaves_the_file_alone(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("one")
-
-    def change(data: bytes | None) -> bytes:
-        raise Conflict("not there any more")
-
-    with pytest.raises(Conflict):
-        change_file(tmp_path, "a.md", change)
-    assert ((tmp_path / "a.md").read_text(), names(tmp_path)) == ("one", ["a.md"])
-
-
 # Others that write at the same time ----------------------------------------------------------------------------------
 
 
