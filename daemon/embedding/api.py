@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.config import EmbeddingApiConfig
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system.model_api import Address, Breaker, Passing, Remote, RemoteFailed, RequestRefused
@@ -97,10 +98,6 @@ class Models:
         self._remote.close()
 
 
-def _cut(texts: Sequence[str], size: int) -> list[Sequence[str]]:
-    return [texts[start : start + size] for start in range(0, len(texts), size)]
-
-
 def _place_calibration(model: "ApiEmbedder", folder: Path) -> Path:
     return folder / _CALIBRATIONS / f"{model.fingerprint.rsplit(':', 1)[-1]}.json"
 
@@ -118,7 +115,7 @@ def _calibrate(model: "ApiEmbedder", folder: Path) -> Floors:
     """Calibrate a model with the bundled set and save the result; raise `ModelUnreachable`."""
 
     def embed(texts: Sequence[str]) -> Vector:
-        return np.concatenate([model.embed_batch(part) for part in _cut(texts, model.batch)])
+        return np.concatenate([model.embed_batch(part) for part in split_evenly(texts, model.batch)])
 
     try:
         made = calibrate(embed, embed)

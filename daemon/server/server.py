@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memoryd.client.errors import Unavailable
-from memoryd.client.protocol import Call, Subscribed, Welcome
+from memoryd.client.protocol import Call, Subscribed
 from memoryd.client.protocol.base import MAX_QUEUED
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
@@ -70,7 +70,7 @@ class Server:
             methods=self.meters.read,
             stop=self._end,
             restart=self._restart,
-            welcome=self._greet,
+            welcome=lambda version: self._succession.greet(version, time.monotonic() - self._started_at),
         )
         self._asyncio_server: asyncio.Server | None = None
         self._bound: list[asyncio.Server] = []  # of sockets that are bound to a token
@@ -134,9 +134,6 @@ class Server:
     def _restart(self) -> None:
         self.restarting = True
         self._end()
-
-    def _greet(self, version: str) -> Welcome:
-        return self._succession.greet(version, time.monotonic() - self._started_at)
 
     def _restart_soon(self) -> None:
         with suppress(RuntimeError):  # the loop has ended

@@ -50,15 +50,13 @@ class Subscriber:
             return
         for happening in happenings:
             event = self._view.event_of(happening)
-            if event is not None:
-                self._offer(event)
+            if event is None:
+                continue
+            if self._missed_now or (len(self._waiting) >= MAX_WAITING and self._full()):
+                self._missed_now += 1
+            else:
+                self._waiting.append(event)
         self.flush(now)
-
-    def _offer(self, event: Event) -> None:
-        if self._missed_now or (len(self._waiting) >= MAX_WAITING and self._full()):
-            self._missed_now += 1
-        else:
-            self._waiting.append(event)
 
     def flush(self, now: float) -> None:
         """Write the waiting events as long as the client reads; then report how many it missed."""

@@ -176,8 +176,9 @@ class Shared:
             waiting = sends.list_waiting(connection, refused=False, limit=_PART)
         pauses = []
         for root in self.roots:
-            names = self._core.store.namespaces
-            own = [one for one in waiting if _may_go(root, names.name(one.row.namespace))]
+            places = [self._core.store.namespaces.name(one.row.namespace) for one in waiting]
+            pairs = zip(waiting, places, strict=True)
+            own = [one for one, place in pairs if root.holds(place) and not root.excludes(place)]
             if own and not self._send_all(root, own):
                 pauses.append(max(1.0, root.line.retry_s()))
             elif own:
@@ -255,10 +256,6 @@ def _find_obstacle(row: Row) -> str:
     if row.key is not None:
         return "has a key"
     return "is superseded" if row.superseded_by else ""
-
-
-def _may_go(root: Root, namespace: str) -> bool:
-    return root.holds(namespace) and not root.excludes(namespace)
 
 
 def _digest(row: Row) -> bytes:

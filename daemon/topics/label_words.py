@@ -57,12 +57,10 @@ class Namer:
         found = [self._find_words(stemmer, text) for text in texts]
         counts = Counter(stem for words in found for stem in words)
         shared = [stem for stem, count in counts.items() if count >= max(2, len(texts) / 2)]
-        weights = {stem: counts[stem] * self._compute_rarity(stem) for stem in shared}
+        size = self._sample_size + 1.5
+        weights = {stem: counts[stem] * math.log(size / (self._sampled[stem] + 0.5)) for stem in shared}
         best = sorted(shared, key=lambda stem: (-weights[stem], stem))[:_TERMS]
         return ", ".join(_find_commonest(stem, found) for stem in best)
-
-    def _compute_rarity(self, stem: str) -> float:
-        return math.log((self._sample_size + 1.5) / (self._sampled[stem] + 0.5))
 
     def _find_words(self, stemmer: Stemmer, text: str) -> dict[str, list[str]]:
         words: defaultdict[str, list[str]] = defaultdict(list)

@@ -129,7 +129,7 @@ def rebuild(
         )
         if not dry_run:
             _write(core, removed, pause, graph.delete_nodes)
-            _write(core, put, pause, lambda connection, part: _put_nodes(connection, namespace, part))
+            _write(core, put, pause, lambda connection, part: graph.put_nodes(connection, namespace, part))
             weights = _write_edges(core, draft, namespace, pause)
             counts["topics"] = _write_topics(core, draft, namespace, weights, pause)
             core.cognition.wake.set()  # a language model may name nodes
@@ -300,11 +300,6 @@ def _write(core: Core, items: Sequence[Any], pause: Pause, write: Callable[[Conn
 
         core.store.write(job).result()
         pause()
-
-
-def _put_nodes(connection: Connection, namespace: int, nodes: Sequence[NewNode]) -> None:
-    for node in nodes:
-        graph.put_node(connection, namespace, node)
 
 
 def _write_edges(core: Core, draft: Draft, namespace: int, pause: Pause) -> dict[tuple[int, int], float]:

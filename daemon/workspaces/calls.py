@@ -1,16 +1,22 @@
-"""The calls that add, remove, list and index workspaces. Indexing runs on its own thread."""
+"""The calls that add, remove, list and index workspaces, and the job that checks all of them.
 
+Indexing runs on its own thread.
+"""
+
+import logging
 import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
 from memoryd.client import protocol
-from memoryd.client.errors import MemorydError, ModelUnavailable, Unavailable
+from memoryd.client.errors import MemorydError, ModelUnavailable, NotFound, Unavailable
 from memoryd.client.protocol import Progress
 from memoryd.client.protocol import workspaces as calls
 from memoryd.client.protocol.workspaces import Indexed, WorkspaceList
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Step, StopCheck, Work
 from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.workspaces import chunks, indexing, note_paths, registry
 from memoryd.daemon.workspaces.committing import ReportCounts
@@ -20,6 +26,8 @@ from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _POLL_S = 0.05
 _MAX_DIFFERING = 200
+
+log = logging.getLogger(__name__)
 
 
 @handles(calls.AddWorkspace)
@@ -172,3 +180,31 @@ def _count_pending(core: Core, workspace: StoredWorkspace) -> int:
     with core.store.reading() as connection:
         waiting = workspaces.count_chunks_without_vector(connection, workspace, generation.model)
     return waiting - len(generation.failing) if waiting > len(generation.failing) else 0
+
+
+# The job, in case watching has missed a change -----------------------------------------------------------------------
+
+
+def plan(core: Core, now: float) -> Iterator[Step]:
+    """Plan a pass over each workspace."""
+    for workspace in registry.list_all(core):
+        yield Step("scan", workspace.namespace, f"changes in {workspace.root} may have been missed", workspace)
+
+
+def scan(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
+    """Run a pass over one workspace; an error does not stop the others."""
+    try:
+        done = indexing.index(core, step.data, report=lambda done, total: check())
+    except indexing.Gone:
+        return {"gone": 1}
+    except NotFound:
+        return {"skipped": 1}
+    except Unavailable:
+        raise
+    except MemorydError as error:
+        log.warning("workspace %s could not be indexed: %s", step.target, error)
+        return {"failed": 1}
+    return {"indexed": done.indexed, "removed": done.removed, "unchanged": done.unchanged}
+
+
+SCAN = Work(plan, alone=scan, at_limit=True)  # it checks the size limit itself, for each slice

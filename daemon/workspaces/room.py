@@ -2,7 +2,7 @@
 
 from memoryd.daemon.jobs.table import MIN, JobRow
 from memoryd.daemon.rooms import Room
-from memoryd.daemon.workspaces import calls, flushing, linking, scanning, writing
+from memoryd.daemon.workspaces import calls, flushing, linking, writing
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.watching import Watchers
 
@@ -16,5 +16,5 @@ ROOM = Room(
     show=linking.show,
     start=lambda core: core.state(Watchers, core).start(),
     stop=lambda core: core.state(Watchers, core).close(),
-    jobs={"workspaces": JobRow(10 * MIN, 5 * MIN, _SCAN, scanning.SCAN)},
+    jobs={"workspaces": JobRow(10 * MIN, 5 * MIN, _SCAN, calls.SCAN)},
 )

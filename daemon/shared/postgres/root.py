@@ -232,10 +232,6 @@ class PostgresRoot(Root):
             stems = [stem for word in words for stem in tokenizer.stem_words(connection, word)[:1]]
         return list(dict.fromkeys(stems))
 
-    def _stem(self, text: str) -> list[str]:
-        with self._core.store.reading() as connection:
-            return tokenizer.stem_words(connection, text)
-
     def _list(self, connection: Any, call: protocol.List, wanted: Wanted) -> Page:
         order, words = (call.sort, call.ascending), call.words.split()
         limit = min(1000, call.offset + call.limit)
@@ -327,7 +323,8 @@ class PostgresRoot(Root):
 
     def _derive(self, content: str) -> Fields:
         """Return the columns by which searches find a text; without the root's model it has no vector."""
-        stems = dict.fromkeys(stem for stem in self._stem(content) if len(stem) <= _LONGEST_STEM)
+        with self._core.store.reading() as reader:
+            stems = dict.fromkeys(s for s in tokenizer.stem_words(reader, content) if len(s) <= _LONGEST_STEM)
         embedded = self._core.embedding.embed_text(content) if self._has_vectors() else None
         vector = None if embedded is None else _show_vector(embedded[1].tolist())
         return {"stems": list(stems)[:_MOST_STEMS], "embedding": vector}

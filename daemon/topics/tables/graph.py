@@ -266,21 +266,22 @@ def delete_nodes(connection: apsw.Connection, names: Sequence[str]) -> None:
     connection.executemany("DELETE FROM nodes WHERE name = ?", [(name,) for name in names])
 
 
-def put_node(connection: apsw.Connection, namespace: int, node: NewNode) -> None:
-    """Insert or update a node by name; members that have left L2 or the namespace meanwhile are skipped."""
-    number: Any = connection.execute(
-        "INSERT INTO nodes (name, namespace, kind, size, label, named_by, asked, texts)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO UPDATE SET"
-        " namespace = ?2, kind = ?3, size = ?4, label = ?5, named_by = ?6, asked = ?7, texts = ?8 RETURNING id",
-        (node.name, namespace, node.kind, len(node.members), node.label, node.named_by, node.asked, node.texts),
-    ).get
-    connection.execute("DELETE FROM members WHERE node = ?", (number,))
-    if node.kind == CLUSTER:
-        connection.executemany(
-            "INSERT OR REPLACE INTO members SELECT row, ?1 FROM memories"
-            f" WHERE row = ?2 AND namespace = ?3 AND tier = {L2!r}",
-            [(number, row, namespace) for row in node.members],
-        )
+def put_nodes(connection: apsw.Connection, namespace: int, nodes: Iterable[NewNode]) -> None:
+    """Insert or update nodes by name; members that have left L2 or the namespace meanwhile are skipped."""
+    for node in nodes:
+        number: Any = connection.execute(
+            "INSERT INTO nodes (name, namespace, kind, size, label, named_by, asked, texts)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO UPDATE SET"
+            " namespace = ?2, kind = ?3, size = ?4, label = ?5, named_by = ?6, asked = ?7, texts = ?8 RETURNING id",
+            (node.name, namespace, node.kind, len(node.members), node.label, node.named_by, node.asked, node.texts),
+        ).get
+        connection.execute("DELETE FROM members WHERE node = ?", (number,))
+        if node.kind == CLUSTER:
+            connection.executemany(
+                "INSERT OR REPLACE INTO members SELECT row, ?1 FROM memories"
+                f" WHERE row = ?2 AND namespace = ?3 AND tier = {L2!r}",
+                [(number, row, namespace) for row in node.members],
+            )
 
 
 def read_numbers(connection: apsw.Connection, namespace: int) -> dict[str, int]:

@@ -40,7 +40,9 @@ def parse_front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
         return Front(), None
     text = "\n".join(lines[1 : end - 1])
     try:
-        values = _read_mapping(text) if lines[0].rstrip() == "---" else _read_toml(text)
+        if len(text) > MAX_CHARS:
+            raise ValueError(f"it is longer than {MAX_CHARS} characters")
+        values = _read_yaml(text) if lines[0].rstrip() == "---" else _read_toml(text)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         return Front(), f"The front matter is indexed as text, because it cannot be read: {_reason(error)}."
     if values is None:
@@ -67,23 +69,21 @@ def _end(lines: Sequence[str]) -> int:
     return next((number + 1 for number, line in enumerate(lines[1:MAX_LINES], 1) if line.rstrip() == mark), 0)
 
 
-def _read_mapping(text: str) -> dict[str, Any] | None:
+def _read_yaml(text: str) -> dict[str, Any] | None:
     """Return the values of YAML text, converted for JSON; None if it is not a mapping."""
-    if len(text) > MAX_CHARS:
-        raise ValueError(f"it is longer than {MAX_CHARS} characters")
     _check(text)
     mapping = yaml.load(text, Loader=_Loader)
-    if mapping is None:
-        return {}
-    return {_key(key): _convert(value) for key, value in mapping.items()} if isinstance(mapping, dict) else None
+    if not isinstance(mapping, dict | None):
+        return None
+    found: dict[str, Any] = _convert(mapping or {})
+    return found
 
 
 def _read_toml(text: str) -> dict[str, Any]:
-    if len(text) > MAX_CHARS:
-        raise ValueError(f"it is longer than {MAX_CHARS} characters")
     values = tomllib.loads(f"\n{text}")  # so that errors name the lines of the file
     _check_depth(values, MAX_DEPTH)
-    return {_key(key): _convert(value) for key, value in values.items()}
+    found: dict[str, Any] = _convert(values)
+    return found
 
 
 def _check_depth(value: Any, left: int) -> None:

@@ -32,7 +32,7 @@ def node(core: Core, *members: Row) -> int:
         for member in members:
             rows.change(transaction.connection, member.row, {"tier": "L2"})
         new = NewNode(members[0].id, "cluster", tuple(member.row for member in members), b"")
-        stored.put_node(transaction.connection, members[0].namespace, new)
+        stored.put_nodes(transaction.connection, members[0].namespace, [new])
         return stored.read_numbers(transaction.connection, members[0].namespace)[new.name]
 
     return core.store.write(job).result(LIMIT_S)
