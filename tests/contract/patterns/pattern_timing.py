@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import pattern_finding
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import InvalidArgument, Unsatisfiable
@@ -140,13 +141,9 @@ def _draw(strategy: st.SearchStrategy[str]) -> list[str]:
 def main() -> None:
     """Try every pattern; the reviewed bounds come as JSON in the first argument."""
     resource.setrlimit(resource.RLIMIT_CPU, (ALL_S, ALL_S))
-    compiled = _note_compiled()
-    import pattern_finding
-
     reviewed = {name: Bound(*bound) for name, bound in json.loads(sys.argv[1]).items()}
-    every = pattern_finding.patterns()
-    missed = compiled - {(one.pattern.pattern, one.pattern.flags) for one in every}
-    _tell(patterns=len(every), missed=sorted(missed), built=sorted(pattern_finding.built_in_functions()))
+    every = pattern_finding.find_patterns()
+    _tell(patterns=len(every), built=sorted(pattern_finding.built_in_functions()))
     unused = set(reviewed)
     for one in every:
         row = next((row for row in reviewed if any(name.startswith(row) for name in one.names)), "")
@@ -156,32 +153,6 @@ def main() -> None:
         if slow := find_slow_text(one.pattern, bound.methods, bound.chars):
             _tell(name=one.names[0], slow=slow)
     _tell(unused=sorted(unused))
-
-
-def _note_compiled() -> set[tuple[str, int]]:
-    """Note from now on which patterns modules of memoryd compile as they are imported."""
-    compiled: set[tuple[str, int]] = set()
-    compile = re._compile  # type: ignore[attr-defined]
-    from memoryd.client import patterns
-
-    def noting(pattern: Any, flags: int) -> Any:
-        made = compile(pattern, flags)
-        frame: Any = sys._getframe(1)
-        while frame and frame.f_globals["__name__"] == "re":
-            frame = frame.f_back
-        if frame.f_globals["__name__"].startswith("memoryd.") and isinstance(made.pattern, str):
-            compiled.add((made.pattern, made.flags))
-        return made
-
-    def noting_late(pattern: patterns.LatePattern, text: str, flags: int) -> None:
-        made = compile(text, int(flags))
-        compiled.add((made.pattern, made.flags))
-        begin(pattern, text, flags)
-
-    re._compile = noting  # type: ignore[attr-defined]
-    begin = patterns.LatePattern.__init__
-    patterns.LatePattern.__init__ = noting_late  # type: ignore[method-assign]
-    return compiled
 
 
 def _tell(**fields: Any) -> None:

@@ -111,7 +111,6 @@ def test_no_pattern_takes_much_longer_than_its_text_is_long() -> None:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # its last line names a pattern that hung
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert told[0]["patterns"] > 200
-    assert told[0]["missed"] == [], "compiled at import, but in no global: where nobody tries it"
     assert told[-1] == {"unused": []}, f"told last: {told[-1]}"
     assert set(told[0]["built"]) == set(BUILT), "functions that make patterns: give some of theirs in BUILT"
     slow = [f"{row['name']}: {row['slow']}" for row in told if "slow" in row]
