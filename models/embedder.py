@@ -81,24 +81,20 @@ class _Loaded(ABC):
 
     @property
     def floors(self) -> Floors:
-        """The cosines from which two texts count as duplicates, as relevant or as related; `load` sets them."""
         if self.calibration is None:
             raise ValueError("The model is not calibrated.")
         return self.calibration.floors
 
     def embed_query(self, text: str) -> Embeddings:
-        """Return the unit vector of a search query, shape (dimensions,)."""
         return self._embed(self._manifest.query_prefix + text)
 
     def embed_texts(self, texts: Sequence[str]) -> Embeddings:
-        """Return the unit vectors of stored texts, shape (texts, dimensions)."""
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         for row, text in enumerate(texts):
             vectors[row] = self._embed(self._manifest.document_prefix + text)
         return vectors
 
     def count_tokens(self, text: str) -> int:
-        """Return the number of tokens in a text, without regard to the limit."""
         return self._tokens.count(text)
 
     @abstractmethod

@@ -39,10 +39,17 @@ def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: ReportBytes
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
+        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+
         with _silence_log():
-            for name, (etag, size) in {name: _fetch_hash(hub, name) for name in names}.items():
-                _fetch_one(hub, name, target, report, size)
-                _check_hash(target / name, etag)
+            urls = {name: hf_hub_url(hub.repository, name, revision=hub.revision) for name in names}
+            declared = {name: get_hf_file_metadata(url, timeout=PROBE_TIMEOUT_S) for name, url in urls.items()}
+            for name, facts in declared.items():
+                size = facts.size or 0
+                bar = _make_bar(report, size)
+                hf_hub_download(hub.repository, name, revision=hub.revision, local_dir=target, tqdm_class=bar)
+                report(size, size)
+                _check_hash(target / name, facts.etag or "")
     except ModelUnreachable:
         raise
     except Exception as error:  # errors of the client, its transport and the system
@@ -50,30 +57,8 @@ def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: ReportBytes
         raise ModelUnreachable(f"the Hugging Face hub did not serve {hub.repository}: {reason}") from error
 
 
-def _fetch_hash(hub: Hub, name: str) -> tuple[str, int]:
-    """Fetch the hash and size of a file: the SHA-256 of a large file, the Git blob id of a small one."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
-    url = hf_hub_url(hub.repository, name, revision=hub.revision)
-    facts = get_hf_file_metadata(url, timeout=PROBE_TIMEOUT_S)
-    return facts.etag or "", facts.size or 0
-
-
-def _fetch_one(hub: Hub, name: str, target: Path, report: ReportBytes, size: int) -> None:
-    from huggingface_hub import hf_hub_download
-
-    hf_hub_download(
-        hub.repository,
-        name,
-        revision=hub.revision,
-        local_dir=target,
-        tqdm_class=_make_bar(lambda done: report(done, size)),
-    )
-    report(size, size)
-
-
 def _check_hash(path: Path, etag: str) -> None:
-    """Compare a file with the hash that the hub declares for it."""
+    """Compare a file with what the hub declares: the SHA-256 of a large file, the Git blob id of a small one."""
     if len(etag) == SHA256_DIGITS:
         found = hash_file(path)
     else:
@@ -84,7 +69,7 @@ def _check_hash(path: Path, etag: str) -> None:
         raise ModelUnreachable(f"the Hugging Face hub sent a {path.name} that is not what it declares; try again.")
 
 
-def _make_bar(report: Callable[[int], None]) -> type[Any]:
+def _make_bar(report: ReportBytes, size: int) -> type[Any]:
     """Return a progress bar class that draws nothing and reports the progress of the download."""
     from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
 
@@ -95,7 +80,7 @@ def _make_bar(report: Callable[[int], None]) -> type[Any]:
 
         def update(self, n: float | None = 1) -> bool | None:
             self.seen += int(n or 0)
-            report(self.seen)
+            report(self.seen, size)
             return None
 
     return Bar

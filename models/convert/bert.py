@@ -22,6 +22,8 @@ from memoryd.models.errors import ModelBroken
 
 USUAL_EPSILON = 1e-12
 USUAL_PADDING = 1
+WORDS = "embeddings.word_embeddings.weight"
+LAYERS = "encoder.layer."  # the prefix of the names of the layers' tensors
 
 
 class Bert(NamedTuple):
@@ -50,27 +52,17 @@ class Bert(NamedTuple):
             else 1 + (USUAL_PADDING if padding is None else int(padding)),
         )
 
-    @property
-    def words(self) -> str:
-        """The name of the table of word embeddings."""
-        return "embeddings.word_embeddings.weight"
-
-    @property
-    def stack(self) -> str:
-        """The prefix of the names of the layers' tensors."""
-        return "encoder.layer."
-
     def count_positions(self, tensors: Tensors) -> int:
         """Return the token limit of a text."""
         return len(tensors["embeddings.position_embeddings.weight"]) - self.first_position
 
     def add_tokens(self, graph: Graph, tensors: Tensors, linear: Linear, small_table: bool) -> str:
         """Add the encoder; return the name of its last state, shape (texts, tokens, channels)."""
-        words = add_words(graph, tensors[self.words], small_table)
+        words = add_words(graph, tensors[WORDS], small_table)
         total = graph.add("Add", [words, self._add_positions(graph, tensors)], "embeddings.total")
         plain = self._read_normed(graph, tensors, "embeddings.LayerNorm", total)
         for layer in range(self.layers):
-            plain = self._add_layer(graph, tensors, f"{self.stack}{layer}", plain, linear)
+            plain = self._add_layer(graph, tensors, f"{LAYERS}{layer}", plain, linear)
         return plain.add("")
 
     def _add_positions(self, graph: Graph, tensors: Tensors) -> str:

@@ -80,10 +80,6 @@ class Dense(NamedTuple):
         """Add the product with a value, without the bias; return its terms."""
         return linear.multiply(graph, self.name, value, self.weight)
 
-    def list_bias(self, graph: Graph) -> list[str]:
-        """Return the bias as a term; none if it is zero."""
-        return [graph.add_constant(f"{self.name}.bias", self.bias)] if self.bias.any() else []
-
 
 def make_dense(linear: Linear, name: str, weight: Floats, bias: Floats) -> Dense:
     """Return a matrix in the format of `linear`."""

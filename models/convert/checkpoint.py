@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memoryd.models.convert.bert import Bert
+from memoryd.models.convert.bert import LAYERS, WORDS, Bert
 from memoryd.models.convert.blocks import Tensors, pool
 from memoryd.models.convert.graph import Graph
 from memoryd.models.convert.quantise import Floats, Linear
@@ -135,11 +135,11 @@ def _read_projection(folder: Path) -> Projection:
 
 def _strip_prefix(encoder: Bert, tensors: Tensors) -> Tensors:
     """Return the tensors by their standard names; raise ModelBroken if there are more layers than expected."""
-    prefix = next((prefix for prefix in PREFIXES if f"{prefix}{encoder.words}" in tensors), None)
+    prefix = next((prefix for prefix in PREFIXES if f"{prefix}{WORDS}" in tensors), None)
     if prefix is None:
-        raise ModelBroken(f"model.safetensors has no tensor {encoder.words!r}: not the encoder of its config.json.")
+        raise ModelBroken(f"model.safetensors has no tensor {WORDS!r}: not the encoder of its config.json.")
     plain = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
-    within = [name.removeprefix(encoder.stack).partition(".")[0] for name in plain if name.startswith(encoder.stack)]
+    within = [name.removeprefix(LAYERS).partition(".")[0] for name in plain if name.startswith(LAYERS)]
     numbers = [int(number) for number in within if number.isdecimal()]
     if max(numbers, default=-1) >= encoder.layers:
         raise ModelBroken(f"model.safetensors has {max(numbers) + 1} layers, config.json names {encoder.layers}.")

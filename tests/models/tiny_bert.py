@@ -1,13 +1,18 @@
 """A BERT small enough to convert in milliseconds, with the quirks of real ones."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tensors import write_tensors
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from memoryd.models.convert.convert import convert
+from memoryd.models.session import open_session
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "quick", "brown", "fox", "a", "we", "use", "cache", "no", "yes"]
 HIDDEN, LAYERS, HEADS, WIDE, POSITIONS = 32, 2, 4, 768, 64
@@ -72,3 +77,12 @@ def write_checkpoint(folder: Path, **changes: object) -> Path:
     (folder / "config.json").write_text(json.dumps(tiny_config(**changes)))
     tiny_tokenizer().save(str(folder / "tokenizer.json"))
     return folder
+
+
+def embed(ids: Sequence[int], pooling: str = "mean") -> NDArray[np.float32]:
+    """Return the vector of a text by the exact graph, which `test_reference.py` compares with transformers."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "exact.onnx"
+        convert(write_checkpoint(Path(folder)), path, pooling, "fp32")
+        vector: NDArray[np.float32] = open_session(path, threads=1).run(None, {"input_ids": np.array([ids])})[0][0]
+    return vector
