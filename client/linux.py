@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     import socket
 
 _SYSTEM_NAMES = {"darwin": "macOS", "win32": "Windows", "cygwin": "Windows"}
-_ALTERNATIVES = {
-    "macOS": "a container or a virtual machine",
-    "Windows": "WSL 2 or a container",
-}
 
 
 class Peer(Struct, frozen=True):
@@ -43,7 +39,7 @@ def check() -> None:
     """Raise `Unavailable` on another system, with a way to use memoryd there."""
     if not is_here():
         system = _SYSTEM_NAMES.get(sys.platform, sys.platform)
-        alternative = _ALTERNATIVES.get(system, "a container or a virtual machine")
+        alternative = "WSL 2 or a container" if system == "Windows" else "a container or a virtual machine"
         raise Unavailable(
             f"memoryd runs on Linux, not on {system}; use it in {alternative}, or give your agent the address of"
             " `memctl mcp --http` on a Linux machine, over ssh (docs/machines.md)."

@@ -17,7 +17,7 @@ class Wording:
     def __init__(self, words: str, *, is_json: bool = False) -> None:
         self._pattern = re.compile(
             (_GAP_IN_JSON if is_json else _GAP).join(
-                re.escape(_quote(word) if is_json else word) for word in split_wording(words)
+                re.escape(_quote(word) if is_json else word) for word in _GAPS.split(_fold(words.strip() or words))
             )
         )
 
@@ -34,11 +34,6 @@ class Wording:
     def is_in(self, text: str) -> bool:
         """Return whether the words occur in a text."""
         return self._pattern.search(_fold(text)) is not None
-
-
-def split_wording(words: str) -> list[str]:
-    """Return the words between white space, hyphens and underscores, casefolded, with composed letters."""
-    return _GAPS.split(_fold(words.strip() or words))
 
 
 def _fold(text: str) -> str:

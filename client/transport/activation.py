@@ -5,6 +5,7 @@ start a daemon. Imported by memctl, and by clients if no daemon answers.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,17 +38,9 @@ def is_enabled(socket_path: Path) -> bool:
 def read_socket_path(unit: str) -> str:
     """Return the path in a socket unit, with specifiers replaced as systemd does; empty if there is none."""
     addresses = [line.partition("=")[2].strip() for line in unit.splitlines() if line.startswith("ListenStream=")]
-    known = {
-        "%%": "%",
-        "%t": os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}",
-        "%h": os.path.expanduser("~"),
-    }
-    parts, rest = [], addresses[-1] if addresses else ""
-    while rest:
-        step = 2 if rest[:2] in known else 1
-        parts.append(known.get(rest[:2], rest[:1]))
-        rest = rest[step:]
-    return "".join(parts)
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    known = {"%%": "%", "%t": runtime, "%h": os.path.expanduser("~")}
+    return re.sub("%[%th]", lambda specifier: known[specifier[0]], addresses[-1]) if addresses else ""
 
 
 def run_systemctl(*words: str, limit_s: float = 30.0) -> "subprocess.CompletedProcess[str]":

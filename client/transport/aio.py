@@ -67,12 +67,7 @@ class AsyncClient(Endpoint):
         allow_secrets: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddedMany:
-        """Remember many memories, which are texts or mappings of the fields of `add`, as one operation, or as several
-        if they do not fit into one frame of 16 MiB.
-
-        The daemon commits them in parts. If it refuses a later part, the error's `data["stored"]` is the number of
-        memories stored before it, and `data["operations"]` are the operations to `undo`.
-        """
+        """Remember many memories, like `Client.add_many`."""
         calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
         done: list[AddedMany] = []
         for call in calls:
