@@ -99,20 +99,8 @@ def _data_is_a_file(home: Path) -> None:
     (home / "data").write_text("")
 
 
-def _data_in_proc(home: Path) -> None:
-    os.environ["MEMORYD_DATA_DIR"] = "/proc/memoryd"
-
-
 def _socket_folder_is_a_file(home: Path) -> None:
     (home / "run").write_text("")
-
-
-def _socket_folder_in_proc(home: Path) -> None:
-    os.environ["MEMORYD_SOCKET"] = "/proc/memoryd/s"
-
-
-def _socket_is_a_folder(home: Path) -> None:
-    (home / "run" / "s").mkdir(parents=True)
 
 
 def _socket_is_a_users_file(home: Path) -> None:
@@ -136,10 +124,7 @@ def _newer_database(home: Path) -> None:
     [
         (_no_config, r"The configuration .*config.toml is wrong: .*tiers.ring"),
         (_data_is_a_file, "File exists"),
-        (_data_in_proc, "/proc/memoryd"),
         (_socket_folder_is_a_file, "File exists"),
-        (_socket_folder_in_proc, "/proc/memoryd"),
-        (_socket_is_a_folder, "is not a socket"),
         (_socket_is_a_users_file, "is not a socket"),
         (_log_is_a_folder, "Is a directory"),
         (_newer_database, "newer memoryd"),
@@ -169,21 +154,14 @@ def test_a_socket_path_that_is_too_long_is_refused_with_the_variable_to_set(home
             Client(socket=path)
 
 
-def test_a_client_of_a_service_starts_a_daemon_that_is_not_taken_for_the_service(
+def test_a_daemon_takes_over_neither_the_folder_nor_the_service_of_the_client_that_starts_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (home / "apsw.py").write_text("raise SystemExit('the wrong apsw')")
+    monkeypatch.chdir(home)
     monkeypatch.setenv("NOTIFY_SOCKET", str(home / "notify"))
     monkeypatch.setenv("JOURNAL_STREAM", "1:1")
     with Client() as client:
         environment = Path(f"/proc/{client.status().pid}/environ").read_bytes()
     assert b"NOTIFY_SOCKET" not in environment
     assert b"JOURNAL_STREAM" not in environment
-
-
-def test_a_folder_where_the_client_happens_to_be_adds_nothing_to_the_daemon(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (home / "apsw.py").write_text("raise SystemExit('the wrong apsw')")
-    monkeypatch.chdir(home)
-    with Client() as client:
-        assert client.status().protocol == 1

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from memoryd.client.errors import BadFrame, Invalid, MemorydError
+from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.programs.hooks import answering
 from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.programs.importing import child
@@ -214,8 +214,3 @@ def test_imports(system: str, tmp_path: Path) -> None:
             pass
 
     look(read, EDITS)
-
-
-def test_bytes_of_no_meaning_are_bad_frames() -> None:
-    with pytest.raises(BadFrame):
-        envelope.decode_request(b"\xc1")

@@ -173,10 +173,3 @@ def tiers(core: Core) -> dict[str, int]:
     with core.store.reading() as connection:
         found: Any = connection.execute("SELECT tier, count(*) FROM memories GROUP BY 1 ORDER BY 1")
         return dict(found)
-
-
-def links(core: Core) -> dict[str, int]:
-    """Return how many links of each kind there are."""
-    with core.store.reading() as connection:
-        found: Any = connection.execute("SELECT kind, count(*) FROM links GROUP BY 1 ORDER BY 1")
-        return dict(found)

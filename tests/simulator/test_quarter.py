@@ -66,14 +66,6 @@ def test_the_same_workload_gives_the_same_memory_also_with_kills_and_restarts(pl
     cut.finish()
 
 
-@pytest.mark.stress
-def test_every_sweep_can_be_undone_and_done_again_exactly(play: Play) -> None:
-    played = play(days=SEASON, undone_sweeps=1.0)
-    assert played.sweeps_undone > 20
-    kinds = invariants.links(played.core)
-    assert kinds.keys() <= {"contradicts", "shared_from"}
-
-
 @pytest.mark.parametrize("days", [1, 2])
 def test_the_first_days_pass_too(play: Play, days: int) -> None:
     play(days=days).finish()

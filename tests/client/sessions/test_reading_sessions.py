@@ -28,12 +28,6 @@ def claude(role: str, content: Any, **fields: Any) -> dict[str, Any]:
     return {"type": role, "message": {"role": role, "content": content}, "cwd": "/w", "timestamp": AT, **fields}
 
 
-def test_memories_that_a_hook_put_before_a_prompt_are_not_the_users_words(folder: Path) -> None:
-    prompt = "<memories>\nThe port is 5433.\n</memories>\nWhich port is it?"
-    (session,) = claude_code.read(lines(folder / "s.jsonl", claude("user", prompt)), folder)
-    assert said(session) == [("user", "Which port is it?")]
-
-
 def test_of_answers_before_the_next_prompt_the_last_one_stays(folder: Path) -> None:
     entries = [
         claude("assistant", "I begin without being asked"),
@@ -63,16 +57,6 @@ def test_of_answers_before_the_next_prompt_the_last_one_stays(folder: Path) -> N
 def codex_message(role: str, text: str) -> dict[str, Any]:
     item = {"type": "message", "role": role, "content": [{"type": f"{'in' * (role == 'user')}put_text", "text": text}]}
     return {"timestamp": AT, "type": "response_item", "payload": item}
-
-
-def test_lines_of_a_former_codex_are_the_items_themselves(folder: Path) -> None:
-    head = {"id": ID, "timestamp": AT, "instructions": None}
-    entries = [
-        codex_message(*one)["payload"] for one in (("user", "Why is it slow?"), ("assistant", "It sorts twice."))
-    ]
-    (session,) = codex.read(lines(folder / f"rollout-2025-05-01T10-00-00-{ID}.jsonl", head, *entries), folder)
-    assert session.name == ID
-    assert said(session) == [("user", "Why is it slow?"), ("assistant", "It sorts twice.")]
 
 
 def test_a_subagent_of_codex_said_nothing_to_the_user(folder: Path) -> None:
