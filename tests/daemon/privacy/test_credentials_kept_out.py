@@ -89,18 +89,6 @@ def test_each_reply_says_what_was_taken_out(client: Client) -> None:
     ]  # fmt: skip
 
 
-def test_the_rest_of_the_text_is_kept_and_found(client: Client) -> None:
-    id = client.add(TEXT).id
-    assert client.get(id).content == CLEAN
-    assert client.search("mirror payments")[0].id == id
-
-
-def test_a_text_without_a_credential_is_stored_to_the_letter(client: Client) -> None:
-    added = client.add("Tokens are rotated on the first Monday; ask the platform team.")
-    assert added.redacted == {}
-    assert client.get(added.id).content == "Tokens are rotated on the first Monday; ask the platform team."
-
-
 def test_queries_and_traces_are_redacted_without_a_word(client: Client) -> None:
     hits = client.search(f"where is {TOKEN} used")
     assert client.trace(hits.trace).query == "where is [secret: GitHub token] used"
@@ -128,12 +116,6 @@ def test_undo_brings_back_what_was_stored_not_what_was_taken_out(client: Client)
     changed = client.update(added.id, content="It pushes with nothing.")
     client.undo(changed.operation)
     assert client.get(added.id).content == CLEAN
-
-
-def test_adding_it_again_with_its_credential_is_the_same_memory(client: Client) -> None:
-    first = client.add(TEXT)
-    again = client.add(TEXT)
-    assert (again.outcome, again.id) == ("merged", first.id)
 
 
 def test_refused_credentials_change_nothing_and_the_error_says_what_to_do(start_daemon: Callable[..., Any]) -> None:

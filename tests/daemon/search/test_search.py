@@ -101,12 +101,6 @@ def test_floors_cut_by_score_and_by_similarity(core: Core) -> None:
     assert found(core, "heron stork", min_score=1.0, min_similarity=1.0) in ([], ["heron stork"])
 
 
-def test_the_same_content_in_two_namespaces_is_shown_once(core: Core) -> None:
-    for namespace in ("a", "b"):
-        add(core, "heron fishes", namespace)
-    assert found(core, "heron") == ["heron fishes"]
-
-
 @pytest.mark.parametrize("query", ["", "  \n", "x" * 100_001])
 def test_a_query_that_cannot_be_asked_is_refused(core: Core, query: str) -> None:
     with pytest.raises(Invalid):
@@ -119,13 +113,6 @@ def test_a_deadline_already_past_still_gives_an_answer_that_says_what_is_missing
     assert set(state.degraded) <= {"vector", "fulltext"}
     search(core, "heron")
     assert search(core, "heron", deadline_ms=60_000).degraded == []
-
-
-def test_hits_say_what_they_contradict(core: Core) -> None:
-    first = add(core, "The limit is 30 seconds for every request")
-    second = add(core, "The limit is 60 seconds for every request", dedup_threshold=0.5)
-    hits = {hit.id: hit.contradicts for hit in search(core, "limit")}
-    assert hits == {first.id: [second.id], second.id: [first.id]}
 
 
 def test_exact_vectors_are_found_again_after_they_were_changed_and_made_anew(core: Core) -> None:

@@ -163,14 +163,6 @@ def test_the_words_of_a_question_count_for_the_answer_that_is_shown_with_it(core
     assert hit.confidence_word == "likely"
 
 
-def test_nonsense_finds_nothing_above_the_floor_and_a_question_its_answer(core: Core) -> None:
-    add_many(core, ["Never deploy on Fridays.", "The cache is Valkey.", "Storks nest on roofs."])
-    assert search(core, "zzz nothing", floor=0.03).hits == []
-    [hit] = search(core, "deploy on fridays", floor=0.03, limit=1).hits
-    assert hit.content == "Never deploy on Fridays."
-    assert 0.03 <= hit.confidence <= 1.0
-
-
 # Clean --------------------------------------------------------------------------------------------------------------
 
 

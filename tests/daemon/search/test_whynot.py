@@ -229,12 +229,6 @@ def test_without_a_model(wordly: Core) -> None:
     assert why(wordly, add(wordly, "heron two").id).found
 
 
-def test_a_model_that_fails_on_the_query_is_no_error(folder: Path) -> None:
-    with running(folder, CountingEmbedder()) as core:
-        answer = why(core, add(core, "stork two").id, query="poison heron")
-        assert "could not be compared" in answer.reason
-
-
 def test_full_text_that_could_not_be_searched_is_told_instead_of_no_word(core: Core) -> None:
     add_many(core, [f"heron one {n}" for n in range(60)], dedup=False)
     id = add(core, "storks nest under roofs").id
@@ -251,13 +245,6 @@ def test_full_text_that_could_not_be_searched_is_told_instead_of_no_word(core: C
     began.wait(30)
     assert why(core, id).reason.startswith("full text could not be searched in time, and by meaning it is number ")
     go.set()
-
-
-def test_of_a_deleted_memory_the_error_says_since_when(core: Core) -> None:
-    id = add(core, "heron one").id
-    operation = delete(core, id).operation
-    with pytest.raises(NotFound, match=f"is gone since operation {operation[:8]} .delete.; `memctl undo"):
-        why(core, id[:8])
 
 
 def test_a_turn_in_l0_is_asked_about_like_a_memory(core: Core) -> None:
