@@ -24,7 +24,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import list_shown_ids
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import later, rows
+from memoryd.daemon.store import later, rows, turns
 from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.rows import Row
@@ -108,7 +108,7 @@ class _NoteBuilder:
         These are spare lines if the memory is a turn that can be understood alone.
         """
         date = datetime.fromtimestamp(row.created_at, UTC)
-        spoken = sorted((row, *beside), key=lambda one: (one.created_at, one.row < 0, abs(one.row)))
+        spoken = sorted((row, *beside), key=turns.sort_key)
         stands_alone = _MIN_ALONE <= len(row.content) <= _MAX_ALONE and not only_asks(row.content)
         lines = (self._say(one, one is row, one is not row and stands_alone) for one in spoken)
         return ContextNote(

@@ -44,20 +44,17 @@ class ContextLine(NamedTuple):
 
 
 class CandidateTurn(NamedTuple):
-    """A turn that may become a line; `order` sorts the turns of a conversation."""
+    """A turn that may become a line."""
 
     row: Row
     role: str
     session: str
-    order: tuple[float, bool, int]
 
     @classmethod
     def read(cls, row: Row) -> "CandidateTurn":
         """Read a turn, stored or in L0."""
         about = _decode(row.metadata)
-        # Turns in L0 come after those that have left it.
-        order = row.created_at, row.row < 0, abs(row.row)
-        return cls(row, str(about.get("role", "")), str(about.get("session", "")), order)
+        return cls(row, str(about.get("role", "")), str(about.get("session", "")))
 
     def list_statements(self, following: "Sequence[CandidateTurn]" = ()) -> tuple[str, ...]:
         """Return its statements, none if one of the `following` turns retracts it."""

@@ -88,11 +88,6 @@ def find_around(core: Core, connection: Connection, row: Row, count: int, condit
     active = core.active.list_turns(frozenset([row.namespace]))
     recent = [turns.to_row(turn) for turn in active if turn.session == (session or "")]
     both = [*before, *([row] if row.turns else []), *after, *recent]
-    ordered = sorted({one.id: one for one in both}.values(), key=_sort_key)
-    place = next((n for n, one in enumerate(ordered) if _sort_key(one) >= _sort_key(row)), len(ordered))
+    ordered = sorted({one.id: one for one in both}.values(), key=turns.sort_key)
+    place = sum(turns.sort_key(one) < turns.sort_key(row) for one in ordered)
     return ordered[max(0, place - count) : place + count + (1 if row.turns else 0)]
-
-
-def _sort_key(row: Row) -> tuple[float, bool, int]:
-    """Return the sort key of a turn in its conversation; turns in L0 come after those that have left it."""
-    return row.created_at, row.row < 0, abs(row.row)

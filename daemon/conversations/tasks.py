@@ -31,17 +31,11 @@ def complete(core: Core, call: CompleteTask, caller: Caller = USER) -> "Future[A
     content = f"{head}{call.output.strip()}"
     memory = NewMemory(content=content, type=kind, source=SOURCE, origin="heard", importance=importance, metadata=about)
     added = adding.add(core, Add(memory=memory, namespace=call.namespace, reach=call.reach), caller)
-    if len(content) > CONDENSE_CHARS:
-        added.add_done_callback(lambda done: _condense(core, done))
-    return added
 
-
-def _condense(core: Core, added: "Future[Added]") -> None:
-    if added.exception() is not None:
-        return
-
-    def write(transaction: Transaction) -> None:
+    def queue(transaction: Transaction) -> None:
         extraction.queue(transaction.connection, [added.result().id], "condense")
         transaction.after_commit(core.cognition.wake.set)
 
-    core.store.write(write)
+    if len(content) > CONDENSE_CHARS:
+        added.add_done_callback(lambda done: None if done.exception() else core.store.write(queue))
+    return added

@@ -31,16 +31,16 @@ _PREVIEW = 160  # characters
 @handles(protocol.Get)
 def read(core: Core, call: protocol.Get, caller: Caller = USER) -> "Answer[MemoryDetail]":
     """Return one memory, or a turn that is still in L0; with `touch` that counts as an access."""
-    return here_or_elsewhere(core, call, caller, lambda: _read_here(core, call, caller))
 
+    def read_here() -> MemoryDetail:
+        row, memory = _select(core, call, caller)
+        if call.renew and row.ttl_s is not None:
+            keyed.renew(core, [row.id])
+        if row.row > 0 and call.touch:
+            core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
+        return conversion.convert_to(MemoryDetail, memory, around=_find_around(core, call, row))
 
-def _read_here(core: Core, call: protocol.Get, caller: Caller) -> MemoryDetail:
-    row, memory = _select(core, call, caller)
-    if call.renew and row.ttl_s is not None:
-        keyed.renew(core, [row.id])
-    if row.row > 0 and call.touch:
-        core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
-    return conversion.convert_to(MemoryDetail, memory, around=_find_around(core, call, row))
+    return here_or_elsewhere(core, call, caller, read_here)
 
 
 def _find_around(core: Core, call: protocol.Get, row: Row) -> list[protocol.Memory]:

@@ -85,8 +85,11 @@ class Privacy:
             for name in value.__struct_fields__:
                 old = getattr(value, name)
                 if name == "key":
-                    if old and not allows:
-                        self._check_key(old)
+                    if old and not allows:  # two keys with credentials could become the same
+                        found: Counter[str] = Counter()
+                        redact(old, found, self.allowed)
+                        if found:
+                            raise _refuse("The key", "Choose another key", found)
                 elif name not in NAMES and isinstance(old, str | list | dict | msgspec.Struct) and old:
                     new = self._clean(old, kinds, allows)
                     if new is not old:
@@ -108,13 +111,6 @@ class Privacy:
                 tree = redact_tree(tree, kinds, self.allowed)
             return value if kinds.total() == before else tree
         return value
-
-    def _check_key(self, key: str) -> None:
-        """Refuse a key that contains a credential: two such keys would become the same if they were redacted."""
-        kinds: Counter[str] = Counter()
-        redact(key, kinds, self.allowed)
-        if kinds:
-            raise _refuse("The key", "Choose another key", kinds)
 
 
 def find_privacy(core: Core) -> Privacy:

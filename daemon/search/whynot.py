@@ -98,10 +98,8 @@ def _find_reason(sources: Sources, call: WhyNot, row: Row, place: str) -> Why:
         if row.row > 0:
             why.stage, why.reason = "candidates", _explain_no_candidate(sources, connection, retrieval, row, why)
         else:
-            why.stage, why.reason = (
-                "active",
-                "other turns in L0 are nearer to the query, by their words and their meaning",
-            )
+            why.stage = "active"
+            why.reason = "other turns in L0 are nearer to the query, by their words and their meaning"
     return why
 
 

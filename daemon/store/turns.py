@@ -348,6 +348,11 @@ def settle(connection: apsw.Connection) -> None:
     )
 
 
+def sort_key(row: Row) -> tuple[float, bool, int]:
+    """Return the sort key of a turn in its conversation; turns in L0 come after those that have left it."""
+    return row.created_at, row.row < 0, abs(row.row)
+
+
 def read_session(record: Row | StoredTurn) -> str:
     """Return the session of a turn, empty for a memory that is no turn."""
     if isinstance(record, StoredTurn):

@@ -148,7 +148,10 @@ def fit(
     chosen += _take(others, min(room - spent, share), known, by)[0]
     excerpt = [line for line in excerpt if not known.has(line.text)]
     while chosen or excerpt:
-        text = _write(chosen, [line for line in saved if line not in chosen], excerpt)
+        left_out = count_subjects([line.text for line in saved if line not in chosen])
+        subjects = ", ".join(f"{name} ({count})" for name, count in left_out)
+        more = f"More is saved: {subjects}. `memory_search` finds it.\n" if left_out else ""
+        text = "".join((FRAME[0], _write_lines(chosen), more, _write_lines(excerpt), FRAME[1]))
         if (tokens := by.count(text)) <= max_tokens:
             return FittedLines(text, tokens, [*chosen, *excerpt])
         (chosen or excerpt).pop()  # a text may have more tokens than the sum of its lines
@@ -173,12 +176,6 @@ def _take(lines: Iterable[ContextLine], room: int, known: KnownTexts, by: Counte
         else:
             too_long += 1
     return taken, spent
-
-
-def _write(chosen: Sequence[ContextLine], left_out: Sequence[ContextLine], excerpt: Sequence[ContextLine]) -> str:
-    subjects = ", ".join(f"{name} ({count})" for name, count in count_subjects([line.text for line in left_out]))
-    more = f"More is saved: {subjects}. `memory_search` finds it.\n" if left_out else ""
-    return "".join((FRAME[0], _write_lines(chosen), more, _write_lines(excerpt), FRAME[1]))
 
 
 def _write_lines(lines: Iterable[ContextLine]) -> str:
@@ -228,9 +225,8 @@ def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list
     ids = {row.id for row in rows}
     stored = sessions.find_last_turns(connection, number, core.clock(), _MAX_TURNS)
     rows += [row for row in stored if row.id not in ids]
-    spoken = [CandidateTurn.read(row) for row in rows]
     by_session: dict[str, list[CandidateTurn]] = {}
-    for turn in sorted(spoken, key=lambda turn: turn.order, reverse=True):
+    for turn in map(CandidateTurn.read, sorted(rows, key=turns.sort_key, reverse=True)):
         if turn.session and turn.session != call.session and turn.role != "tool":
             by_session.setdefault(turn.session, []).append(turn)
     return [one[::-1] for one in by_session.values()]
