@@ -34,7 +34,6 @@ _COMMON = 2_048  # before a word with more postings than this, check whether it 
 _SEARCH_COST = 32  # a binary search for one position costs as much as a scan of this many
 _ROUNDING = 1.0001  # allows for the rounding of float32 scores
 Scores = NDArray[np.float32]
-NO_POSTING = Posting(np.zeros(0, np.int32), np.zeros(0, np.uint16), {}, 0)  # for a word of texts that are not indexed
 
 
 class QueryWord(NamedTuple):

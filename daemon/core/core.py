@@ -27,11 +27,9 @@ from memoryd.daemon.store import codes, database_settings
 from memoryd.daemon.store.pauses import Pauses
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import AccessTokens
-from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system.clock import Clock
 from memoryd.daemon.system.timekeeper import SETTING, Timekeeper
 from memoryd.daemon.tiers.active import Active
-from memoryd.daemon.tiers.citations import Citations
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 
@@ -73,7 +71,7 @@ class Core:
             self.active = Active(connection)
             self.pauses = Pauses(connection, config.observe.never, config.observe.only)
         self.languages = UnreadSample(self.store, self.active)
-        self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
+        self.hot, self.recalls = HotBuffer(), Recalls()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(llm.choose_provider(config.llm, ledger.spend, self.clock))
         self.embedding.on_active = self.cognition.wake.set  # set when turns of L0 have no vectors yet
@@ -117,10 +115,6 @@ class Core:
         self.embedding.interrupt()
         self.store.refuse_waiting_writes()
 
-    def read_again(self) -> None:
-        """Reload the data in RAM that is derived from memories, after a repair of the database."""
-        self.embedding.rebuild()
-
     def rest(self, took_s: float) -> None:
         """Sleep after `took_s` of background work: as long again if clients are connected, else a fraction of that."""
         time.sleep(took_s * (1.0 if self.crowded() else _MOMENT))
@@ -142,7 +136,9 @@ class Core:
         self.effects.close()
         self.has_ended &= self.embedding.close()
         with suppress(MemorydError):  # the next start uses an earlier result
-            self.store.write(self._write_clock, over_limit=True).result()
+            self.store.write(
+                lambda one: database_settings.put(one.connection, SETTING, self.clock.update()), over_limit=True
+            ).result()
         self.store.close()
         self._keep_codes()
 
@@ -159,9 +155,6 @@ class Core:
             codes.write(path, header, generation.dump())
         except OSError as error:
             log.warning("the codes of the vectors could not be kept, the next start makes them again: %s", error)
-
-    def _write_clock(self, transaction: Transaction) -> None:
-        database_settings.put(transaction.connection, SETTING, self.clock.update())
 
 
 def make_private(folder: Path) -> None:

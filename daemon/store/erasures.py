@@ -67,14 +67,11 @@ def find_suspect(connection: apsw.Connection, records: Collection[Row]) -> set[s
     They are turns of sessions from which something was erased and, if anything was erased, turns without a session.
     """
     noted = set(read_noted(connection))
-    is_any = bool(noted) or connection.execute(_ANY_ERASED, (history.ERASE,)).get is not None
-    if not is_any:
+    was_erased = "SELECT 1 FROM operations WHERE kind = ? LIMIT 1"
+    if not noted and connection.execute(was_erased, (history.ERASE,)).get is None:
         return set()
     sessions = {record.id: turns.read_session(record) for record in records if record.neighbours}
     return {id for id, session in sessions.items() if not session or digest(session) in noted}
-
-
-_ANY_ERASED = "SELECT 1 FROM operations WHERE kind = ? LIMIT 1"
 
 
 def read_noted(connection: apsw.Connection) -> list[str]:

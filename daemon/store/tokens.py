@@ -124,16 +124,13 @@ class AccessTokens:
         if caller.name and now // _USE_NOTED_S != self._noted.get(caller.key, 0.0) // _USE_NOTED_S:
             self._noted[caller.key] = now
             with suppress(Busy, StorageFailed):  # the time of the last use is not essential
-                self._store.write(lambda transaction: _touch(transaction.connection, caller.key, now))
+                sql = "UPDATE tokens SET last_used_at = ? WHERE hash = ?"
+                self._store.write(lambda transaction: transaction.connection.execute(sql, (now, caller.key)))
 
 
 def _hash(secret: str) -> bytes:
     # 256 random bits need no salt and no slow hash.
     return hashlib.sha256(secret.encode()).digest()
-
-
-def _touch(connection: apsw.Connection, key: bytes, now: float) -> None:
-    connection.execute("UPDATE tokens SET last_used_at = ? WHERE hash = ?", (now, key))
 
 
 def _insert(connection: apsw.Connection, caller: Caller) -> None:

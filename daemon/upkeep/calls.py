@@ -29,7 +29,7 @@ def verify(core: Core, report: ReportProgress, call: Verify) -> Verification:
         begin("rebuilding")
         core.store.rebuild().result()
         begin("reading vectors")
-        core.read_again()
+        core.embedding.rebuild()
         repaired = ["full text rebuilt", "vectors read again"]
         begin("checking again")
         problems = core.store.find_problems()

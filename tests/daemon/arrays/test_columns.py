@@ -85,18 +85,6 @@ def test_after_any_changes_ram_and_sqlite_leave_the_same_memories(store: Store, 
     assert set(again.build_mask(Filter(), NOW).list_rows()) == by_sql(store, Filter())
 
 
-def test_what_is_taken_back_is_not_there(store: Store) -> None:
-    kept = insert(store, "kept")
-
-    def fails(transaction: Any) -> None:
-        rows.change(transaction.connection, kept.row, {"tier": "L2"})
-        raise ValueError("taken back")
-
-    with pytest.raises(ValueError, match="taken back"):
-        store.write(fails).result()
-    assert by_ram(store, Filter(words={"tier": ["L1"]})) == {kept.row}
-
-
 def test_cost_follows_the_memories_that_exist_not_the_numbers_ever_used(store: Store) -> None:
     def jump(transaction: Any) -> None:
         transaction.connection.execute("UPDATE sqlite_sequence SET seq = seq + 10000000 WHERE name = 'memories'")

@@ -44,7 +44,7 @@ def test_nothing_reached_or_no_such_word_gives_nothing(store: Store) -> None:
     assert search(store, "zebra", "b") == {}
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     own=st.lists(st.text("abc ", min_size=1, max_size=12).filter(str.strip), max_size=5, unique=True),
     others=st.lists(st.text("abc ", min_size=1, max_size=12).filter(str.strip), max_size=5, unique=True),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import apsw
 import pytest
@@ -205,16 +204,6 @@ def test_of_a_turn_that_goes_too_nothing_is_said_around_others(daemon: "Daemon",
     erase(client, matching="quokkafarm")
     [left] = client.call(ExportMemories()).records
     assert (left.id, left.neighbours) == (other.id, "other words")
-
-
-def test_a_text_is_found_in_either_form_of_unicode(daemon: "Daemon", client: Client) -> None:
-    composed = client.add("Es war Größenwahn, mehr nicht").id
-    apart = client.add(normalize("NFD", "Reiner Größenwahn"), metadata={"note": "Größe"}).id
-    for form in ("NFC", "NFD"):
-        found = erase(client, matching=normalize(form, "GRÖßENWAHN"), dry_run=True)
-        assert {one.id for one in found.mentions} == {composed, apart}
-    assert erase(client, matching=normalize("NFD", "größenwahn")).count == 2
-    assert erase(client, matching="größenwahn").count == 0
 
 
 def test_what_was_said_around_others_is_not_restored_with_a_session_of_which_something_was_erased(core: Core) -> None:

@@ -271,27 +271,21 @@ def swarm(folder: object, clock: Clock) -> Iterator[Core]:
         yield core
 
 
-@pytest.mark.parametrize(
-    ("source", "days"), [("task_completion", None), ("session_summary", None), ("file_index", 30), ("manual", None)]
-)
-def test_by_default_parts_of_files_alone_expire(core: Core, clock: Clock, source: str, days: int | None) -> None:
-    add(core, FACTS[0], source=source)
-    assert memories(core)[0].expires_at == (None if days is None else clock.now + days * DAY_S)
+def test_by_default_parts_of_files_alone_expire(core: Core, clock: Clock) -> None:
+    for fact, source in zip(FACTS, ("task_completion", "session_summary", "file_index", "manual"), strict=False):
+        add(core, fact, source=source)
+    assert [row.expires_at for row in memories(core)] == [None, None, clock.now + 30 * DAY_S, None]
 
 
-@pytest.mark.parametrize(
-    ("source", "days"), [("task_completion", 7), ("session_summary", 3), ("file_index", 30), ("manual", None)]
-)
-def test_the_source_of_a_memory_sets_its_time_to_live(swarm: Core, clock: Clock, source: str, days: int | None) -> None:
+def test_the_source_of_a_memory_sets_its_time_to_live(swarm: Core, clock: Clock) -> None:
     core = swarm
-    add(core, FACTS[0], source=source)
-    expected = None if days is None else clock.now + days * DAY_S
-    assert memories(core)[0].expires_at == expected
-    if days is not None:
-        clock.advance(days * DAY_S - 1)
-        assert found(core, FACTS[0]) == [FACTS[0]]
-        clock.advance(1)
-        assert found(core, FACTS[0]) == []
+    add(core, FACTS[0], source="task_completion")
+    add(core, FACTS[1], source="manual")
+    assert [row.expires_at for row in memories(core)] == [clock.now + 7 * DAY_S, None]
+    clock.advance(7 * DAY_S - 1)
+    assert found(core, FACTS[0])[0] == FACTS[0]
+    clock.advance(1)
+    assert FACTS[0] not in found(core, FACTS[0])
 
 
 def test_a_given_time_a_pin_and_an_import_have_their_own_way(swarm: Core, clock: Clock) -> None:

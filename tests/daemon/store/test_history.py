@@ -21,7 +21,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store.actor import Actor, act_as
-from workbench import add, add_many, ask, delete, disk_and_memory, found, undo, update
+from workbench import add, add_many, ask, delete, disk_and_memory, undo, update
 
 
 def everything(core: Core) -> dict[str, Memory]:
@@ -30,26 +30,6 @@ def everything(core: Core) -> dict[str, Memory]:
 
 def operations(core: Core, namespace: str = "") -> list[tuple[str, str, str | None]]:
     return [(o.id, o.kind, o.undone_by) for o in ask(core, Operations(namespace=namespace))]
-
-
-def test_undoing_an_update_restores_every_field_and_the_vector(core: Core) -> None:
-    added = add(core, "Herons fish at dawn", metadata={"k": 1}, summary="s", type="lesson")
-    before, vectors = everything(core), disk_and_memory(core)[1]
-    changed = {
-        "content": "Storks nest",
-        "type": "fact",
-        "summary": "",
-        "importance": 1.0,
-        "expires_at": 9e9,
-        "pinned": True,
-    }
-    update(core, added.id, metadata={"k": None, "l": 2}, **changed)
-    assert everything(core) != before
-    undo(core)
-    assert everything(core) == before
-    assert disk_and_memory(core) == (vectors, vectors)
-    assert found(core, "herons") == ["Herons fish at dawn"]
-    assert found(core, "storks nest", min_similarity=0.9) == []
 
 
 def test_undoing_a_delete_restores_the_memories_with_their_links(core: Core) -> None:

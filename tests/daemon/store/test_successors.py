@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,14 +21,12 @@ from memoryd.daemon.store.store import Store
 from workbench import (
     LIMIT_S,
     Clock,
-    CountingEmbedder,
     add,
     add_many,
     ask,
     build_mask,
     delete,
     insert,
-    running,
     undo,
     update,
 )
@@ -200,18 +197,6 @@ def test_a_memory_that_is_back_takes_part_again(core: Core) -> None:
     assert undo(core).ids == [B]
     assert shown(core, "acme/api") == "b"
     assert copy != A
-
-
-def test_after_a_restart_what_was_superseded_is_known(folder: Path, clock: Clock) -> None:
-    with running(folder, CountingEmbedder(), clock=clock) as core:
-        put(core, A)
-        put(core, B, A)
-        put(core, C, B, expires_at=clock.now + DAY_S)
-        delete(core, B)
-    with running(folder, CountingEmbedder(), clock=clock) as core:
-        assert shown(core) == "c"
-        clock.advance(DAY_S)
-        assert shown(core) == "a"
 
 
 def test_a_long_chain_is_followed_to_its_end_and_costs_little(core: Core, clock: Clock) -> None:

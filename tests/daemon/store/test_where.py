@@ -143,7 +143,7 @@ FILTERS = st.recursive(
 MISSING = object()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(documents=st.lists(DOCUMENTS, max_size=6), where=FILTERS)
 @pytest.mark.slow
 def test_a_filter_means_what_python_says_of_it(store: Store, documents: list[Any], where: dict[str, Any]) -> None:
