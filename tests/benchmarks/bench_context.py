@@ -9,15 +9,12 @@ and observe says something new. `--sizes N,N` measures contexts and observed tur
 import json
 import os
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import corpus
@@ -35,29 +32,20 @@ Calls = dict[str, list[float]]
 
 
 def main() -> None:
-    """Measure contexts, then the slow model."""
+    """Measure contexts by size, then the slow model."""
     report = Report(__doc__)
-    if report.is_sized:
-        _measure_sizes(report)
-        return
-    with running(MEMORIES) as daemon:
-        report.table(f"context, {MEMORIES:,} memories", _contexts(daemon, 60 if report.quick else 300))
-        report.table("memctl context, alternating runs", _commands(daemon, 10 if report.quick else 30))
-    with _slow_model() as (url, asked):
-        config = f'[llm]\nurl = "{url}"\nmodel = "slow"\n'
-        with running(MEMORIES) as plain, running(MEMORIES, config) as slow:
-            rows = _compared(plain, slow, rounds=8 if report.quick else 30)
-            report.table(f"A language model that takes {ANSWER_S:g} s for an answer, {MEMORIES:,} memories", rows)
-            report.note(f"It was asked {len(asked)} times meanwhile; {_usage(slow)}.")
-    report.close()
-
-
-def _measure_sizes(report: Report) -> None:
     rows = []
     for size in report.sizes():
         with running(size, kind=report.kind) as daemon, daemon.client() as client:
             rows += _measure_size(daemon, client, size, 60 if report.quick else 200)
     report.table("By size", rows)
+    if not report.is_sized:
+        with _slow_model() as (url, asked):
+            config = f'[llm]\nurl = "{url}"\nmodel = "slow"\n'
+            with running(MEMORIES) as plain, running(MEMORIES, config) as slow:
+                rows = _compared(plain, slow, rounds=8 if report.quick else 30)
+                report.table(f"A language model that takes {ANSWER_S:g} s for an answer, {MEMORIES:,} memories", rows)
+                report.note(f"It was asked {len(asked)} times meanwhile; {_usage(slow)}.")
     report.close()
 
 
@@ -79,47 +67,6 @@ def _said(number: int, size: int) -> list[dict[str, str]]:
     return [
         {"role": "user", "content": corpus.question(number, size)},
         {"role": "assistant", "content": f"Noted: {corpus.memory(number)}"},
-    ]
-
-
-# Contexts ------------------------------------------------------------------------------------------------------------
-
-
-def _contexts(daemon: Daemon, calls: int) -> list[dict[str, Any]]:
-    kinds: dict[str, dict[str, Any]] = {
-        "400 tokens": {"max_tokens": 400},
-        "2,000 tokens": {"max_tokens": 2000},
-        "400 tokens, a session": {"max_tokens": 400, "session": "work"},
-    }
-    questions = (corpus.question(number, MEMORIES) for number in count(_NEW))
-    with daemon.client() as client:
-        for _ in range(10):
-            client.context(next(questions))
-            client.search(next(questions))
-        times: Calls = {name: [] for name in ("search, 5 hits", *kinds)}
-        for _ in range(calls):
-            times["search, 5 hits"].append(timed(lambda: client.search(next(questions), limit=5)))
-            for name, options in kinds.items():
-                times[name].append(timed(lambda options=options: client.context(next(questions), **options)))
-    return [{"call": name, **spread(found)} for name, found in times.items()]
-
-
-def _commands(daemon: Daemon, rounds: int) -> list[dict[str, Any]]:
-    memctl = str(Path(sys.executable).with_name("memctl"))
-    questions = (corpus.question(number, MEMORIES) for number in count(2 * _NEW))
-    commands: dict[str, Callable[[], list[str]]] = {
-        "python -c pass": lambda: [sys.executable, "-c", "pass"],
-        "memctl search": lambda: [memctl, "search", next(questions)],
-        "memctl context": lambda: [memctl, "context", next(questions)],
-    }
-    times: Calls = {name: [] for name in commands}
-    for _ in range(rounds):
-        for name, command in commands.items():
-            words = command()
-            run = lambda words=words: subprocess.run(words, env=daemon.environment, capture_output=True, check=True)  # noqa: E731
-            times[name].append(timed(run))
-    return [
-        {"command": name, "p50 ms": median(found), "p95 ms": percentile(found, 95)} for name, found in times.items()
     ]
 
 

@@ -83,7 +83,7 @@ def test_processes_that_start_at_once_end_up_on_one_daemon(home: Path, number: i
 
 
 def test_a_daemon_started_while_the_last_one_ends_waits_for_it(home: Path) -> None:
-    for number in range(3):
+    for number in range(2):
         with Client() as client:
             client.add(f"note {number}")
             client.call(Shutdown())

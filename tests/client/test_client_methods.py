@@ -87,7 +87,7 @@ def test_add_and_get_give_back_what_was_said(memory: Any) -> None:
     assert found.created_at == datetime(2026, 3, 31, 12, 30, tzinfo=UTC).timestamp()
 
 
-@pytest.mark.parametrize(
+@each(
     "when",
     [
         "2026-03-31",
@@ -98,7 +98,6 @@ def test_add_and_get_give_back_what_was_said(memory: Any) -> None:
         1774915200,
         1774915200.0,
     ],
-    ids=str,
 )
 def test_a_date_may_be_text_a_datetime_or_seconds(memory: Any, when: Any) -> None:
     id = memory.add("on that day", created_at=when).id
@@ -106,6 +105,7 @@ def test_a_date_may_be_text_a_datetime_or_seconds(memory: Any, when: Any) -> Non
     assert memory.list(after=when).total == 0
     assert memory.list(after="2026-03-30", before="2026-04-01").total == 1
     assert memory.update(id, expires_at=when).memory.expires_at == 1774915200
+    memory.delete(id)
 
 
 def test_put_many_takes_mappings_and_entries(memory: Any) -> None:
