@@ -112,7 +112,7 @@ def test_a_line_that_is_cut_anywhere_loses_nothing_and_the_next_run_does_the_res
         for number in range(8):
             machine.add(f"{machine.folder.name} says {number} of eight", "shop")
     ends, last = set(), {}
-    for number in range(40):
+    for number in range(20):
         done = laptop.run("sync", "place", "--memctl", f"{CUTTER} {home.memctl}")
         ends.add(done.returncode)
         assert "Traceback" not in done.stderr

@@ -11,7 +11,7 @@ import pytest
 from joined import Shared, decide, get_roots
 
 from memoryd.client import NotFound, StorageFull, Unavailable, protocol
-from memoryd.client.protocol import Add, AddToken, Get, GetShared, NewMemory, RevokeToken, Search, Update
+from memoryd.client.protocol import Add, AddToken, Get, GetShared, NewMemory, RevokeToken, Update
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.upkeep import rescue
 from waiting import wait_until
@@ -227,10 +227,3 @@ def test_what_waits_is_erased_by_what_it_mentions_and_is_never_sent(shared: Shar
     come_back(shared)
     shared.send()
     assert shared.list_there() == ["Releases are on Tuesdays"]
-
-
-def test_searches_name_what_is_missing(shared: Shared) -> None:
-    shared.decide("Releases are on Tuesdays")
-    leave(shared)
-    found = shared.here.call(Search(query="releases", namespace="acme/api"))
-    assert (found.hits, found.degraded) == ([], ["shared:acme"])
