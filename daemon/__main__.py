@@ -305,7 +305,7 @@ async def _run(
     notify.notify_systemd("READY=1")
     log_lines.keep_bounded(asyncio.get_running_loop())
     watching = asyncio.create_task(_end_when_lost(held, stopping))
-    beating = asyncio.create_task(watchdog.pulse(watchdog.read_interval_s(), core.store.silence_s))
+    beating = asyncio.create_task(watchdog.pulse(watchdog.read_interval_s(), core.store.writer.silence_s))
     # The socket answers from now on. The process that started the daemon is notified once the model is loaded too, so
     # that its first search does not use words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)

@@ -113,7 +113,7 @@ class Core:
         """Make the running calls end: they get errors instead of waiting for anything."""
         self.ending.set()
         self.embedding.interrupt()
-        self.store.refuse_waiting_writes()
+        self.store.writer.refuse_waiting()
 
     def rest(self, took_s: float) -> None:
         """Sleep after `took_s` of background work: as long again if clients are connected, else a fraction of that."""

@@ -27,7 +27,7 @@ class Events:
     def listen(self, listener: EventListener | None) -> None:
         """Set the listener; None removes it."""
         self._listener = listener
-        self._store.follow(self._report_changes if listener else None)
+        self._store.writer.follower = self._report_changes if listener else None
         (_root.addHandler if listener else _root.removeHandler)(self._log)
 
     def _report_changes(self, changes: Sequence[RecordedChange]) -> None:

@@ -74,7 +74,7 @@ class Runner:
         give_up_at = time.monotonic() + _CLOSE_LIMIT_S
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < give_up_at:
             if self._thread.ident is not None:  # repeated, since a new statement may have begun
-                self._core.store.interrupt_reading(self._thread.ident)
+                self._core.store.readers.interrupt(self._thread.ident)
             self._thread.join(_AGAIN_S)
 
     # Calls -----------------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ class Server:
 
     def _count_queued(self) -> dict[str, int]:
         waiting = {name: lane.count() for name, lane in self._lanes.items()}
-        return {**waiting, "writes": self.core.store.count_waiting_writes()}
+        return {**waiting, "writes": self.core.store.writer.count_waiting()}
 
 
 def _refuse(view: EventView, limit: int | None) -> "Future[Subscribed]":

@@ -1,7 +1,8 @@
 """Queries for memories that leave L1, L2 or the database, for the sweep, the limits of tiers, and expiry."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from itertools import starmap
+from typing import Literal, NamedTuple
 
 import apsw
 
@@ -56,16 +57,12 @@ class Group(NamedTuple):
 
 def find_unused(connection: apsw.Connection, now: float, used_before: float, created_before: float) -> Iterator[Leaf]:
     """Yield the memories of L1 that were last used and created before these times, except pinned and expired ones."""
-    return _read_leaves(connection, _UNUSED, (now, used_before, created_before))
+    return starmap(Leaf, connection.execute(_UNUSED, (now, used_before, created_before)))
 
 
 def find_least_recent(connection: apsw.Connection, namespace: int, count: int) -> Iterator[Leaf]:
     """Yield the `count` memories in L1 of a namespace that have been unused for longest."""
-    return _read_leaves(connection, _LEAST_RECENT, (namespace, count))
-
-
-def _read_leaves(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Leaf]:
-    return (Leaf(*columns) for columns in connection.execute(sql, values))
+    return starmap(Leaf, connection.execute(_LEAST_RECENT, (namespace, count)))
 
 
 def count_over(connection: apsw.Connection, group: Group, limit: int) -> list[tuple[int, int]]:

@@ -53,13 +53,10 @@ def find(connection: apsw.Connection, condition: str, query: OperationQuery) -> 
         (*values, query.limit, query.offset),
     )
     every = [Operation(**dict(zip(Operation.__struct_fields__, values, strict=True))) for values in entries]
-    return [msgspec.structs.replace(one, namespace=_find_common(msgspec.json.decode(one.namespace))) for one in every]
-
-
-def _find_common(names: list[str]) -> str:
-    """Return the innermost namespace that encloses all of these."""
-    parts = [name.split("/") for name in names]
-    return "/".join(os.path.commonprefix(parts))  # noqa: RUF071 - of parts, not of letters
+    for operation in every:
+        parts = [name.split("/") for name in msgspec.json.decode(operation.namespace)]
+        operation.namespace = "/".join(os.path.commonprefix(parts))  # noqa: RUF071 - of parts, not of letters
+    return every
 
 
 def find_one(connection: apsw.Connection, prefix: str, condition: str) -> Operation:

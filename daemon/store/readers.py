@@ -41,7 +41,10 @@ class Readers:
             connection = open_reader(self._path)
         except apsw.Error:
             with self._changed:
-                if not self._changed.wait_for(self._can_go_on, BUSY_TIMEOUT_MS / 1000):
+                # Until a connection is idle, or none will be.
+                if not self._changed.wait_for(
+                    lambda: self._idle or self._closed or not self._lent, BUSY_TIMEOUT_MS / 1000
+                ):
                     raise
                 connection = self._find_idle()
                 if connection is None:
@@ -86,7 +89,3 @@ class Readers:
         if self._closed:
             raise Unavailable("The daemon is stopping.")
         return self._idle.pop() if self._idle else None
-
-    def _can_go_on(self) -> bool:
-        """Return whether a connection is idle, or none will be."""
-        return bool(self._idle) or self._closed or not self._lent

@@ -37,7 +37,7 @@ from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import NamespaceTable
 from memoryd.daemon.store.readers import Readers
 from memoryd.daemon.store.reserve import Reserve, is_disk_full
-from memoryd.daemon.store.writer import Follower, Transaction, Writer
+from memoryd.daemon.store.writer import Transaction, Writer
 from memoryd.daemon.system.presence import hold
 from memoryd.daemon.system.supervisor import Supervisor
 
@@ -86,9 +86,9 @@ class Store:
         self._connection = connection = self._open_with_reserve()
         self.files = hold([self.path, self.path.with_name(f"{FILE_NAME}-wal")])
         most = reserve.max_pages(limit_bytes, self._page_bytes)
-        self._writer = Writer(connection, self._follow_commit, self._room_error, most, self.supervisor, self.reserve)
-        self._writer.files = self.files
-        self._readers = Readers(self.path)
+        self.writer = Writer(connection, self._follow_commit, self._room_error, most, self.supervisor, self.reserve)
+        self.writer.files = self.files
+        self.readers = Readers(self.path)
         self.copying = threading.Lock()  # held while a copy is made or something is erased
         self._warming: threading.Thread | None = None
         self._warmed, self._closing = threading.Event(), threading.Event()
@@ -125,7 +125,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """Lend this thread a reader with one snapshot of the database."""
-        connection = self._readers.take()
+        connection = self.readers.take()
         try:
             if self.derived:
                 self.derived.note_snapshot()
@@ -142,17 +142,13 @@ class Store:
                 if connection.in_transaction:  # SQLite itself ends it after some errors
                     connection.execute("ROLLBACK")
             finally:
-                self._readers.give_back(connection)
-
-    def interrupt_reading(self, thread: int) -> None:
-        """Interrupt the statement that a thread is reading with, if any."""
-        self._readers.interrupt(thread)
+                self.readers.give_back(connection)
 
     def _follow_commit(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
         """Record changed memories and update derived data. Threads: the writer."""
         if self._changed is not None:
             self._changed |= rows
-            if len(self._changed) > _MOST_CHANGED or self._writer.touched_vectors:
+            if len(self._changed) > _MOST_CHANGED or self.writer.touched_vectors:
                 self._changed = None
         if self.derived:
             self.derived.follow(connection, rows, texts)
@@ -219,23 +215,7 @@ class Store:
 
         A job that writes thousands of rows runs `alone`; a job that removes something may take the file `over_limit`.
         """
-        return self._writer.submit(job, alone, over_limit)
-
-    def refuse_waiting_writes(self) -> None:
-        """Refuse the jobs that are queued now."""
-        self._writer.refuse_waiting()
-
-    def follow(self, follower: Follower | None) -> None:
-        """Set the function that gets the changes of each transaction, on the writer's thread; None removes it."""
-        self._writer.follower = follower
-
-    def count_waiting_writes(self) -> int:
-        """Return how many jobs are queued for the writer."""
-        return self._writer.count_waiting()
-
-    def silence_s(self) -> float:
-        """Return for how many seconds the writer has made no progress."""
-        return self._writer.silence_s()
+        return self.writer.submit(job, alone, over_limit)
 
     def read_setting(self, name: str) -> str | None:
         """Return a setting of this database."""
@@ -313,6 +293,6 @@ class Store:
             codes.file.close()
         if self._warming is not None:
             self._warming.join()
-        self._writer.finish()  # its last jobs may still be reading
-        self._readers.close()
+        self.writer.finish()  # its last jobs may still be reading
+        self.readers.close()
         close(self._connection, self.files[1:])

@@ -114,7 +114,11 @@ class Recalls:
             return []
         with self._lock:
             held = self._held.get(namespace, Counter())
-            parts = frozenset(_find_held(part, held) for part in split_sentences(text))
+            # With or without the speaker that a context puts before a sentence.
+            parts = frozenset(
+                digest if (digest := hash(part)) in held else hash(_SPEAKER.sub("", part))
+                for part in split_sentences(text)
+            )
             if not parts or not held.keys() >= parts:
                 return []
             places = [place for place in self._returned if place[0] == namespace and session in ("", place[1])]
@@ -142,12 +146,6 @@ class Recalls:
             if any(id.startswith(prefix) for prefix in named)
             or (said.sentences and said.sentences <= sentences and said.chars >= _LEAST_CHARS)
         ]
-
-
-def _find_held(part: str, held: Counter[int]) -> int:
-    """Return the hash of a returned sentence, with or without the speaker that a context puts before it."""
-    digest = hash(part)
-    return digest if digest in held else hash(_SPEAKER.sub("", part))
 
 
 def _drop_label(text: str) -> str:

@@ -377,7 +377,12 @@ def list_tables(connection: apsw.Connection) -> list[SalvagedTable]:
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'memories\\_fts%' ESCAPE '\\' ORDER BY name"
     ).fetchall()
-    return [salvage.describe_table(connection, name, wr) for name, wr in tables if name not in DERIVED]
+    columns = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
+    return [
+        SalvagedTable(name, tuple(str(column) for (column,) in connection.execute(columns, (name,))), not without_rowid)
+        for name, without_rowid in tables
+        if name not in DERIVED
+    ]
 
 
 def _copy_tables(source: apsw.Connection, target: apsw.Connection, report: Callable[[str], None]) -> Recovered:

@@ -13,7 +13,6 @@ import apsw
 PORTION = 500
 _MOST_FAILURES = 1_000_000  # a damaged table may seem to have any highest row number
 _UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigError, UnicodeDecodeError)
-_COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
 
 SalvagedRow = tuple[Any, ...]
 
@@ -24,13 +23,6 @@ class SalvagedTable(NamedTuple):
     name: str
     columns: tuple[str, ...]
     has_rowid: bool
-
-
-def describe_table(connection: apsw.Connection, name: str, without_rowid: bool) -> SalvagedTable:
-    """Return a table with its columns."""
-    return SalvagedTable(
-        name, tuple(str(column) for (column,) in connection.execute(_COLUMNS, (name,))), not without_rowid
-    )
 
 
 def copy_rows(source: apsw.Connection, table: SalvagedTable, target: apsw.Connection, damaged: list[str]) -> int:

@@ -48,13 +48,13 @@ def contents(core: Core, namespace: str = "") -> list[str]:
 def commits(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows with each transaction by the number of memories that it touched, if any."""
     counted: list[int] = []
-    committed = core.store._writer._committed
+    committed = core.store.writer._committed
 
     def note(connection: Any, touched: set[int], texts: set[int]) -> None:
         counted.extend([len(touched)] if touched else [])
         committed(connection, touched, texts)
 
-    monkeypatch.setattr(core.store._writer, "_committed", note)
+    monkeypatch.setattr(core.store.writer, "_committed", note)
     return counted
 
 
@@ -228,9 +228,9 @@ def held(core: Core) -> Iterator[Queue]:
         assert gate.wait(LIMIT_S)
 
     def queue(work: Callable[[], Any]) -> "Future[Any]":
-        before = core.store.count_waiting_writes()
+        before = core.store.writer.count_waiting()
         done = pool.submit(work)
-        wait_until(lambda: core.store.count_waiting_writes() > before or done.done())
+        wait_until(lambda: core.store.writer.count_waiting() > before or done.done())
         return done
 
     with ThreadPoolExecutor(4) as pool:
@@ -303,14 +303,14 @@ def test_a_part_that_fails_is_taken_back_whole_and_the_ones_before_it_stay(
 
 def test_a_full_queue_of_writes_is_waited_for(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_BUSY_PAUSE_S", 0.001)
-    submit, refusals = core.store._writer.submit, [Busy("full", {"retry_after_ms": 200})] * 3
+    submit, refusals = core.store.writer.submit, [Busy("full", {"retry_after_ms": 200})] * 3
 
     def busy(*given: Any) -> Any:
         if refusals:
             raise refusals.pop()
         return submit(*given)
 
-    monkeypatch.setattr(core.store._writer, "submit", busy)
+    monkeypatch.setattr(core.store.writer, "submit", busy)
     assert add_many(core, notes(THREE)).created == THREE
 
 

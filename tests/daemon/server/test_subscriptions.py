@@ -312,13 +312,13 @@ def test_nobody_is_told_and_nothing_collected_after_the_last_one_has_gone(daemon
     events = daemon.core.events
     with client.subscribe(), client.subscribe():
         assert events._listener is not None
-        assert daemon.core.store._writer.follower is not None
+        assert daemon.core.store.writer.follower is not None
         daemon_now = client.stats().daemon
         assert daemon_now is not None
         assert sorted(one.subscriptions for one in daemon_now.clients) == [0, 1, 1]
     wait_until(lambda: len(daemon.server.subscriptions) == 0)
     assert events._listener is None
-    assert daemon.core.store._writer.follower is None
+    assert daemon.core.store.writer.follower is None
     assert events._log not in logging.getLogger("memoryd").handlers
     client.add("Unheard")
     assert daemon.server.subscriptions._pending == []

@@ -47,7 +47,7 @@ def test_the_interval_is_a_third_of_what_systemd_allows_this_process(
 
 
 async def test_the_pulse_goes_on_while_the_writer_rests_and_while_it_works(told: socket.socket, store: Store) -> None:
-    beating = asyncio.create_task(watchdog.pulse(0.001, store.silence_s, limit_s=5))
+    beating = asyncio.create_task(watchdog.pulse(0.001, store.writer.silence_s, limit_s=5))
     for _ in range(3):
         assert await asyncio.to_thread(told.recv, 64) == b"WATCHDOG=1"
         store.write(lambda transaction: time.sleep(0.01))
@@ -59,8 +59,8 @@ async def test_a_writer_that_hangs_ends_the_pulse_although_the_loop_is_alive(
 ) -> None:
     gate = threading.Event()
     written = store.write(lambda transaction: gate.wait(30))
-    await asyncio.to_thread(wait_until, lambda: store.silence_s() > 0.05)
-    beating = asyncio.create_task(watchdog.pulse(0.001, store.silence_s, limit_s=0.05))
+    await asyncio.to_thread(wait_until, lambda: store.writer.silence_s() > 0.05)
+    beating = asyncio.create_task(watchdog.pulse(0.001, store.writer.silence_s, limit_s=0.05))
     told.setblocking(False)
     await asyncio.sleep(0.05)
     with pytest.raises(BlockingIOError):
@@ -78,7 +78,7 @@ def test_a_long_statement_is_not_a_hang(store: Store) -> None:
     written = store.write(lambda transaction: transaction.connection.execute(counting).get)
     silences = [0.0]
     while not written.done():
-        silences.append(store.silence_s())
+        silences.append(store.writer.silence_s())
         time.sleep(0.001)
     assert sum(later < earlier for earlier, later in pairwise(silences)) > 3  # it got on with it in between
-    wait_until(lambda: store.silence_s() == 0.0)
+    wait_until(lambda: store.writer.silence_s() == 0.0)

@@ -146,10 +146,10 @@ def test_what_another_thread_reads_can_be_interrupted(store: Store) -> None:
     assert thread.ident is not None
 
     def interrupt() -> bool:
-        store.interrupt_reading(thread.ident or 0)
+        store.readers.interrupt(thread.ident or 0)
         return bool(ended)
 
     wait_until(interrupt)
     thread.join(LIMIT_S)
-    store.interrupt_reading(thread.ident)
+    store.readers.interrupt(thread.ident)
     assert store.read_setting("none") is None

@@ -178,8 +178,8 @@ def no_room_at_all(store: Store) -> None:
     """Put the file's last resort where the file ends: nothing fits but what may go over the limit."""
 
     def job(transaction: Any) -> None:
-        store._writer._max_pages = transaction.connection.pragma("page_count")
-        transaction.connection.pragma("max_page_count", store._writer._max_pages)
+        store.writer._max_pages = transaction.connection.pragma("page_count")
+        transaction.connection.pragma("max_page_count", store.writer._max_pages)
 
     store.write(job).result()
 

@@ -58,7 +58,7 @@ def settings(store: Store) -> set[str]:
 def test_what_waits_when_the_daemon_ends_is_refused_and_later_jobs_are_done(store: Store) -> None:
     held = Held(store)
     waiting = [store.write(setting(name)) for name in ("one", "two")]
-    store.refuse_waiting_writes()
+    store.writer.refuse_waiting()
     later = store.write(setting("three"))
     held.release()
     for future in waiting:
@@ -140,7 +140,7 @@ def test_actions_run_after_the_commit_in_the_order_of_the_jobs_and_before_anybod
 def no_more_pages(store: Store) -> None:
     """Let the file not grow any more: SQLite answers with FULL, and takes the whole transaction back."""
     pages: Any = store._connection.pragma("page_count")
-    store._writer._max_pages = pages
+    store.writer._max_pages = pages
     store._connection.pragma("max_page_count", pages)
 
 
@@ -237,7 +237,7 @@ def test_past_the_limit_a_writer_is_told_that_it_is_busy_and_when_to_come_back(
     store = Store(folder)
     held = Held(store)
     waiting = [store.write(setting(f"s{n}")) for n in range(3)]
-    assert store.count_waiting_writes() == 3
+    assert store.writer.count_waiting() == 3
     with pytest.raises(Busy) as refused:
         store.write(setting("one too many"))
     assert refused.value.data["retry_after_ms"] > 0

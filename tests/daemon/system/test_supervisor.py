@@ -223,7 +223,7 @@ def test_a_write_that_panics_fails_alone_and_writing_goes_on(core: Core) -> None
 def test_a_failure_of_the_writer_itself_keeps_nobody_waiting(
     core: Core, monkeypatch: pytest.MonkeyPatch, quick: None
 ) -> None:
-    writer = core.store._writer
+    writer = core.store.writer
 
     def broken(batch: Any) -> None:
         raise OSError(28, "No space left on device")
