@@ -66,7 +66,7 @@ The proxy on standard input and output dropped replies when the input ended:
 An upgrade left the old code running:
   e2e/test_restart.py: test_a_newer_client_makes_an_upgraded_daemon_restart_on_its_socket_and_no_call_of_eight_clients_fails
 Daemons were started again and again, several at once:
-  daemon/server/test_server_process.py: test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on
+  daemon/server/test_server_process.py: test_a_second_daemon_on_the_same_socket_or_data_is_refused_and_the_first_goes_on
   client/test_client_autostart.py: test_processes_that_start_at_once_end_up_on_one_daemon
   systemd/test_user_manager.py: test_a_service_that_cannot_start_is_given_up_and_says_where_to_look
 Another model of the same dimension was put in place, and vectors of two models were compared:

@@ -67,21 +67,6 @@ def test_a_newer_client_makes_an_upgraded_daemon_restart_on_its_socket_and_no_ca
 
 
 @pytest.mark.slow
-def test_restarts_on_request_fail_no_call_of_eight_clients(start: Started) -> None:
-    process = start()
-    with Busy(process.socket) as busy:
-        for number in range(3):
-            with process.client() as client:
-                assert client.call(Shutdown(restart=True)).message == "restarting"
-            wait_until(lambda: ready(process) == number + 2)  # noqa: B023
-            busy.go_on()
-    assert busy.failures == []
-    check_kept(process.socket, busy)
-    assert process.stop() == 0
-    assert not process.socket.exists()
-
-
-@pytest.mark.slow
 async def test_an_asynchronous_client_with_many_calls_under_way_sees_nothing_of_a_restart(start: Started) -> None:
     import asyncio
 
@@ -98,6 +83,7 @@ async def test_an_asynchronous_client_with_many_calls_under_way_sees_nothing_of_
         assert (await client.stats()).memories == 120
 
 
+@pytest.mark.slow
 def test_what_a_call_wrote_before_a_restart_is_there_after_it(start: Started) -> None:
     process = start()
     with Wire(process.socket) as wire:

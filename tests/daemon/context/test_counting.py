@@ -3,8 +3,7 @@
 import random
 from pathlib import Path
 
-import pytest
-
+from each import each
 from memoryd import models
 from memoryd.daemon.context.counting import SLICE_CHARS, Counter, slice_text
 from memoryd.models.catalog import DEFAULT
@@ -21,7 +20,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@each("text", TEXTS.values(), ids=TEXTS)
 def test_slices_are_the_whole_text_and_none_is_long(text: str) -> None:
     found = list(slice_text(text))
     assert "".join(found) == text

@@ -160,17 +160,20 @@ def test_a_failure_puts_it_off_and_after_several_it_is_given_up_and_counted(
     assert gone == 5
 
 
-def test_a_conversation_keeps_its_newest_turns_and_counts_the_others(core: Core, clock: Any) -> None:
+def test_a_conversation_keeps_its_newest_turns_and_counts_the_others(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction, "MAX_TURNS", 20)
     keys = [
-        key for number in range(250) for key in observe(core, f"We decided on the colour number {number}", session="s")
+        key for number in range(25) for key in observe(core, f"We decided on the colour number {number}", session="s")
     ]
     with core.store.reading() as connection:
         number = core.store.namespaces.find_number("")
         assert number is not None
         left = extraction.read_turns(connection, Conversation("extract", number, "s"), 10**9)
         flows = dict(connection.execute("SELECT kind, count FROM flows").fetchall())  # type: ignore[call-overload]
-    assert [one.key for one in left] == keys[50:]
-    assert (flows["extract: given up"], flows["summary: given up"]) == (50, 50)
+    assert [one.key for one in left] == keys[5:]
+    assert (flows["extract: given up"], flows["summary: given up"]) == (5, 5)
 
 
 def test_all_conversations_together_are_bounded(core: Core, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
