@@ -164,8 +164,6 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
         choice = Models(settings.embedding_api, models.load)
         clock = FileClock(options.clock) if options.clock else SystemClock()
         check_not_emptied(folder / FILE_NAME)
-        if not (folder / FILE_NAME).exists():
-            projects.note_introduced(str(folder), is_new=True)
         core = Core(folder, settings, models_folder, choice.load, fetch, clock)
         _apply_options(core, options)
         stack.callback(core.close)

@@ -26,7 +26,6 @@ import pytest
 
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
-from memoryd.client.projects.known import INTRODUCED
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.conversations.worker import Worker
@@ -230,7 +229,6 @@ def _make_empty_database() -> bytes:
 def _place_empty_database(folder: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / FILE_NAME).write_bytes(_make_empty_database())
-    (folder / INTRODUCED).touch()
     return folder
 
 

@@ -23,7 +23,7 @@ from memoryd.client.projects.roots import Roots
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.lock import take
 
-FILE, LOCK, FORMER, INTRODUCED = "projects.json", "projects.lock", "projects.former", "projects.introduced"
+FILE, LOCK, FORMER = "projects.json", "projects.lock", "projects.former"
 MAX_NAME_BYTES = 512  # the longest namespace
 _MAX_FOLDERS = 16  # per project
 _MAX_WORKTREES = 50  # per project
@@ -358,17 +358,3 @@ def read_former() -> list[str]:
             return file.read().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-
-
-def note_introduced(folder: str, *, is_new: bool = False) -> bool:
-    """Record that the user was told about memctl's use of projects; return whether that must be done now.
-
-    The daemon calls it before it creates a new database (`is_new`): only users of older ones are told.
-    """
-    try:
-        if is_new or os.path.exists(os.path.join(folder, "memoryd.sqlite")):
-            os.close(os.open(os.path.join(folder, INTRODUCED), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            return True
-    except OSError:  # the user was told, or the folder is not writable
-        pass
-    return False

@@ -150,6 +150,5 @@ def test_a_signal_after_a_restart_leaves_everything_tidy(start: Started) -> None
         "memoryd.reserve",
         "memoryd.sqlite",
         "projects.former",
-        "projects.introduced",
         "tmp",
     ]

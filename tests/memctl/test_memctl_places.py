@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.projects.known import INTRODUCED
 
 
 @pytest.fixture
@@ -149,28 +148,6 @@ def test_what_is_for_all_that_is_stored_stays_so_in_a_project(checkout: Path, me
     assert memctl("observe", "off", "--json").json["pauses"][0]["name"] == ""
     assert memctl("token", "add", "alpha").code == 2
     assert "The page has no build step" in memctl("export").out
-
-
-# After an upgrade ----------------------------------------------------------------------------------------------------
-
-
-def test_who_had_memories_before_is_told_once_where_they_go_now(
-    folder: Path, daemon: Any, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "data" / INTRODUCED).unlink()  # as an older version leaves it
-    assert memctl("status", "--json").err == ""
-    monkeypatch.setenv("MEMORYD_TOKEN", "of an agent")
-    assert "new in this version" not in memctl("list").err
-    monkeypatch.delenv("MEMORYD_TOKEN")
-    told = memctl("status")
-    assert told.err.startswith("memctl: new in this version: in a project")
-    assert "--namespace /" in told.err
-    assert memctl("status").err == memctl("add", "We cache in Valkey").err == ""
-
-
-def test_a_new_database_needs_no_word_of_it(process: Any, memctl: Memctl) -> None:
-    assert memctl("status").err == ""
-    assert (process.data / INTRODUCED).exists()
 
 
 def test_on_a_socket_that_is_bound_to_a_token_everything_is_what_that_may_see(

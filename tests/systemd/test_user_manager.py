@@ -131,7 +131,6 @@ def test_a_stop_answers_the_write_under_way_and_keeps_it(manager: UserManager) -
         "memoryd.reserve",
         "memoryd.sqlite",
         "projects.former",
-        "projects.introduced",
         "tmp",
     ]
     manager.memctl("up")

@@ -9,7 +9,6 @@ import msgspec
 
 from memoryd.client.errors import Forbidden, Unauthenticated
 from memoryd.client.programs.memctl.output import make_printable, print_note, show
-from memoryd.client.projects import known as projects
 from memoryd.client.projects.project import current_namespace, namespace_of_environment
 from memoryd.client.protocol import Call, MemoryOrigin, Reach, Redacted, Scoped, method_name
 from memoryd.client.transport import paths
@@ -69,23 +68,11 @@ class OwnersClient(Client):
 def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
     """Return a client; `autostart` is false for commands that need a running daemon."""
     autostart = autostart and not args.no_autostart
-    if not args.json:
-        _introduce_places()
     client = OwnersClient(
         named_namespace(args) or "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=autostart
     )
     client.names_reach = getattr(args, "reach", None) is not None
     return client
-
-
-def _introduce_places() -> None:
-    """Tell the user once where memories are added now; a former version kept everything at the root."""
-    if not os.environ.get("MEMORYD_TOKEN") and projects.note_introduced(paths.data_folder()):
-        print_note(
-            "memctl: new in this version: in a project (a git checkout, or a folder where an agent has worked)"
-            " `memctl add` and the Python client keep memories in the project's namespace, as agents do; before, they"
-            " kept them at the root. `--namespace /` is the root: yours, whatever the project. This is said once."
-        )
 
 
 def own_token() -> str:

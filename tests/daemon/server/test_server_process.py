@@ -128,7 +128,7 @@ def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(proc
     assert reply is not None
     assert (reply[0], reply[1]) == (0, 7)
     assert process.child.wait(30) == 0
-    left = ["memoryd.lock", "memoryd.reserve", "memoryd.sqlite", "projects.former", "projects.introduced", "tmp"]
+    left = ["memoryd.lock", "memoryd.reserve", "memoryd.sqlite", "projects.former", "tmp"]
     assert sorted(path.name for path in process.data.rglob("*")) == left
     assert not process.socket.exists()
     process.start()

@@ -75,13 +75,10 @@ def _restore(args: Namespace) -> None:
     status = get_status(args)
     folder = folder_of(status)
     file = choose_copy(folder, args.file)
-    is_first = not (folder / FILE_NAME).exists()
     with ProgressBar(f"restoring {file.name}", 2) as bar:
         bar.update(1)
         report = rescue(folder, "restore", str(file), *(["--tokens"] if args.tokens else []))
         report = exchange(args, status, report)
-    if is_first:
-        projects.note_introduced(str(folder))  # a new machine needs no note about former versions
     with suppress(OSError, MemorydError):  # `memctl doctor` checks that file
         report.projects, report.lost_folders = projects.take_over(report.projects)
     show(args, report, lambda: _restored_text(report, file, bool(status)))
