@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from memoryd.client.programs.hooks.hosts import HOSTS
-from memoryd.client.programs.memctl import run
+from memoryd.client.programs.memctl.running import run
 from model_api import ModelApi, model_api
 from waiting import wait_until
 from workbench import Process

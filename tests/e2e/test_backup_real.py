@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoryd.client import Client
-from memoryd.client.programs.memctl import run
+from memoryd.client.programs.memctl.running import run
 from memoryd.client.protocol import Record
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.upkeep.rescue import restore

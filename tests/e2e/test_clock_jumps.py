@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memoryd.client import Client
-from memoryd.client.programs.memctl import run
 from memoryd.client.programs.memctl.private_daemon import PrivateDaemon, run_private_daemon
+from memoryd.client.programs.memctl.running import run
 from memoryd.client.protocol import Shutdown
 from memoryd.daemon.jobs.table import list_jobs
 

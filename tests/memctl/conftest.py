@@ -11,8 +11,8 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl, Outcome
 
 from configs import NO_MODEL
-from memoryd.client.programs.memctl import run
 from memoryd.client.programs.memctl.link import AGENTS
+from memoryd.client.programs.memctl.running import run
 from places import make_folder
 from workbench import Process
 

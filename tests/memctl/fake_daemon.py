@@ -1,5 +1,6 @@
 """What memctl's tests share: the outcome of a command, and a daemon that says what a test tells it to."""
 
+import io
 import socket
 import socketserver
 import threading
@@ -9,8 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from memoryd.client import Client
 from memoryd.client.errors import MemorydError
-from memoryd.client.protocol import METHODS, Call, Hello, Welcome
+from memoryd.client.protocol import METHODS, Call, Hello, Record, Welcome
 from memoryd.client.transport.frames import FrameReader, frame
 
 
@@ -28,6 +30,13 @@ class Outcome(NamedTuple):
 
 
 Memctl = Callable[..., Outcome]
+
+
+class Terminal(io.StringIO):
+    """A terminal on which somebody types, or that shows what is written."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 class FakeDaemon:
@@ -72,6 +81,11 @@ class FakeDaemon:
                         stream.sendall(frame(fake.answer(payload)))
 
         return Handler
+
+
+def everything(client: Client) -> list[Record]:
+    """Return all that a daemon has stored."""
+    return client.export_memories(limit=1000, reach="all").records
 
 
 def every_call() -> Any:

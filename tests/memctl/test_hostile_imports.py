@@ -68,7 +68,7 @@ def test_folders_that_a_database_names_are_read_once_they_are_confirmed(
     assert memctl("import", "--from", "basic-memory", str(database), "--yes").code == 0
 
 
-def test_a_folder_beside_the_database_needs_no_word(memctl: Memctl, database: Path) -> None:
+def test_a_folder_beside_the_database_needs_no_word(memctl: Memctl, client: Client, database: Path) -> None:
     inside = database.parent / "notes"
     inside.mkdir()
     (inside / "one.md").write_text("# One\n\nHerons fish at dawn\n")
@@ -83,12 +83,13 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path, list_files: Callab
     assert list(list_files(tmp_path)) == [tmp_path / "one.md"]
 
 
-@pytest.mark.parametrize("system", ["", *SYSTEMS])
-def test_what_is_no_file_is_refused_in_a_sentence(memctl: Memctl, client: Client, tmp_path: Path, system: str) -> None:
+def test_what_is_no_file_is_refused_in_a_sentence(memctl: Memctl, client: Client, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/full"), client_socket(tmp_path)):
-        done = memctl("import", *(["--from", system] if system else []), str(path))
-        assert (done.code, done.err) == (1, f"memctl: {path} is neither a file nor a folder. Nothing was imported.\n")
+        for options in ([], *(["--from", system] for system in SYSTEMS)):
+            done = memctl("import", *options, str(path))
+            said = f"memctl: {path} is neither a file nor a folder. Nothing was imported.\n"
+            assert (done.code, done.err) == (1, said), options
 
 
 @pytest.mark.parametrize(

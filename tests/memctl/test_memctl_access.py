@@ -1,6 +1,6 @@
 """memctl share and memctl token, and memctl at a daemon that wants tokens."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +8,6 @@ import pytest
 from fake_daemon import Memctl
 
 from each import each
-from workbench import Process
-
-STRICT = '[model]\nname = "none"\nfetch = false\n[access]\nrequire_token = true\n'
 
 
 @pytest.mark.usefixtures("daemon")
@@ -85,20 +82,13 @@ def test_a_token_needs_a_namespace(memctl: Memctl) -> None:
     assert (refused.code, "a token cannot be for the root" in refused.err) == (2, True)
 
 
-@pytest.fixture
-def strict(folder: Path) -> Iterator[Any]:
-    """The real daemon, which wants tokens."""
-    running = Process(folder, STRICT).start()
-    yield running
-    running.stop()
-
-
 def test_memctl_finds_the_owners_token_of_a_daemon_with_another_data_directory(
-    memctl: Memctl, strict: Any, monkeypatch: pytest.MonkeyPatch, folder: Path
+    memctl: Memctl, start_daemon: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
+    monkeypatch.setenv("MEMORYD_SOCKET", str(start_daemon(access={"require_token": True}).socket))
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "elsewhere"))
     assert memctl("add", "By the owner", "--json").code == 0
-    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere").mkdir(exist_ok=True)
     (folder / "elsewhere" / "owner.token").write_text("mt_of_another_daemon_with_its_own_data_directory\n")
     assert memctl("list", "--json").json[0]["content"] == "By the owner"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from fake_daemon import FakeDaemon, Memctl
+from figures import healthy
 
 from embedding_server import WORDS, embeds
 from memoryd.client.protocol import GetStatus, JobList, Jobs, ModelState, Status, Verification, Verify
@@ -47,19 +48,11 @@ def test_a_daemon_works_with_a_model_behind_an_api(folder: Path, url: str, memct
 
 @pytest.fixture
 def api_status(fake: FakeDaemon, folder: Path) -> Status:
-    status = Status(
-        version="1",
-        protocol=1,
-        pid=1,
-        socket=str(folder / "s"),
-        data_dir=str(folder),
-        uptime_s=1.0,
-        memories=0,
-        pending_embeddings=0,
-        model=ModelState(name=NAME, state="ready", dimensions=8),
+    status = healthy(
+        socket=str(folder / "s"), data_dir=str(folder), model=ModelState(name=NAME, state="ready", dimensions=8)
     )
-    healthy = Verification(memories=0, pending_embeddings=0)
-    fake.replies |= {GetStatus: status, Verify: healthy, Jobs: JobList(jobs=[], at=0.0)}
+    sound = Verification(memories=0, pending_embeddings=0)
+    fake.replies |= {GetStatus: status, Verify: sound, Jobs: JobList(jobs=[], at=0.0)}
     return status
 
 

@@ -1,6 +1,5 @@
 import argparse
 import shlex
-from importlib import import_module
 
 import pytest
 from examples import invocations
@@ -15,15 +14,7 @@ from memoryd.client.programs.memctl.arguments import (
     parse_timeout,
     parse_where,
 )
-from memoryd.client.programs.memctl.commands import list_commands
-
-
-def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> None:
-    modules = {f"{row.folder}.{row.module}" for row in list_commands().values()}
-    offered = {
-        (module, name) for module in modules for name in import_module(f"memoryd.client.programs.{module}").COMMANDS
-    }
-    assert offered == {(f"{row.folder}.{row.module}", name) for name, row in list_commands().items()}
+from memoryd.client.programs.memctl.commands import EXAMPLES, list_commands
 
 
 @each(
@@ -48,13 +39,6 @@ def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> N
 )
 def test_the_command_is_found_among_the_options(argv: list[str], name: str | None, rest: list[str]) -> None:
     assert find_command(argv) == (name, rest)
-
-
-def test_global_options_stand_before_or_after_the_command() -> None:
-    before = parse(["--json", "--namespace", "a/b", "search", "x"])[1]
-    after = parse(["search", "x", "--namespace", "a/b", "--json"])[1]
-    assert vars(before) == vars(after)
-    assert (before.json, before.namespace, before.query) == (True, "a/b", ["x"])
 
 
 @each(
@@ -103,6 +87,8 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
         ("search x --json=3", "--json takes no value like '3'"),
         ("search x --limt 3", "there is no option --limt; did you mean `--limit`?"),
         ("search x --zebra", "there is no option --zebra"),
+        ("serach x", "'serach' is not a command; did you mean `memctl search`?"),
+        ("xyzzy", "'xyzzy' is not a command; `memctl help --all` lists them."),
         ("list --tag x", "there is no option --tag; write `--where tags=…`"),
         ("search x --tags=y", "there is no option --tags; write `--where tags=…`"),
         ("list --session x", "there is no option --session; write `--where session=…`"),
@@ -111,6 +97,7 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
         ("explain x --after yesterday", "there is no option --after; write `--where 'memory.created_at>…'`"),
         ("why-not 3f9a x --before May", "there is no option --before; write `--where 'memory.created_at<…'`"),
         ("list x", "'x' is one word too many"),
+        ("top --interval 0", "--interval must be 0.1 or more, not 0"),
         ("export a.jsonl", "'a.jsonl' is one word too many; it writes to standard output: `memctl export > FILE`"),
         ("add x y", "'y' is one word too many; quote a text of several words"),
         ('update 3f9a "We use Valkey"', "'We use Valkey' is one word too many; a new text is given with --content"),
@@ -147,7 +134,7 @@ def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: s
     examples = list(invocations(command_of(name)[0].examples))
     assert examples, "a command without an example"
     assert name in {find_command(words)[0] for words in examples}
-    for words in examples:
+    for words in (*examples, *invocations(EXAMPLES)):
         parse(words)
 
 

@@ -6,12 +6,11 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_daemon import Memctl
+from fake_daemon import Memctl, Terminal
 
 from memoryd.client.programs.backfill.placing import find_place, name_place
 from memoryd.client.programs.hooks import spool
@@ -419,28 +418,10 @@ def test_hooks_install_offers_to_take_in_the_past_sessions_of_its_agent(
     home: Path,
     daemon: "Daemon",
     memctl: Memctl,
-    answering: Callable[[str | None], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     put_sample(home, "codex")
     put_sample(home, "gemini")
-    answering(typed)
+    monkeypatch.setattr(sys, "stdin", typed and Terminal(typed))
     assert memctl("hooks", "install", "codex", *words).code == 0
     assert len(contents(daemon)) == taken
-
-
-@pytest.fixture
-def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
-    """Type a line at the terminal; None: there is no terminal."""
-
-    class Terminal:
-        def __init__(self, typed: str | None) -> None:
-            self.typed = typed
-
-        def isatty(self) -> bool:
-            return self.typed is not None
-
-        def readline(self) -> str:
-            assert self.typed is not None
-            return self.typed
-
-    return lambda typed: monkeypatch.setattr(sys, "stdin", Terminal(typed))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client import AsyncClient, Client, errors
+from memoryd.client import Client, errors
 from memoryd.client.protocol import Message
 
 NOTE, OLD = "The API listens on port 8443", "# Memory\n\n- The API listens on port 80\n"
@@ -70,9 +70,3 @@ def test_clients_dream_and_sum_up(daemon: Any, notes: Path) -> None:
         assert again.messages == done.messages
         with pytest.raises(errors.Invalid, match="id"):
             client.summarize([Message(role="user", content="x")], max_tokens=200, max_summary_tokens=50)
-
-
-async def test_the_client_that_awaits_has_them_too(daemon: Any, notes: Path) -> None:
-    async with AsyncClient(socket=daemon.socket) as client:
-        assert (await client.dream(dry_run=True)).dreams[0].outcome == "planned"
-        assert (await client.summarize([], max_tokens=200, max_summary_tokens=50)).messages == []

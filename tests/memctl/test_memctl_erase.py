@@ -83,7 +83,7 @@ def test_observing_is_paused_shown_and_resumed(memctl: Memctl, client: Any, fold
     assert memctl("observe", "We decided to ship on Monday", "--session", "s1", "--json").json["accepted"] == 1
 
 
-def test_a_folder_that_does_not_exist_is_not_paused(memctl: Memctl, folder: Path) -> None:
+def test_a_folder_that_does_not_exist_is_not_paused(memctl: Memctl, client: Any, folder: Path) -> None:
     (folder / "file").touch()
     for name in ("none", "file"):
         refused = memctl("observe", "off", "--folder", str(folder / name))
@@ -125,11 +125,7 @@ def test_what_waits_to_be_sent_is_erased_too(folder: Path, monkeypatch: pytest.M
     assert b"Noted" in (folder / "hooks.spool").read_bytes()
     spool.erase(set(), "work-1")
     assert (folder / "hooks.spool").read_bytes() == b""
-
-
-def test_what_waits_to_be_sent_and_mentions_a_text_is_erased_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder))
-    assert spool.append({"method": "observe", "turns": [*SAID, {"role": "user", "content": "Herons"}], "session": "s"})
+    assert spool.append({**call, "turns": [*SAID, {"role": "user", "content": "Herons"}]})
     spool.erase(set(), None, "The VAULT")
     assert b"vault" not in (folder / "hooks.spool").read_bytes()
     assert b"Herons" in (folder / "hooks.spool").read_bytes()
@@ -151,8 +147,9 @@ def test_a_session_may_be_shortened_and_must_be_known(memctl: Memctl, client: An
         )
     several = memctl("erase", "--session", "f621", "--yes")
     assert (several.code, "f621b098-1, f621b098-2" in several.err) == (1, True)
-    unknown = memctl("erase", "--session", "f7", "--dry-run")
-    assert (unknown.code, "No session is called 'f7'" in unknown.err) == (1, True)
+    unknown = memctl("erase", "--session", "f62", "--dry-run")
+    said = "memctl: No session is called 'f62', and a beginning has 4 characters or more.\n"
+    assert (unknown.code, unknown.err) == (1, said)
     assert "Erased 1 memory" in memctl("erase", "--session", "f621b098-2", "--yes").out
     assert "Erased 1 memory" in memctl("erase", "--session", "f621b0", "--yes").out
     assert [turn.session for turn in client.turns()] == ["77aa"]
@@ -170,16 +167,11 @@ def test_what_was_skipped_of_a_session_is_counted_and_erased(memctl: Memctl, cli
     assert b"work-1" not in Path(copy).read_bytes()
 
 
-def test_a_session_that_only_waits_to_be_sent_is_erased(memctl: Memctl, folder: Path) -> None:
-    assert spool.append({"method": "observe", "turns": SAID, "session": "work-9"})
-    assert "1 message that hooks have not sent yet" in memctl("erase", "--session", "work-9", "--dry-run").out
-    assert "Erased 1 message" in memctl("erase", "--session", "work-9", "--yes").out
-    assert memctl("erase", "--session", "work-9").code == 1
-
-
-def test_a_session_that_only_waits_may_be_shortened(memctl: Memctl, client: Any, folder: Path) -> None:
+def test_a_session_that_only_waits_is_erased_and_may_be_shortened(memctl: Memctl, client: Any) -> None:
     assert spool.append({"method": "observe", "turns": SAID, "session": "4f74c0de-1"})
+    assert "1 message that hooks have not sent yet" in memctl("erase", "--session", "4f74", "--dry-run").out
     assert "Erased 1 message" in memctl("erase", "--session", "4f74", "--yes").out
+    assert memctl("erase", "--session", "4f74").code == 1
     assert spool.append({"method": "observe", "turns": SAID, "session": "4f74c0de-1"})
     client.observe(SAID, session="4f74c0de-2")
     assert "4f74c0de-1, 4f74c0de-2" in memctl("erase", "--session", "4f74", "--yes").err
@@ -200,12 +192,6 @@ def test_skipped_turns_that_go_with_a_memory_are_counted(memctl: Memctl, client:
     assert memctl("erase", kept, "--dry-run").out.endswith("In all: 1 memory, 1 skipped turn.\n")
     assert "Erased 1 memory, 1 skipped turn." in memctl("erase", kept, "--yes").out
     assert not client.turns(skipped=True).skipped
-
-
-def test_plain_memories_are_counted(memctl: Memctl, client: Any) -> None:
-    client.add("Herons fish at dawn")
-    client.add("Herons nest on the island")
-    assert memctl("erase", "--matching", "herons", "--dry-run").out.endswith("In all: 2 memories.\n")
 
 
 def test_what_was_just_said_is_said_to_be_kept_again(memctl: Memctl, client: Any) -> None:
@@ -257,7 +243,9 @@ def test_a_dash_reads_the_text_from_standard_input(
 
 
 def test_several_lines_are_said_to_be_one_text(memctl: Memctl, client: Any) -> None:
-    client.add("The key is quagmire")
+    for text in ("The key is quagmire", "A heron at the quagmire"):
+        client.add(text)
+    assert memctl("erase", "--matching", "quagmire", "--dry-run").out.endswith("In all: 2 memories.\n")
     told = memctl("erase", "--matching", "quagmire\nheron\n", "--dry-run").out
     assert told == f"{NOTHING}The 2 lines were searched for as one text; run the command once for each line.\n"
 
@@ -376,9 +364,3 @@ def test_lines_of_the_log_that_say_a_text_go(memctl: Memctl, daemon: Any) -> Non
     memctl("erase", "--matching", "quagmire", "--yes")
     for name in ("memoryd.log", "memoryd.log.1"):
         assert (daemon.core.folder / name).read_text() == 'msg="herons"\nmsg="owls"\n'
-
-
-def test_too_short_a_beginning_of_a_session_is_named_so(memctl: Memctl, client: Any) -> None:
-    client.observe(SAID, session="work-1")
-    refused = memctl("erase", "--session", "wor").err
-    assert refused == "memctl: No session is called 'wor', and a beginning has 4 characters or more.\n"

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_daemon import Memctl
+from fake_daemon import Memctl, everything
 
 from memoryd.client import Client
 from memoryd.client.extras import advise
 from memoryd.client.programs.importing.markdown import split_entries, split_front_matter
 from memoryd.client.programs.importing.mem0 import Inert, load_plain
 from memoryd.client.programs.importing.systems import SYSTEMS
-from memoryd.client.protocol import Record
 from workbench import Daemon
 
 SAMPLES = Path(__file__).parent.parent / "data" / "imports"
@@ -75,10 +74,6 @@ EXPECTED: list[tuple[str, str, dict[tuple[str, str], int]]] = [
 @pytest.fixture(autouse=True)
 def _at_the_daemon(daemon: "Daemon") -> None:
     """Every command here speaks to the real server."""
-
-
-def everything(client: Client) -> list[Record]:
-    return client.export_memories(limit=1000).records
 
 
 def bring(memctl: Memctl, system: str, path: str | Path, *options: str) -> dict[str, Any]:

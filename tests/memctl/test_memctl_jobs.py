@@ -136,11 +136,11 @@ def test_history_shows_the_latest_runs(fake: FakeDaemon, memctl: Memctl) -> None
     assert memctl("jobs", "list", "sweep").out == "No runs.\n"
 
 
-def test_with_a_real_daemon_a_plan_is_made_shown_and_carried_out(process: Any, memctl: Memctl) -> None:
+def test_with_a_daemon_a_plan_is_made_shown_and_carried_out(daemon: Any, memctl: Memctl) -> None:
     for number in range(6):
         memctl("add", f"Herons fish at dawn {number}", "--no-dedup")
     planned = msgspec.json.decode(memctl("jobs", "run", "maintain", "--dry-run", "--json").out)
-    assert planned["counts"] == {"merge": 1}
+    assert planned["counts"]["merge"] == 1
     assert "1 merged" in memctl("jobs", "run", "maintain", "--plan", planned["plan"]).out
     again = memctl("jobs", "run", "maintain", "--plan", planned["plan"])
     assert (again.code, "There is no plan" in again.err) == (1, True)

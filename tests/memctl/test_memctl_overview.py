@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from fake_daemon import FakeDaemon, Memctl
-from figures import counted
+from figures import counted, healthy
 
 from memoryd.client import Client, protocol
 
@@ -19,24 +18,11 @@ def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "api"
 
 
-HEALTHY = protocol.Status(
-    version="0.1.0",
-    protocol=1,
-    pid=1,
-    uptime_s=1.0,
-    socket="",
-    data_dir="",
-    memories=0,
-    pending_embeddings=0,
-    model=protocol.ModelState(name="mini", state="ready"),
-)
-
-
 def test_it_says_what_is_known_of_the_project(memctl: Memctl, fake: FakeDaemon) -> None:
     session = protocol.LoggedSession(
         namespace="api", session="s1", began_at=0.0, ended_at=60.0, turns=4, asked="Which cache do we use?"
     )
-    fake.replies |= {protocol.GetStats: counted(memories=3, turns=1), protocol.GetStatus: HEALTHY}
+    fake.replies |= {protocol.GetStats: counted(memories=3, turns=1), protocol.GetStatus: healthy()}
     fake.replies[protocol.GetLog] = protocol.SessionLog(sessions=[session])
     fake.replies[protocol.ListChanges] = protocol.ChangedMemories(memories=[], total=2)
     fake.replies[protocol.Links] = protocol.Disagreements(links=[])
@@ -59,7 +45,7 @@ def answer_nothing(fake: FakeDaemon) -> None:
     fake.replies |= {
         protocol.GetStats: counted(),
         protocol.GetLog: protocol.SessionLog(sessions=[]),
-        protocol.GetStatus: HEALTHY,
+        protocol.GetStatus: healthy(),
         protocol.ListChanges: protocol.ChangedMemories(memories=[], total=0),
         protocol.Links: protocol.Disagreements(links=[]),
     }
@@ -77,7 +63,7 @@ def test_changes_says_that_nothing_is_compared_until_the_model_is_there(memctl: 
     answer_nothing(fake)
     assert memctl("changes").err == ""
     fetching = protocol.ModelState(name="mini", state="fetching")
-    fake.replies[protocol.GetStatus] = msgspec.structs.replace(HEALTHY, model=fetching)
+    fake.replies[protocol.GetStatus] = healthy(model=fetching)
     assert memctl("changes").err.startswith("memctl: nothing is compared until the embedding model is there")
 
 

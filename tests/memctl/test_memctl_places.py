@@ -9,7 +9,6 @@ import pytest
 from fake_daemon import Memctl
 
 
-
 @pytest.fixture
 def checkout(folder: Path, daemon: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A git checkout with the current folder in it, beside a daemon."""

@@ -70,13 +70,6 @@ def test_up_passes_its_options_on(memctl: Memctl, folder: Path) -> None:
         memctl("down")
 
 
-def test_up_says_why_a_daemon_does_not_start(memctl: Memctl, folder: Path) -> None:
-    (folder / "config.toml").write_text("[model]\nnane = 3\n")
-    failed = memctl("up")
-    assert (failed.code, failed.out) == (3, "")
-    assert "nane" in failed.err
-
-
 @pytest.mark.usefixtures("no_model")
 def test_a_command_starts_the_daemon_when_none_answers(memctl: Memctl) -> None:
     try:

@@ -1,8 +1,10 @@
 import pytest
+from fake_daemon import Terminal
 
 from each import each
 from memoryd.client.programs.memctl import text_table as module
 from memoryd.client.programs.memctl.output import make_printable, say
+from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.text_table import (
     count_text,
     draw_bar,
@@ -86,3 +88,14 @@ def test_small_things() -> None:
         "0 files",
     ]
     assert format_fields([("a", "1"), ("long", "2")]) == "  a     1\n  long  2"
+
+
+def test_on_a_terminal_the_bar_is_drawn_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    with ProgressBar("work", 2) as progress:
+        progress.update(1)
+        progress.update(2)
+    assert "work " + "█" * 15 in stream.getvalue()
+    assert "2/2" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")

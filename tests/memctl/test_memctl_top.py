@@ -9,7 +9,8 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
-from memoryd.client.programs.memctl import run, top
+from memoryd.client.programs.memctl import top
+from memoryd.client.programs.memctl.running import run
 from memoryd.client.protocol import Connected, GetStats, ModelState, Runtime
 from workbench import Process
 
@@ -58,11 +59,6 @@ def test_it_prints_what_stats_prints_again_and_again(
     assert out == f"{once}\n{memctl('stats').out}\n"
     assert "\x1b" not in out
     assert out.count("memoryd 0.1.0 runs, pid 4711") == 2
-
-
-@pytest.mark.parametrize("words", [["--interval", "0"], ["--interval", "often"]])
-def test_a_wrong_interval_is_a_sentence(memctl: Memctl, words: list[str]) -> None:
-    assert memctl("top", *words).code == 2
 
 
 @pytest.mark.slow

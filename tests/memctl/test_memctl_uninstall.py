@@ -103,7 +103,9 @@ def test_nothing_is_left_and_the_files_of_agents_are_as_they_were_to_the_byte(
     assert memctl("uninstall", "--yes").out.startswith("There is nothing to remove here but the program.\n")
 
 
-def test_a_dry_run_names_everything_and_changes_nothing(installed: Path, memctl: Memctl) -> None:
+def test_a_dry_run_and_a_run_that_nobody_confirms_name_everything_and_change_nothing(
+    installed: Path, memctl: Memctl
+) -> None:
     before = {name: data for name, data in contents(installed).items() if "memoryd.sqlite" not in name}
     report = memctl("uninstall", "--dry-run", "--json").json
     assert report["dry_run"] is True
@@ -114,6 +116,10 @@ def test_a_dry_run_names_everything_and_changes_nothing(installed: Path, memctl:
     assert {str(installed / name) for host in HOSTS.values() for name in host.files} <= paths_of
     assert str(installed / ".cache/memoryd/models") in paths_of
     assert "Would be removed:" in memctl("uninstall", "--dry-run").out
+    refused = memctl("uninstall")
+    assert refused.code == 2
+    warning = "This removes memoryd with 1 memory; it cannot be undone. To take them along, run `memctl export` first."
+    assert f"{warning} There is no terminal to ask on; give --yes" in refused.err
     assert {name: data for name, data in contents(installed).items() if "memoryd.sqlite" not in name} == before
 
 
@@ -123,14 +129,6 @@ def test_calls_of_hooks_that_were_not_sent_are_named_before_and_after(home: Path
     assert told in memctl("uninstall", "--dry-run").out
     assert told in memctl("uninstall", "--yes").out
     assert spool.count_waiting() == 0
-
-
-def test_without_a_terminal_it_wants_yes_and_does_nothing(installed: Path, memctl: Memctl) -> None:
-    refused = memctl("uninstall")
-    assert refused.code == 2
-    warning = "This removes memoryd with 1 memory; it cannot be undone. To take them along, run `memctl export` first."
-    assert f"{warning} There is no terminal to ask on; give --yes" in refused.err
-    assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
 
 
 def test_the_data_can_be_kept_and_is_found_by_a_later_installation(installed: Path, memctl: Memctl) -> None:

@@ -1,6 +1,5 @@
 """backup, restore, verify, repair, reset, against real daemons: in this process, or started by memctl."""
 
-import io
 import os
 import shutil
 import sqlite3
@@ -12,24 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import numpy as np
 import pytest
-from fake_daemon import Memctl
+from fake_daemon import Memctl, Terminal, everything
 
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.programs.memctl.upkeep import backup, repair
 from memoryd.client.projects.known import change_table
 from memoryd.client.projects.project import project_namespace
-from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record
+from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe
 from memoryd.client.rescue import RescueReport
 from memoryd.daemon.store.connection import PAGE_BYTES
 from workbench import Daemon, wait_until
-
-
-def everything(client: Client) -> list[Record]:
-    return client.export_memories(limit=1000, reach="all").records
-
 
 # In this process -----------------------------------------------------------------------------------------------------
 
@@ -41,13 +34,11 @@ def test_a_backup_is_checked_and_listed(memctl: Memctl, client: Client, daemon: 
     assert (made["memories"], made["operation"]) == (1, added.operation)
     assert Path(made["path"]).parent == daemon.core.folder / "backups"
     assert Path(made["path"]).stat().st_mode & 0o777 == 0o600
-    for _ in range(3):
-        clock.advance(60)
-        memctl("backup")
+    clock.advance(60)
+    memctl("backup")
     listed = memctl("backup", "--list", "--json").json
     assert listed[0]["path"] == made["path"]
-    assert memctl("backup", "--list").out.endswith(f" The copies are in {daemon.core.folder / 'backups'}.\n")
-    assert len(listed) == 4, "none is deleted that was asked for"
+    assert len(listed) == 2
     assert f"memctl restore {daemon.core.folder}" in memctl("backup", str(daemon.core.folder / "one.sqlite")).out
     assert (daemon.core.folder / "one.sqlite").exists()
     assert (
@@ -150,64 +141,48 @@ def damage(daemon: "Daemon", *statements: str) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize(
-    ("statement", "told"),
-    [
-        ("UPDATE memories_fts_data SET block = x'0000' WHERE id > 10", "full text: fts5: corruption"),
-        ("UPDATE vec_embeddings SET vector = x'0000' WHERE id = 1", "vectors: 1 have a wrong length"),
-        ("UPDATE vec_embeddings SET vector = zeroblob(256) WHERE id = 1", "vectors: 1 are zero"),
-        ("UPDATE memories SET text_hash = x'00', content_hash = x'00' WHERE row = 1", "1 have hashes that are not"),
-        ("INSERT INTO members VALUES (1, 99)", "graph: 1"),
-    ],
-    ids=["full text", "length", "zero", "hashes", "graph"],
-)
+DAMAGE = {
+    "UPDATE memories_fts_data SET block = x'0000' WHERE id > 10": "full text: fts5: corruption",
+    "UPDATE vec_embeddings SET vector = x'0000' WHERE id = 1": "vectors: 1 have a wrong length",
+    "UPDATE vec_embeddings SET vector = zeroblob(256) WHERE id = 2": "vectors: 1 are zero",
+    "UPDATE memories SET text_hash = x'00', content_hash = x'00' WHERE row = 1": "1 have hashes that are not",
+    "INSERT INTO members VALUES (1, 99)": "graph: 1",
+}
+
+
 def test_what_is_derived_is_found_wrong_and_built_anew_while_the_daemon_goes_on(
-    memctl: Memctl, client: Client, daemon: "Daemon", statement: str, told: str
+    memctl: Memctl, client: Client, daemon: "Daemon"
 ) -> None:
     client.add_many([NewMemory(content=f"Crane number {number}") for number in range(30)], dedup=False)
     wait_until(lambda: client.status().pending_embeddings == 0)
     assert memctl("verify").out == "All is well: 30 memories.\n"
-    damage(daemon, statement)
-    wrong = memctl("verify")
-    assert (wrong.code, "memctl repair" in wrong.err) == (1, True)
-    assert told in wrong.out
-    assert len(memctl("verify", "--json").json["problems"]) >= 1
+    good = vectors(daemon)
+    for statement, told in DAMAGE.items():
+        damage(daemon, statement)
+        wrong = memctl("verify")
+        assert (wrong.code, "memctl repair" in wrong.err, told in wrong.out) == (1, True, True), wrong
+    assert len(memctl("verify", "--json").json["problems"]) >= len(DAMAGE)
     mended = memctl("repair")
     assert (mended.code, "All is well" in mended.out) == (0, True)
-    assert memctl("verify").code == 0
     wait_until(lambda: client.status().pending_embeddings == 0)
     assert len(client.search("Crane number 7", limit=30)) == 30
     assert memctl("verify").out == "All is well: 30 memories.\n"
+    assert vectors(daemon) == good
 
 
-def test_vectors_that_were_dropped_are_made_anew(memctl: Memctl, client: Client, daemon: "Daemon") -> None:
-    client.add("Herons fish at dawn")
-    good = vectors(daemon)
-    damage(daemon, "UPDATE vec_embeddings SET vector = zeroblob(256)")
-    memctl("repair")
-    wait_until(lambda: len(vectors(daemon)) == 1)
-    assert np.allclose(vectors(daemon), good)
-
-
-def vectors(daemon: "Daemon") -> Any:
+def vectors(daemon: "Daemon") -> list[bytes]:
     with daemon.core.store.reading() as connection:
-        return [np.frombuffer(blob, np.float32) for (blob,) in connection.execute("SELECT vector FROM vec_embeddings")]
+        return sorted(blob for (blob,) in connection.execute("SELECT vector FROM vec_embeddings"))
 
 
 def test_a_reset_of_a_namespace_asks_keeps_a_copy_and_can_be_undone(
     memctl: Memctl, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.add("At the root")
-    with_namespace = ["acme/api", "acme/api/alpha", "acme", "acme/apiary"]
-    for namespace in with_namespace:
-        client.call(msgspec_add(f"In {namespace}", namespace))
+    for namespace in ("acme/api", "acme/api/alpha", "acme", "acme/apiary"):
+        client.call(AddMany(memories=[NewMemory(content=f"In {namespace}")], namespace=namespace))
     refused = memctl("reset", "--namespace", "acme/api")
     assert (refused.code, "2 memories in acme/api and below it" in refused.err) == (2, True)
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setattr(sys, "stdin", Terminal("acme\n"))
     assert "Nothing was deleted" in memctl("reset", "--namespace", "acme/api").err
     assert len(everything(client)) == 5
@@ -244,18 +219,11 @@ def test_a_reset_of_a_namespace_leaves_no_turn_however_many_there_are(memctl: Me
     assert client.turns(reach="subtree").turns == []
 
 
-def msgspec_add(content: str, namespace: str) -> Any:
-    from memoryd.client.protocol import Add
-
-    return Add(memory=NewMemory(content=content), namespace=namespace)
-
-
 def test_nobody_is_asked_where_there_is_no_terminal(memctl: Memctl, client: Client) -> None:
     client.add("Herons fish at dawn")
     refused = memctl("reset")
     assert (refused.code, "give --yes" in refused.err) == (2, True)
     assert len(everything(client)) == 1
-    assert repair.EVERYTHING == "everything"
 
 
 # Daemons that memctl starts and stops --------------------------------------------------------------------------------

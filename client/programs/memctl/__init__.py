@@ -11,7 +11,6 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 no daemon answers, 130 interrupted
 import gc
 import os
 import sys
-from collections.abc import Sequence
 from typing import NoReturn
 
 
@@ -23,6 +22,8 @@ def main() -> NoReturn:
         from memoryd.client.programs.hooks import hook
 
         hook.main(sys.argv[2:])
+    from memoryd.client.programs.memctl.running import run
+
     code = run(sys.argv[1:])
     sys.stderr.flush()
     os._exit(code)  # skips the interpreter's shutdown, which takes 10 ms and frees only memory
@@ -40,10 +41,3 @@ def _import_msgspec() -> None:
         import msgspec  # noqa: F401
     finally:
         del sys.modules["typing_extensions"]
-
-
-def run(argv: Sequence[str]) -> int:
-    """Run one command and return its exit code; every failure is one sentence on stderr."""
-    from memoryd.client.programs.memctl.running import run
-
-    return run(argv)

@@ -239,15 +239,6 @@ def add_secrets(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--allow-secrets", action="store_true", help=allowed)
 
 
-def add_kind(parser: argparse.ArgumentParser, default: str) -> None:
-    """Declare `--type` and `--metadata` of a new or changed memory."""
-    about = f"its type: fact, decision, preference, lesson … (default: {default})"
-    parser.add_argument("--type", metavar="T", help=about)
-    parser.add_argument(
-        "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
-    )
-
-
 def add_optional(parser: argparse.ArgumentParser, name: str, help: str) -> None:
     """Declare an optional positional argument."""
     parser.add_argument(name, nargs="?", metavar=name.upper(), help=help)

@@ -16,7 +16,10 @@ _ELSEWHERE = "`memctl namespaces` lists where there are some"
 
 def explain_empty(args: Namespace) -> str:
     """Return why nothing matches the filters of a command, in one sentence."""
-    stats = _count(args)
+    stats = send(args, stats_call())
+    if stats.turns:
+        stats.by_type.setdefault("turn", stats.turns)
+        stats.by_tier["L0"] = stats.turns
     if stats.turns and (not stats.memories or getattr(args, "tier", None) == ["L0"]):
         return "Recent turns are not memories yet; `memctl tiers --turns` lists them."
     if not stats.memories:
@@ -35,15 +38,6 @@ def explain_empty(args: Namespace) -> str:
     if not getattr(args, "all_states", False):
         number = send(args, List(limit=1)).total
     return f"None of {count_text(number, 'memory')} matches{f'; {place}' if place else ''}."
-
-
-def _count(args: Namespace) -> Stats:
-    """Return the counts of memories, with the turns of L0 added by type and by tier."""
-    stats = send(args, stats_call())
-    if stats.turns:
-        stats.by_type.setdefault("turn", stats.turns)
-        stats.by_tier["L0"] = stats.turns
-    return stats
 
 
 def _name_absent(args: Namespace, stats: Stats) -> str:

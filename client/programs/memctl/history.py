@@ -122,7 +122,8 @@ def _undo(args: Namespace) -> None:
 def _ask_for_latest(args: Namespace) -> str | None:
     """Show the operation that an undo takes back, and who did it; return its id if the person agrees."""
     log = send(args, methods.operations(100))
-    latest = next((one for one in log.operations if one.undone_by is None and _is_undone_by_default(one)), None)
+    mine = (one for one in log.operations if one.kind not in ("undo", "redo") and not one.kind.startswith("job:"))
+    latest = next((one for one in mine if one.undone_by is None), None)
     if latest is None:
         return None
     if latest.kind == "erase":  # the daemon refuses it and says why
@@ -132,11 +133,6 @@ def _ask_for_latest(args: Namespace) -> str | None:
     print(f"{_operations_text([latest])}\nby {make_printable(by)}\n\n{_steps_text(detail.changes)}")
     print_note(f"Undo operation {latest.id[:8]}? [y/N]")
     return latest.id if sys.stdin.readline().strip().lower() in ("y", "yes") else None
-
-
-def _is_undone_by_default(operation: Operation) -> bool:
-    """Return whether an undo without an id may select this operation, which an undo and the run of a job are not."""
-    return operation.kind not in ("undo", "redo") and not operation.kind.startswith("job:")
 
 
 COMMANDS = {

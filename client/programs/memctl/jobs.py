@@ -11,7 +11,7 @@ from memoryd.client.programs.memctl.link import client_for, show_result
 from memoryd.client.programs.memctl.output import complain, paint, show, undo_text
 from memoryd.client.programs.memctl.progress import ProgressBar
 from memoryd.client.programs.memctl.text_table import count_text, format_table, ms_text
-from memoryd.client.protocol import Call, Job, JobList, JobRun, PlannedStep, Progress
+from memoryd.client.protocol import Call, Job, JobList, JobRun, PlannedStep, Progress, SkippedStep
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
 
@@ -128,7 +128,7 @@ def _plan_text(run: JobRun, limit: int) -> str:
     return "\n".join([*lines, f"`{command}` applies it."])
 
 
-def _format_target(step: PlannedStep) -> str:
+def _format_target(step: PlannedStep | SkippedStep) -> str:
     is_id = len(step.target) == 32 and " " not in step.target
     return step.target[:ID_DIGITS] if is_id else step.target
 
@@ -139,7 +139,7 @@ def _run_text(run: JobRun) -> str:
     if run.outcome == "interrupted":
         lines.append(run.error)
     if run.skipped:
-        rows = [[s.action, s.target[:ID_DIGITS] if len(s.target) == 32 else s.target, s.reason] for s in run.skipped]
+        rows = [[step.action, _format_target(step), step.reason] for step in run.skipped]
         lines.append(format_table(["SKIPPED", "TARGET", "REASON"], rows[:SHOWN]))
         if len(rows) > SHOWN:
             lines.append(f"… and {len(rows) - SHOWN:,} more")

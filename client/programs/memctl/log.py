@@ -23,13 +23,18 @@ _NONE = "No session matches; `memctl tiers --skipped` lists turns that were not 
 
 
 def _declare(parser: ArgumentParser) -> None:
-    since = "today, yesterday, 12h, 3d, 2w or a date"
-    parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"only from this time on: {since}")
+    add_since(parser, "only from this time on")
     parser.add_argument("--until", type=parse_moment, metavar="WHEN", help="only before this time")
     parser.add_argument("--path", default="", metavar="FILE", help="only sessions that wrote this file")
     parser.add_argument("--session", metavar="ID", help="only this conversation; its first 4 characters are enough")
     parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="sessions at most (default: 20)")
     add_reach(parser)
+
+
+def add_since(parser: ArgumentParser, about: str) -> None:
+    """Declare `--since`."""
+    how = "today, yesterday, 12h, 3d, 2w or a date"
+    parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"{about}: {how}")
 
 
 def parse_moment(text: str, now: datetime | None = None) -> float:

@@ -133,7 +133,10 @@ def _added_text(args: Namespace, added: protocol.Added) -> str:
 def _add_fields(parser: ArgumentParser, *, is_new: bool) -> None:
     """Declare the options for fields of a memory; left out, a new memory gets defaults and another stays as it is."""
     kind, importance, expiry, pinned = ("fact", "0.5", "never", "no") if is_new else ("as it is",) * 4
-    arguments.add_kind(parser, kind)
+    about = f"its type: fact, decision, preference, lesson … (default: {kind})"
+    parser.add_argument("--type", metavar="T", help=about)
+    about = "a JSON object or KEY=VALUE; repeatable"
+    parser.add_argument("--metadata", action="append", type=arguments.parse_metadata, metavar="M", help=about)
     about = f"how much it matters, 0 to 1 (default: {importance})"
     parser.add_argument("--importance", type=arguments.parse_share, metavar="X", help=about)
     about = f"when it expires and is not found any more: a date, or never (default: {expiry})"

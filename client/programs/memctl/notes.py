@@ -26,26 +26,20 @@ def resolve_place(name: str) -> str:
 
 def _declare_remember(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="the note; `-` reads standard input")
-    add_note(parser)
-    add_secrets(parser)
-
-
-def add_note(parser: ArgumentParser) -> None:
-    """Declare the options that select the file of a note."""
     parser.add_argument("--workspace", metavar="W", default=".", help="its namespace or a path inside (default: here)")
     parser.add_argument(
         "--file", metavar="NAME", default="today", help="MEMORY.md, cache, alpha/today … (default: today)"
     )
+    add_secrets(parser)
 
 
 def _remember(args: Namespace) -> None:
     file = resolve_place(args.file)
     call = calls.Remember(text=read_content(args.text), workspace=resolve_place(args.workspace), file=file)
-    show_result(args, call, remembered_text)
+    show_result(args, call, _remembered_text)
 
 
-def remembered_text(written: calls.Remembered) -> str:
-    """Return where a note was written."""
+def _remembered_text(written: calls.Remembered) -> str:
     lines = _lines_text(written.start_line, written.end_line)
     held = paint(written.id, "cyan") if written.id else "removed from the file again"
     return f"Written: {_place_text(written.path, lines)} ({held})"

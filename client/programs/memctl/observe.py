@@ -57,14 +57,10 @@ def _observe(args: Namespace) -> None:
 def _read_turns(args: Namespace) -> list[protocol.NewTurn]:
     """Return the turns from the arguments, else from standard input."""
     spoken = [protocol.NewTurn(role=args.role, content=turn, created_at=args.created_at) for turn in args.turns]
-    turns = spoken or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
+    turns = spoken or [new_turn(item) for item in _json_lines(sys.stdin.buffer if sys.stdin else ())]
     if not turns:
         raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
     return turns
-
-
-def _read_stdin() -> Iterable[bytes]:
-    return sys.stdin.buffer if sys.stdin else ()
 
 
 def _change_pauses(args: Namespace) -> None:
@@ -127,18 +123,15 @@ def _observed_text(observed: protocol.Observed, turns: list[protocol.NewTurn], w
     return "\n".join(lines)
 
 
-def _json_lines(name: str, data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the objects of JSON lines; raise `Invalid` naming the line."""
+def _json_lines(data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of JSON lines of standard input; raise `Invalid` naming the line."""
     for number, line in enumerate(data, start=1):
         if not line.strip():
             continue
         try:
             yield decode_json(line, dict[str, Any])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            hint = ""
-            if name.endswith(".md"):
-                hint = " To add a text: `memctl add - < FILE`; to index files: `memctl workspace add FOLDER`."
-            raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.{hint}") from None
+            raise Invalid(f"Line {number} of standard input is not a JSON object: {error}.") from None
 
 
 COMMANDS = {

@@ -29,7 +29,9 @@ class ProgressBar:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self.wipe()
+        if self.visible and self._drawn_at:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
     def update(self, done: int, total: int | None = None, label: str | None = None) -> None:
         """Show that `done` of `total` units are finished."""
@@ -39,18 +41,8 @@ class ProgressBar:
         now = time.monotonic()
         if self.visible and (now - self._drawn_at >= EVERY_S or done >= self.total):
             self._drawn_at = now
-            sys.stderr.write(f"\r\x1b[K{self.format_line()}")
-            sys.stderr.flush()
-
-    def format_line(self) -> str:
-        """Return the bar as text."""
-        share = self.done / self.total if self.total else 0.0
-        return f"{shorten(self.label, 30)} {draw_bar(share, SIZE):<{SIZE}} {self.done}/{self.total}"
-
-    def wipe(self) -> None:
-        """Erase the bar from the screen."""
-        if self.visible and self._drawn_at:
-            sys.stderr.write("\r\x1b[K")
+            bar = draw_bar(self.done / self.total if self.total else 0.0, SIZE)
+            sys.stderr.write(f"\r\x1b[K{shorten(self.label, 30)} {bar:<{SIZE}} {self.done}/{self.total}")
             sys.stderr.flush()
 
 

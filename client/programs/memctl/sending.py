@@ -13,7 +13,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.programs.memctl.link import client_for, say_redacted
 from memoryd.client.programs.memctl.output import paint
 from memoryd.client.programs.memctl.progress import ProgressBar
-from memoryd.client.programs.memctl.text_table import count_text
+from memoryd.client.programs.memctl.text_table import count_text, list_ids
 from memoryd.client.protocol import Imported, Record
 from memoryd.client.transport import paths
 from memoryd.client.transport.batches import count_bytes, split_batches, sum_kinds
@@ -129,23 +129,19 @@ def _locate_error(error: Invalid, batch: list[Item], report: Imported) -> Invali
     return Invalid(f"{batch[index].where}: {reason}{before}", error.data)
 
 
-def _name(ids: list[str]) -> str:
-    return f"{', '.join(id[:8] for id in ids[:SHOWN])}{' …' if len(ids) > SHOWN else ''}"
-
-
 def report_text(report: Imported) -> str:
     """Describe what an import did."""
     verb = "Would import" if report.dry_run else "Imported"
     number = count_text(report.created + report.replaced, "memory")
     lines = [f"{verb} {number}: {report.created:,} new, {report.replaced:,} changed."]
     if report.changed:
-        lines.append(f"Changed: {_name(report.changed)}. `memctl history ID` shows what was here before.")
+        lines.append(f"Changed: {list_ids(report.changed)}. `memctl history ID` shows what was here before.")
     if report.unchanged:
         lines.append(f"{count_text(report.unchanged, 'memory')} unchanged.")
     if report.kept:
         lines.append(
             f"{count_text(len(report.kept), 'memory')} left as stored, because the stored ones are as new or newer"
-            f" (--overwrite replaces them): {_name(report.kept)}"
+            f" (--overwrite replaces them): {list_ids(report.kept)}"
         )
     if report.erased:
         were = "was" if report.erased == 1 else "were"
@@ -155,7 +151,7 @@ def report_text(report: Imported) -> str:
     if report.deleted:
         were = "was" if len(report.deleted) == 1 else "were"
         lines.append(
-            f"{count_text(len(report.deleted), 'memory')} left out that {were} deleted here: {_name(report.deleted)}"
+            f"{count_text(len(report.deleted), 'memory')} left out that {were} deleted here: {list_ids(report.deleted)}"
             " (--overwrite imports them)."
         )
     if report.skipped:

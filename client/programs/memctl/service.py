@@ -36,7 +36,6 @@ def _declare_up(parser: ArgumentParser) -> None:
 
 
 def _start(args: Namespace) -> None:
-    from memoryd.client.programs.memctl.upkeep.restart import read_arguments
     from memoryd.client.transport import activation, spawn
 
     options = {}
@@ -63,7 +62,7 @@ def _start(args: Namespace) -> None:
             try:
                 status = restart(client, args.timeout)
             except Unavailable:  # the daemon did not come back; starting it raises why, such as invalid settings
-                spawn.start(socket_path, read_arguments(status))
+                spawn.start(socket_path, status.options)
                 status = client.status()
         send_spooled(args)
         if args.wait is not None:

@@ -1,13 +1,14 @@
-"""The command `stats`: counts of what is stored, use of the daemon, and its present state."""
+"""The commands `stats` and `metrics`: counts of what is stored, use of the daemon, and its present state."""
 
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import stats as stats_call
-from memoryd.client.programs.memctl.arguments import add_reach
+from memoryd.client.exposition import format_stats
+from memoryd.client.programs.memctl.arguments import add_reach, declare_nothing
 from memoryd.client.programs.memctl.commands import Command
-from memoryd.client.programs.memctl.link import show_result
+from memoryd.client.programs.memctl.link import ask_running, show_result
 from memoryd.client.programs.memctl.local import read_output
-from memoryd.client.programs.memctl.output import make_printable, paint, show
+from memoryd.client.programs.memctl.output import make_printable, paint, say_bytes, say_json, show
 from memoryd.client.programs.memctl.service import model_text
 from memoryd.client.programs.memctl.text_table import (
     count_stored,
@@ -156,19 +157,23 @@ def _methods_text(stats: Stats) -> str:
     rows = []
     for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls):
         latencies = map(ms_text, (m.p50_ms, m.p95_ms, m.p99_ms))
-        rows.append([name, f"{m.calls:,}", f"{m.errors:,}", _rate_text(_rate_of(m)), *latencies])
+        rows.append([name, f"{m.calls:,}", f"{m.errors:,}", _rate_text(m), *latencies])
     headers = ["CALL", "CALLS", "ERRORS", "NOW/S", "P50 MS", "P95 MS", "P99 MS"]
     return format_table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5, 6))
 
 
-def _rate_of(method: MethodStats) -> float:
-    """Return the recent calls per second."""
-    return method.recent.calls / method.recent.over_s if method.recent and method.recent.over_s else 0.0
-
-
-def _rate_text(rate: float) -> str:
-    """Return calls per second in few digits, empty if there were none."""
+def _rate_text(method: MethodStats) -> str:
+    """Return the recent calls per second in few digits, empty if there were none."""
+    rate = method.recent.calls / method.recent.over_s if method.recent and method.recent.over_s else 0.0
     return "" if not rate else f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}" if rate >= 0.1 else "<0.1"
+
+
+def _print_metrics(args: Namespace) -> None:
+    stats = ask_running(args, stats_call())
+    if args.json:
+        say_json(stats)
+    else:
+        say_bytes(format_stats(stats).encode())
 
 
 COMMANDS = {
@@ -176,5 +181,12 @@ COMMANDS = {
         _declare,
         _show_stats,
         "  memctl stats\n  memctl stats --namespace acme --reach subtree\n  memctl stats --schema",
+    ),
+    "metrics": Command(
+        declare_nothing,
+        _print_metrics,
+        "  memctl metrics\n"
+        "  cd /var/lib/node_exporter\n"
+        "  memctl metrics > memoryd.new && mv memoryd.new memoryd.prom  # from cron",
     ),
 }

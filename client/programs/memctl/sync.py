@@ -20,7 +20,7 @@ from memoryd.client.programs.memctl.link import check_person, client_for, named_
 from memoryd.client.programs.memctl.local import effective_settings
 from memoryd.client.programs.memctl.output import make_printable, paint, show
 from memoryd.client.programs.memctl.progress import ProgressBar
-from memoryd.client.programs.memctl.text_table import count_text
+from memoryd.client.programs.memctl.text_table import count_text, list_ids
 from memoryd.client.projects.roots import find_root
 from memoryd.client.protocol import (
     Erase,
@@ -37,7 +37,6 @@ from memoryd.client.transport.remote import RemoteClient
 from memoryd.client.transport.sync import Client
 
 _PART = 200  # memories per call
-_SHOWN = 10  # listed ids
 
 Versions = dict[str, Version]
 
@@ -215,20 +214,16 @@ def _text(host: str, report: Report) -> str:
     for where, outcome in (("here", report.here), (f"on {host}", report.there)):
         ids = {name: getattr(outcome, name) for name in ("changed", "deleted", "erased")}
         done = [f"{outcome.added:,} added"] if outcome.added else []
-        done += [f"{len(some):,} {name} ({_list_ids(some)})" for name, some in ids.items() if some]
+        done += [f"{len(some):,} {name} ({list_ids(some)})" for name, some in ids.items() if some]
         lines.append(f"{where[0].upper()}{where[1:]}: {', '.join(done) or 'nothing to do'}.")
         if outcome.operation:
             lines.append(f"  `{paint(f'memctl undo {outcome.operation[:8]}', 'cyan')}` {where} takes it back.")
         if outcome.kept:
-            lines.append(f"  Left as they are, being changed meanwhile: {_list_ids(outcome.kept)}.")
+            lines.append(f"  Left as they are, being changed meanwhile: {list_ids(outcome.kept)}.")
         if outcome.copies:
             lines.append(f"  Backups {where} still have what was erased: `memctl erase ID --copies` there.")
     lines.append(f"{count_text(report.same, 'memory')} {'was' if report.same == 1 else 'were'} the same on both.")
     return "\n".join(lines)
-
-
-def _list_ids(ids: list[str]) -> str:
-    return f"{', '.join(id[:8] for id in ids[:_SHOWN])}{' …' if len(ids) > _SHOWN else ''}"
 
 
 COMMANDS = {

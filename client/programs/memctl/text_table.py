@@ -104,6 +104,11 @@ def list_texts(texts: Sequence[tuple[str, str]], total: int) -> list[str]:
     return [*lines, *([f"… and {total - len(texts):,} more"] if total > len(texts) else [])]
 
 
+def list_ids(ids: Sequence[str]) -> str:
+    """Return the first ten ids, shortened, on one line."""
+    return f"{', '.join(id[:8] for id in ids[:10])}{' …' if len(ids) > 10 else ''}"
+
+
 def wrap(text: str, size: int, lines: int) -> list[str]:
     """Return at most `lines` lines of `size` columns; the last one is shortened."""
     words, wrapped = to_one_line(text).split(" "), [""]

@@ -58,24 +58,17 @@ def _format_levels(report: protocol.TierReport) -> str:
     most = max((tier.count for tier in report.tiers), default=0)
     rows = []
     for tier in report.tiers:
-        bar = pad(draw_bar(_scale_logarithmic(tier.count, most), BAR), BAR)
+        share = math.log1p(tier.count) / math.log1p(most) if most else 0.0  # so that 20 are visible beside 100,000
+        bar = pad(draw_bar(share, BAR), BAR)
         used = size_text(tier.ram_bytes) if tier.ram_bytes else "–"
         cells = [count_text(tier.count, tier.unit), used, _day(tier.oldest_at), _day(tier.newest_at)]
-        rows.append([tier.title or tier.name, bar, *cells, _format_limit(tier)])
+        limit = f"at most {tier.limit:,} each" if tier.limit else ""
+        rows.append([tier.title or tier.name, bar, *cells, limit])
     return format_table(["TIER", "", "SIZE", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
-
-
-def _scale_logarithmic(number: int, most: int) -> float:
-    """Return the share of a bar on a logarithmic scale, so that 20 turns are visible beside 100,000 memories."""
-    return math.log1p(number) / math.log1p(most) if most else 0.0
 
 
 def _day(at: float | None) -> str:
     return (iso(at) or "")[:10] or "–"
-
-
-def _format_limit(tier: protocol.TierState) -> str:
-    return f"at most {tier.limit:,} each" if tier.limit else ""
 
 
 def _format_flows(report: protocol.TierReport) -> str:
@@ -85,8 +78,13 @@ def _format_flows(report: protocol.TierReport) -> str:
     here = next((tier.count for tier in report.tiers if tier.name == "L0"), 0)
     losses = []
     for name in ("skipped", "dropped", "gone"):
-        kinds = _group(report.flows, name)
-        losses.append((name, sum(kinds.values()), _format_reasons(kinds)))
+        kinds = {  # without the group's name: `skipped: too short` → `too short`
+            kind.partition(": ")[2].removeprefix("job:"): number
+            for kind, number in report.flows.items()
+            if kind.startswith(f"{name}: ")
+        }
+        pairs = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+        losses.append((name, sum(kinds.values()), ", ".join(f"{kind} {number:,}" for kind, number in pairs if number)))
     remaining = observed - here - sum(number for _, number, _ in losses)
     rows = [("in L0", here, ""), ("memories", remaining, "each with the id of its turn"), *losses]
     bars = [
@@ -103,36 +101,18 @@ def _format_flows(report: protocol.TierReport) -> str:
     return f"{paint('TURNS', 'bold')}  {observed:,} observed{remark}{waiting}{queued}\n{format_fields(bars)}"
 
 
-def _group(flows: dict[str, int], name: str) -> dict[str, int]:
-    """Return the kinds of a group without its name: `skipped: too short` → `too short`."""
-    return {
-        kind.partition(": ")[2].removeprefix("job:"): number
-        for kind, number in flows.items()
-        if kind.startswith(name + ": ")
-    }
-
-
-def _format_reasons(kinds: dict[str, int]) -> str:
-    pairs = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{name} {number:,}" for name, number in pairs if number)
-
-
 def _format_namespaces(report: protocol.TierReport) -> str:
     ring = next((tier.limit for tier in report.tiers if tier.name == "L0"), 0)
     entries = report.namespaces[:LISTED]
     tiers = [name for name in (*protocol.MEMORY_TIERS, "documents") if any(one.tiers.get(name) for one in entries)]
-    rows = [
-        [_draw_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "/"]
-        for one in entries
-    ]
+    rows = []
+    for one in entries:
+        number = one.tiers.get("L0", 0)
+        bar = f"{pad(draw_bar(number / ring if ring else 0.0, RING), RING)} {number:>2}"
+        rows.append([bar, *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "/"])
     text = format_table([f"L0 of {ring}", *tiers, "NAMESPACE"], rows, right=range(1, len(tiers) + 1))
     more = len(report.namespaces) - len(entries)
     return f"{text}\n{paint(f'and {more} more', 'dim')}" if more > 0 else text
-
-
-def _draw_ring(one: protocol.NamespaceTiers, ring: int) -> str:
-    number = one.tiers.get("L0", 0)
-    return f"{pad(draw_bar(number / ring if ring else 0.0, RING), RING)} {number:>2}"
 
 
 def _turns_text(active: protocol.ActiveTurns) -> str:

@@ -15,7 +15,7 @@ from database import Team
 from joined import decide, wait_until_sent
 
 from memoryd.client import Client, TimedOut, Unavailable
-from memoryd.client.programs.memctl import migrating as command
+from memoryd.client.programs.memctl import database as command
 from memoryd.client.programs.memctl.running import run
 from memoryd.client.protocol import GetShared, Search, Update
 from memoryd.client.transport.postgres import migrating
@@ -146,7 +146,7 @@ def test_a_run_that_is_interrupted_anywhere_is_gone_on_with(
 ) -> None:
     for number in range(5):
         team.decide(f"Decision number {number} holds")
-    run_there, left = command.run_there, [0]
+    run_there, left = command._run_there, [0]
 
     def interrupt(*how: Any) -> Any:
         left[0] -= 1
@@ -154,7 +154,7 @@ def test_a_run_that_is_interrupted_anywhere_is_gone_on_with(
             raise KeyboardInterrupt
         return run_there(*how)
 
-    monkeypatch.setattr(command, "run_there", interrupt)
+    monkeypatch.setattr(command, "_run_there", interrupt)
     for steps in range(3, 20):
         left[0] = steps
         if not isinstance(migrate("opposite"), str):

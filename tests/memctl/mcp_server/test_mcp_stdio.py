@@ -180,7 +180,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(memctl: Memctl, mon
 
 @pytest.mark.slow
 def test_no_other_command_loads_the_sdk() -> None:
-    code = "import sys; from memoryd.client.programs.memctl import run; run(['mcp', '--help'])"
+    code = "import sys; from memoryd.client.programs.memctl.running import run; run(['mcp', '--help'])"
     code += "; sys.exit('mcp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 

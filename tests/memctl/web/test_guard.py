@@ -25,6 +25,7 @@ import stat
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ from each import each
 from memoryd.client import AsyncClient, Client
 from memoryd.client.programs.loopback import serving as connections
 from memoryd.client.programs.loopback.guard import Guard, own_hosts
-from memoryd.client.programs.memctl import run
+from memoryd.client.programs.memctl.running import run
 from memoryd.client.programs.web import guard, relay, serving
 from memoryd.client.programs.web.guard import Opening
 from memoryd.client.protocol.base import rpc
@@ -149,13 +150,15 @@ async def answered(attack: Attack) -> int:
     return int(sent[0]["status"])
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-async def test_no_other_guard_refuses_it(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await answered(attack) == attack.status
-    left = tuple(check for check in guard.GUARDS if check.__name__ != attack.by)
-    assert len(left) == len(guard.GUARDS) - 1
-    monkeypatch.setattr(guard, "GUARDS", left)
-    assert await answered(attack) == 299
+async def test_no_other_guard_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    guards = guard.GUARDS
+    for name, attack in ATTACKS.items():
+        monkeypatch.setattr(guard, "GUARDS", guards)
+        assert await answered(attack) == attack.status, name
+        left = tuple(check for check in guards if check.__name__ != attack.by)
+        assert len(left) == len(guards) - 1
+        monkeypatch.setattr(guard, "GUARDS", left)
+        assert await answered(attack) == 299, name
 
 
 def test_each_guard_has_an_attack() -> None:
@@ -368,23 +371,22 @@ def unfinished(sent: str, port: int) -> bytes:
     return sent.format(**own, json="content-type: application/json").encode()
 
 
-@pytest.mark.parametrize("drips", [False, True], ids=["idle", "slow"])
-@pytest.mark.parametrize("sent", UNFINISHED.values(), ids=UNFINISHED)
 async def test_a_connection_without_a_whole_request_ends(
-    sent: str, drips: bool, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(connections, "REQUEST_S", 0.05)
     async with page_of(folder / "none") as (port, _):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(unfinished(sent, port))
-        answer = asyncio.create_task(reader.read())
-        async with asyncio.timeout(20):
-            with suppress(ConnectionError):
-                while drips and not answer.done():
-                    writer.write(b"a")
-                    await asyncio.wait([answer], timeout=0.01)
-                assert sent.startswith("GET / HTTP/1.1\r\n{host}") == (await answer != b"")
-        writer.close()
+        for sent, drips in product(UNFINISHED.values(), (False, True)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(unfinished(sent, port))
+            answer = asyncio.create_task(reader.read())
+            async with asyncio.timeout(20):
+                with suppress(ConnectionError):
+                    while drips and not answer.done():
+                        writer.write(b"a")
+                        await asyncio.wait([answer], timeout=0.01)
+                    assert sent.startswith("GET / HTTP/1.1\r\n{host}") == (await answer != b"")
+            writer.close()
     assert capfd.readouterr().err == ""
 
 

@@ -79,7 +79,6 @@ def _verified_text(verification: Verification) -> str:
 def _recover(args: Namespace) -> int:
     status = restart.get_status(args)
     folder = restart.folder_of(status)
-    arguments = restart.read_arguments(status) if status else []
     if status:
         restart.stop(args, status)
     report: RescueReport | None = None
@@ -92,7 +91,7 @@ def _recover(args: Namespace) -> int:
             with (
                 nullcontext() if report else suppress(MemorydError)
             ):  # if `rescue` failed, its error is more helpful than that of the start
-                restart.start(args, arguments)
+                restart.start(args, status.options)
     show(args, report, lambda: _recovered_text(report))
     return complain(_lost_text(report, list_copies(folder)), 1) if report.damaged else 0
 

@@ -48,7 +48,6 @@ def exchange(args: Namespace, status: Status | None, report: RescueReport) -> Re
     """If a daemon runs, put the prepared files in place between its end and its restart."""
     if report.taken_up or status is None:
         return report
-    arguments = read_arguments(status)
     folder = Path(status.data_dir)
     try:
         ask_to_stop(args)
@@ -61,7 +60,7 @@ def exchange(args: Namespace, status: Status | None, report: RescueReport) -> Re
         taken = rescue(folder, "take-up", wait_s=_LOCK_S)
     except MemorydError:  # a daemon was started meanwhile and has put them in place
         taken = RescueReport()
-    start(args, arguments)
+    start(args, status.options)
     kept = taken.kept or next((str(path) for path in sorted(set(folder.glob("before-*")) - before)), "")
     return msgspec.structs.replace(report, taken_up=True, kept=kept)
 
@@ -100,8 +99,3 @@ def is_alive(pid: int) -> bool:
     """Return whether a process is running; a zombie is not."""
     state = linux.read_process(pid, "stat").rpartition(b")")[2].split()[:1]
     return state not in ([], [b"Z"], [b"X"])
-
-
-def read_arguments(status: Status) -> list[str]:
-    """Return the options that restart a daemon as it was, independent of this process and its environment."""
-    return status.options or ["--data-dir", status.data_dir]  # an older daemon does not report them
