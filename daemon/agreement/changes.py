@@ -17,8 +17,9 @@ from typing import NamedTuple
 import msgspec
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.agreement import claims, words
+from memoryd.daemon.agreement import words
 from memoryd.daemon.agreement.parsing import has_digit, stem
+from memoryd.daemon.language.sentences import is_question, split_sentences
 
 READ_CHARS = 4_000
 WORDS = "="  # prefix of the signs that are words
@@ -129,10 +130,10 @@ def _read(text: str) -> tuple[_Sentence, ...]:
         bare = left_out.sub(lambda match: " " * len(match[0]), bare)  # keeps the offsets
     found: list[_Sentence] = []
     end = 0
-    for sentence in claims.split_sentences(bare):
+    for sentence in split_sentences(bare):
         start = max(bare.find(sentence[:_BEGINNING], end), end)
         signs = {f"({name})": float(bool(pattern.search(sentence))) for name, pattern in _CUE.items()}
-        signs["asks"] = float(claims.is_question(sentence))
+        signs["asks"] = float(is_question(sentence))
         signs["length"] = min(len(sentence), 300) / 300
         signs["short"] = float(len(sentence.split()) <= 4)
         found.append(_read_sentence(sentence, start, signs))

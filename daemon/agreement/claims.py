@@ -11,15 +11,17 @@ from functools import lru_cache
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.agreement import parsing
 from memoryd.daemon.language import condensing, rating
-from memoryd.daemon.language.sentences import FENCED, ends_with_question
-from memoryd.daemon.language.sentences import READ_CHARS as READ_CHARS
-from memoryd.daemon.language.sentences import is_asking as is_asking
-from memoryd.daemon.language.sentences import is_denial as is_denial
-from memoryd.daemon.language.sentences import is_guess as is_guess
-from memoryd.daemon.language.sentences import is_order as is_order
-from memoryd.daemon.language.sentences import is_question as is_question
-from memoryd.daemon.language.sentences import is_whole as is_whole
-from memoryd.daemon.language.sentences import split_sentences as split_sentences
+from memoryd.daemon.language.sentences import (
+    FENCED,
+    READ_CHARS,
+    ends_with_question,
+    is_denial,
+    is_guess,
+    is_order,
+    is_question,
+    is_whole,
+    split_sentences,
+)
 
 _CACHED = 256  # texts, since some are compared with many others
 _CACHED_TURNS = 1_000  # since the prompts of a session are compared with the same turns

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from memoryd.client.errors import Invalid
 from memoryd.client.prompt_text import describe_origin, make_inert, say_later
 from memoryd.client.protocol import ContextText, GetContext, LaterStatement
-from memoryd.daemon.agreement import claims
 from memoryd.daemon.context import choosing, given
 from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.context.fitting import ALWAYS, ContextNote, FittedNotes, Layout, Quote, fit, group_of
@@ -20,6 +19,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.limits import check_text
 from memoryd.daemon.language import condensing
 from memoryd.daemon.language.questions import only_asks
+from memoryd.daemon.language.sentences import split_sentences
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import list_shown_ids
@@ -144,7 +144,7 @@ class _NoteBuilder:
         summary = make_inert(row.summary.removeprefix(f"{speaker}: "))
         if summary and self._is_short_enough(summary):
             return summary
-        sentences = claims.split_sentences(statement[:_READ_CHARS])
+        sentences = split_sentences(statement[:_READ_CHARS])
         return self._fit(lambda chars: choose_sentences(sentences, chars, self._task))
 
     def _fit(self, shorten: Callable[[int], str]) -> str:

@@ -9,6 +9,7 @@ from memoryd.client.prompt_text import FRAME, describe_origin, make_inert, say_l
 from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.language import condensing
+from memoryd.daemon.language.sentences import is_whole, split_sentences
 from memoryd.daemon.store import later, rows
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.conversion import read_contradictions
@@ -101,7 +102,7 @@ def _normalise(text: str) -> str:
 
 
 def _list_sentences(text: str) -> list[str]:
-    parts = map(_normalise, claims.split_sentences(text))
+    parts = map(_normalise, split_sentences(text))
     return [part for part in parts if len(part.encode()) >= _MIN_BYTES]
 
 
@@ -131,7 +132,7 @@ def build_saved_line(row: Row, heading: str, why: str, prompt: str = "") -> Cont
     """
     text, note = row.content, "" if row.is_persons else describe_origin(row)
     if len(text) > MAX_CHARS:
-        text = choose_sentences(list(filter(claims.is_whole, claims.split_sentences(text))), MAX_CHARS, prompt)
+        text = choose_sentences(list(filter(is_whole, split_sentences(text))), MAX_CHARS, prompt)
     return ContextLine(row.id, row.row, row.content_hash, heading, make_inert(text), why, note)
 
 

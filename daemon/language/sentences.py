@@ -140,11 +140,6 @@ def is_guess(text: str) -> bool:
     return _GUESSED.search(text[:READ_CHARS]) is not None
 
 
-def is_asking(sentence: str) -> bool:
-    """Return whether a sentence is a question, a request or a guess, not a statement."""
-    return is_question(sentence) or is_order(sentence) or is_guess(sentence)
-
-
 def is_denial(text: str) -> bool:
     """Return whether a message begins by correcting or contradicting the message before it."""
     return _DENIED.search(text[:_DENIAL_CHARS].strip()) is not None

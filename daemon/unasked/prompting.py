@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
-from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.unasked_lines import MAX_CHARS, ContextLine, build_saved_line, find_outdated
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language.sentences import is_question, split_sentences
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.precedence import find_apart
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
@@ -150,7 +150,7 @@ def _rate_all(
     if call.namespace and person is not None:  # without memories of the root that are never shown automatically
         selection = queries.hold_back(selection, person, PREFERENCE)
     standing = sureness.read_standing(connection, retrieval, selection)
-    exponent = _EXPONENT if any(map(claims.is_question, claims.split_sentences(call.prompt))) else 1
+    exponent = _EXPONENT if any(map(is_question, split_sentences(call.prompt))) else 1
     measured = sureness.measure(retrieval, standing, [(row, similarity) for row, similarity, _ in found])
     rated = [
         _Rated(row, _rate(one, 1.0 - (1.0 - confidence) ** exponent), one)

@@ -30,6 +30,7 @@ from memoryd.daemon.context.unasked_lines import (
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import rating
+from memoryd.daemon.language.sentences import split_sentences
 from memoryd.daemon.search.apart import Contradictions
 from memoryd.daemon.search.remotes import Remotes, build_row
 from memoryd.daemon.store import queries, turns
@@ -257,7 +258,7 @@ def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
     ]
     lines += [show_turn(*left_open, LATEST, "what the latest session left open", _LATEST_CHARS)] if left_open else []
     if asked is not None:
-        sentences = claims.split_sentences(asked.row.content)
+        sentences = split_sentences(asked.row.content)
         line = show_turn(asked, sentences, LATEST, "what the latest session was asked first", _ASKED_CHARS)
         lines.insert(0, line._replace(note="asked first"))
     return [line for line in lines if line.text]

@@ -25,6 +25,7 @@ from memoryd.daemon.agreement import claims
 from memoryd.daemon.context.tables import given
 from memoryd.daemon.conversations.tables import sessions
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language.sentences import READ_CHARS
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import history, later, rows
 from memoryd.daemon.store.namespaces import check
@@ -41,7 +42,7 @@ class SaidTurn:
     """A turn of a session; `at` is in UTC seconds."""
 
     def __init__(self, id: str, role: str, at: float, text: str) -> None:
-        self.id, self.role, self.at, self._text = id, role, at, text[: claims.READ_CHARS]
+        self.id, self.role, self.at, self._text = id, role, at, text[:READ_CHARS]
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -102,7 +103,7 @@ def _read_turns(core: Core, place: str, named: Iterable[str]) -> dict[str, list[
     if number is None:
         return said
     with core.store.reading() as connection:
-        for id, session, role, at, text in sessions.find_said_in(connection, number, list(said), claims.READ_CHARS):
+        for id, session, role, at, text in sessions.find_said_in(connection, number, list(said), READ_CHARS):
             said[session].append(SaidTurn(id, role, at, text))
     for turn in reversed(core.active.list_turns(frozenset([number]))):
         if turn.session in said:

@@ -2,6 +2,7 @@
 
 from each import each
 from memoryd.daemon.agreement import claims
+from memoryd.daemon.language.sentences import is_denial
 
 
 @each(
@@ -70,7 +71,7 @@ def test_a_user_states_too_and_a_tool_never_does() -> None:
     ],
 )
 def test_a_message_that_takes_back_what_was_said_is_known(text: str) -> None:
-    assert claims.is_denial(text)
+    assert is_denial(text)
     assert claims.is_taken_back([("user", "the disk has 200 GB left"), ("assistant", text)])
     assert not claims.is_taken_back([("user", "is it the disk?"), ("assistant", text)])
     assert not claims.is_taken_back([("user", "ok"), ("assistant", "ok"), ("assistant", text)])
@@ -84,7 +85,7 @@ def test_a_message_that_takes_back_what_was_said_is_known(text: str) -> None:
     ],
 )
 def test_other_messages_take_nothing_back(text: str) -> None:
-    assert not claims.is_denial(text)
+    assert not is_denial(text)
 
 
 LONG = """I've set up the newsletter tool. Summary:
