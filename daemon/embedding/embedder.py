@@ -27,7 +27,7 @@ from memoryd.client.protocol import ModelState, Progress
 from memoryd.daemon.arrays.arrays import Arrays
 from memoryd.daemon.arrays.vector_index import RowKey
 from memoryd.daemon.config import ModelConfig
-from memoryd.daemon.embedding import long_texts as long_texts
+from memoryd.daemon.embedding import long_texts
 from memoryd.daemon.embedding.api import is_api
 from memoryd.daemon.embedding.backlog import embed_contexts, embed_pending
 from memoryd.daemon.embedding.bulk import BulkPool, attempt

@@ -40,15 +40,12 @@ class Generation:
         self.name = name
         self.embedder = embedder
         self.index = VectorIndex(embedder.dimensions, positions)
-        self.own = VectorIndex(
-            embedder.dimensions
-        )  # vectors of the texts alone, for rows that are searched within a context
+        # Vectors of the texts alone, for rows that are searched within a context.
+        self.own = VectorIndex(embedder.dimensions)
         self.parts = PartVectors(embedder.dimensions)  # parts of long texts
         self.pending: dict[int, None] = {}  # oldest first
         self.compared_at = -math.inf  # time of the last comparison of index and database, in UTC seconds
-        self.alone: dict[
-            int, None
-        ] = {}  # rows that still lack the vector within their context; until then they are found by their text alone
+        self.alone: dict[int, None] = {}  # rows without the vector within their context, found by their text alone
         self.trouble = ""  # why the server cannot embed anything now
         self.failing: dict[int, None] = {}  # set aside, so that they block neither other rows nor a change of the model
         self._touched: set[int] | None = set()  # rows written or removed while the index is being filled

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from memoryd.daemon.config import LlmConfig
 from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed, Ledger
 from memoryd.daemon.llm.llm import Llm
-from model_server import ModelServer, after, drips, fails, model_server, says
+from model_server import ModelServer, after, drips, fails, says
 
 
 class Answer(msgspec.Struct):
@@ -24,15 +23,8 @@ class Answer(msgspec.Struct):
 GOOD = says({"words": ["a", "b"]})
 
 
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with model_server() as made:
-        yield made
-
-
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "_FIRST_PAUSE_S", 0.001)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "MEMORYD_LLM_KEY"):
         monkeypatch.delenv(name, raising=False)
 

@@ -72,14 +72,6 @@ def test_who_gives_no_token_is_sent_away(start: Start) -> None:
         assert (told[0], last[2]) == (0, "unavailable")
 
 
-def test_a_frame_that_takes_too_long_ends_the_stream(start: Start) -> None:
-    daemon = start({"FRAME_S": 0.1})
-    with Wire(daemon.socket) as wire:
-        assert wire.ask(STATUS)[0] == 0
-        wire.send(begin(100, 3))
-        assert wire.receive() == [1, 0, "bad_frame", "A frame was not complete after 0.1 s.", {}]
-
-
 def test_who_sends_a_byte_at_a_time_is_sent_away(start: Start) -> None:
     daemon = start({"FRAME_S": 0.1})
     with Wire(daemon.socket) as slow, Wire(daemon.socket) as other:
