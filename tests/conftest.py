@@ -64,7 +64,6 @@ LONGEST = (
     "test_quarter.py",
     "test_asking_again.py",
     "test_agent_backfill.py",
-    "test_adapter_pages.py",
     "test_syncing.py",
     "test_erasing.py",
     "test_server_process.py",

@@ -19,11 +19,11 @@ PAGES = {
 }
 # Pages whose blocks another test runs, and which one.
 ELSEWHERE = {
-    "docs/anthropic.md": "tests/integrations/test_adapter_pages.py",
+    "docs/anthropic.md": "tests/integrations/test_on_packages.py",
     "docs/containers.md": "tests/e2e/test_elsewhere.py",
-    "docs/langgraph.md": "tests/integrations/test_adapter_pages.py",
+    "docs/langgraph.md": "tests/integrations/test_on_packages.py",
     "docs/machines.md": "tests/e2e/test_elsewhere.py",
-    "docs/openai-agents.md": "tests/integrations/test_adapter_pages.py",
+    "docs/openai-agents.md": "tests/integrations/test_on_packages.py",
     "docs/sharing.md": "tests/daemon/shared/test_joining.py",
 }
 _RUN_HERE = [name for name, page in PAGES.items() if name not in ELSEWHERE and read_blocks(page)]
