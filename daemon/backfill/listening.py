@@ -99,29 +99,31 @@ def listen(core: Core, call: Listen, caller: Caller = USER) -> "Future[Observed]
         checked = observing.judge(core, observed, caller)
     if core.pauses.is_paused(TurnPlace(call.namespace, call.session, call.folder)):
         return observing.ignore(checked)
+    part = _name_part(call.agent, call.session)
 
     def write(transaction: Transaction) -> Observed:
-        row = _find_or_make(core, transaction.connection, call)
+        row = transcripts.find(transaction.connection, call.file, part)
+        if row is None:
+            row = Transcript(path=call.file, agent=call.agent, session=call.session, namespace="", folder="", at=0.0)
+            row.passed = _position(core, call, _WRITTEN_BEFORE_S)
+        row.namespace, row.folder, row.at = call.namespace, call.folder, core.clock()
+        row.ended = -1 if call.moment == "end" else 0
         outcomes = Observed(turns=[], accepted=0, skipped=0)
         if checked and not row.automated:
             outcomes = _record_reported(core, transaction, row, checked)
             if len(row.unmatched) > _MAX_UNMATCHED:
                 row.unmatched, row.passed = row.unmatched[-_MAX_UNMATCHED:], max(row.passed, _position(core, call))
         transcripts.put(transaction.connection, row)
-        transaction.after_commit(lambda: _request_reading(core, call))
+        transaction.after_commit(request_reading)
         return outcomes
 
+    def request_reading() -> None:
+        queue = core.state(ReadQueue, core)
+        queue.add(call.file, part, call.moment)
+        if call.moment == "start":
+            queue.add_former(call.namespace, call.session)
+
     return core.store.write(write)
-
-
-def _find_or_make(core: Core, connection: Connection, call: Listen) -> Transcript:
-    row = transcripts.find(connection, call.file, _name_part(call.agent, call.session))
-    if row is None:
-        row = Transcript(path=call.file, agent=call.agent, session=call.session, namespace="", folder="", at=0.0)
-        row.passed = _position(core, call, _WRITTEN_BEFORE_S)
-    row.namespace, row.folder, row.at = call.namespace, call.folder, core.clock()
-    row.ended = -1 if call.moment == "end" else 0
-    return row
 
 
 def _name_part(agent: str, session: str) -> str:
@@ -166,13 +168,6 @@ def _find_turn(outcome: ObservedTurn) -> str:
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
-
-
-def _request_reading(core: Core, call: Listen) -> None:
-    queue = core.state(ReadQueue, core)
-    queue.add(call.file, _name_part(call.agent, call.session), call.moment)
-    if call.moment == "start":
-        queue.add_former(call.namespace, call.session)
 
 
 class ReadQueue:
@@ -381,7 +376,12 @@ class _Recording:
             log.info("an entry of a session is not recorded: %s", error)
             return None
         place = TurnPlace(namespace, self._row.session, utterance.folder or self._row.folder)
-        own = self._find_reason_to_ignore(turn, place)
+        own = observing.PRIVATE if turn.content == WHOLE else ""
+        if not own:
+            pauses = self._core.pauses
+            is_session_paused = any(one.kind == "session" and one.name == place.session for one in pauses.list_all())
+            is_paused = is_session_paused or pauses.covers(place, turn.created_at or 0.0)
+            own = observing.PAUSED if is_paused else ""
         self._note_prompt(utterance, own)
         left_out = own or self._prompt_ignored or self._automated
         if utterance.kind == ANSWER and not (self._is_settled(utterance) or self._is_answered):
@@ -397,14 +397,6 @@ class _Recording:
 
     def _is_settled(self, utterance: Utterance) -> bool:
         return utterance.offset < self._cursor.settled
-
-    def _find_reason_to_ignore(self, turn: NewTurn, place: TurnPlace) -> str:
-        """Return why a turn and its answer are not recorded; empty if they are."""
-        if turn.content == WHOLE:
-            return observing.PRIVATE
-        pauses, at = self._core.pauses, turn.created_at or 0.0
-        is_session_paused = any(one.kind == "session" and one.name == place.session for one in pauses.list_all())
-        return observing.PAUSED if is_session_paused or pauses.covers(place, at) else ""
 
     def _write_part(
         self,

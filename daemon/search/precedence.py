@@ -85,7 +85,12 @@ class Precedence:
 
     def _settle_questions(self, asking: Sequence[tuple[Candidate, Row]], waiting: list[Candidate]) -> None:
         answers_by_id = read_answers(self._retrieval, self._sources, [row.id for _, row in asking])
-        vectors_by_id = self._read_vectors([row for _, row in asking])
+        vectors_by_id: dict[str, Vector] = {}  # of the texts without context
+        if (generation := self._retrieval.generation) is not None:
+            keys = {row.id: vectors.text_hash(row.content) for _, row in asking}
+            with self._sources.store.reading() as connection:
+                by_hash = vectors.find(connection, generation.model, list(keys.values()))
+            vectors_by_id = {id: by_hash[key] for id, key in keys.items() if key in by_hash}
         # Answered questions first: their answers may also serve repetitions without one.
         for candidate, row in sorted(asking, key=lambda pair: pair[1].id not in answers_by_id):
             answers = answers_by_id.get(row.id, [])
@@ -139,16 +144,6 @@ class Precedence:
             if is_near and _read_asker(other.row) == asker and find_names(other.row.content) == names:
                 return other
         return None
-
-    def _read_vectors(self, questions: Sequence[Row]) -> dict[str, Vector]:
-        """Return by id the existing vectors of the texts without context."""
-        generation = self._retrieval.generation
-        if generation is None:
-            return {}
-        keys = {row.id: vectors.text_hash(row.content) for row in questions}
-        with self._sources.store.reading() as connection:
-            by_hash = vectors.find(connection, generation.model, list(keys.values()))
-        return {id: by_hash[key] for id, key in keys.items() if key in by_hash}
 
     def _show(self, question: Candidate, head: Candidate, waiting: list[Candidate]) -> None:
         """Show a question with `head`, which takes its rank unless it ranks higher already."""
