@@ -106,7 +106,7 @@ class Shared:
         """Move memories to a place: mark them as waiting, and send them at once; undo that if the place refuses one."""
         if root.excludes(call.to):
             raise Invalid(f"What is saved in {call.to} stays here: `exclude` of [shared.{root.name}] names it.")
-        operation, ids = self._write(partial(self._mark_waiting, root, call, caller))
+        operation, ids = self._write(partial(self._mark_waiting, call, caller))
         shared = protocol.Shared(memories=[], operation=operation, shared=root.name)
         for id in ids:
             with self._core.store.reading() as connection:
@@ -124,7 +124,7 @@ class Shared:
         self.wake.set()
         return shared
 
-    def _mark_waiting(self, root: Root, call: Share, caller: Caller, transaction: Transaction) -> tuple[str, list[str]]:
+    def _mark_waiting(self, call: Share, caller: Caller, transaction: Transaction) -> tuple[str, list[str]]:
         """Mark memories as waiting for their place, and move them to the namespace that they are shared to."""
         core, connection = self._core, transaction.connection
         condition = changing.visible_condition(core, call)
