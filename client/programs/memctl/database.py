@@ -85,10 +85,6 @@ def _declare_grant(parser: ArgumentParser) -> None:
     which.add_argument("--revoke", action="store_true", help="it may do nothing there any more, from its next call on")
 
 
-def _show_grants(args: Namespace) -> None:
-    _change(args, lambda connection: None)
-
-
 def _grant(args: Namespace) -> None:
     if args.revoke:
         _change(args, partial(rights.revoke, root=args.name, role=args.role))
@@ -195,7 +191,9 @@ COMMANDS = {
         "  memctl shared grant acme bob --read\n"
         "  memctl shared grant acme eve --revoke --server postgresql://db.acme.dev/team",
     ),
-    "shared grants": Command(_declare_root, _show_grants, "  memctl shared grants acme"),
+    "shared grants": Command(
+        _declare_root, partial(_change, change=lambda connection: None), "  memctl shared grants acme"
+    ),
     "shared migrate": Command(
         _declare_migrate,
         _migrate,

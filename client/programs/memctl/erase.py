@@ -145,16 +145,16 @@ def _count_all(report: Erased, unsent: int) -> str:
 
 def _found_text(args: Namespace, preview: Erased, unsent: "list[SpooledText]", places: str) -> str:
     """List what would be erased: memories, memories derived from them, and other places with the text."""
-    lines = _list_mentions(args, preview) if preview.mentions else _list_memories(args, preview.ids, preview.count)
+    if preview.mentions:
+        lines = _list_mentions(args, preview.mentions, preview.count)
+    else:
+        lines = _list_memories(args, preview.ids, preview.count)
     if preview.derived:
         derived = _list_memories(args, preview.derived, len(preview.derived), is_derived=True)
         lines += [f"Also erased, derived from it{places}:", *map("  {}".format, derived)]
     if preview.around:
         lines.append("These memories stay, but the text of their neighbours, which searches use too, is removed:")
-        shown = preview.around[:_SHOWN]
-        records = _read_records(args, [one.id for one in shown])
-        lines += [f"  {_format_mention(one, records.get(one.id))}" for one in shown]
-        lines += [f"  … and {len(preview.around) - _SHOWN} more"] if len(preview.around) > _SHOWN else []
+        lines += map("  {}".format, _list_mentions(args, preview.around, len(preview.around)))
     if unsent:
         messages = [shorten(to_one_line(one.text), columns() - 2) for one in unsent]
         lines += ["Messages that hooks have not sent yet:", *map("  {}".format, messages)]
@@ -167,11 +167,11 @@ def _found_text(args: Namespace, preview: Erased, unsent: "list[SpooledText]", p
     return "\n".join([*_describe_notes(preview), *lines])
 
 
-def _list_mentions(args: Namespace, preview: Erased) -> list[str]:
-    shown = preview.mentions[:_SHOWN]
+def _list_mentions(args: Namespace, mentions: list[Mentioned], total: int) -> list[str]:
+    shown = mentions[:_SHOWN]
     records = _read_records(args, [one.id for one in shown])
     lines = [_format_mention(one, records.get(one.id)) for one in shown]
-    return [*lines, *([f"… and {preview.count - len(lines):,} more"] if preview.count > len(lines) else [])]
+    return [*lines, *([f"… and {total - len(lines):,} more"] if total > len(lines) else [])]
 
 
 def _format_mention(one: Mentioned, record: Memory | Turn | None) -> str:
@@ -212,9 +212,8 @@ def _head(id: str, record: Memory | Turn | None) -> str:
 def _contains(record: Memory | Turn, wording: Wording) -> bool:
     if isinstance(record, Turn) or record.content_bytes is not None:
         return True  # the text may be shortened
-    return any(
-        map(wording.is_in, (record.content, record.summary, record.key or "", *map(str, record.metadata.values())))
-    )
+    texts = (record.content, record.summary, record.key or "", *map(str, record.metadata.values()))
+    return any(map(wording.is_in, texts))
 
 
 def _read_records(args: Namespace, ids: list[str]) -> dict[str, Memory | Turn]:
@@ -229,9 +228,7 @@ def _read_records(args: Namespace, ids: list[str]) -> dict[str, Memory | Turn]:
 
 def _find_places(args: Namespace, ids: list[str]) -> str:
     """Return the namespaces of memories as the end of a phrase, empty if all are deleted."""
-    if not ids:
-        return ""
-    names = sorted({make_printable(memory.namespace) or "/" for memory in _read(args, ids)})
+    names = sorted({make_printable(memory.namespace) or "/" for memory in _read(args, ids)} if ids else ())
     return f" (in {', '.join(names)})" if names else ""
 
 
@@ -243,25 +240,21 @@ def _read(args: Namespace, ids: list[str]) -> list[Memory]:
 
 def _describe_nothing(report: Erased, matching: str | None) -> str:
     number = len((matching or "").strip().splitlines())
+    hint = ""
     if number > 1 and not report.already:
-        hint = f"The {number} lines were searched for as one text; run the command once for each line."
-        return f"{_describe_no_memory(report)}\n{hint}"
-    return _describe_no_memory(report)
-
-
-def _describe_no_memory(report: Erased) -> str:
+        hint = f"\nThe {number} lines were searched for as one text; run the command once for each line."
     already = f"Erased already: {', '.join(id[:8] for id in report.already)}" if report.already else ""
     none = "No other memory or turn matches" if report.notes else "No memory or turn matches"
     if report.rewritten:
-        return f"{already or f'{none} in the database'}; {_count_copies(len(report.rewritten))} rewritten."
+        return f"{already or f'{none} in the database'}; {_count_copies(len(report.rewritten))} rewritten.{hint}"
     if report.copies:
-        return f"{already or f'{none} in the database'}, but in copies of it."
+        return f"{already or f'{none} in the database'}, but in copies of it.{hint}"
     if already:
-        return f"{already}. Nothing here has it any more."
+        return f"{already}. Nothing here has it any more.{hint}"
     if not report.looked_at:
-        return f"{none}; the database has no copies here."
+        return f"{none}; the database has no copies here.{hint}"
     copies = "copy" if report.looked_at == 1 else _count_copies(report.looked_at)
-    return f"{none}, neither in the database nor in its {copies}."
+    return f"{none}, neither in the database nor in its {copies}.{hint}"
 
 
 def _count_copies(number: int) -> str:

@@ -27,8 +27,7 @@ def _show_given(args: Namespace) -> None:
 
 
 def _given_text(given: GivenList) -> str:
-    texts = ["\n".join(_session_lines(session)) for session in given.sessions]
-    return "\n\n".join(texts) or "No session was shown any memory."
+    return "\n\n".join("\n".join(_session_lines(one)) for one in given.sessions) or "No session was shown any memory."
 
 
 def _session_lines(session: GivenSession) -> Iterator[str]:

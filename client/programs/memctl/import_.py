@@ -120,7 +120,13 @@ def _open_source(name: str, spool: IO[bytes]) -> Items:
         return lambda: _read_folder(path)
     if name != "-":
         require_file(path)
-        _refuse_database(path)
+        with path.open("rb") as file:
+            is_database = file.read(len(_DATABASE)) == _DATABASE
+        if is_database:
+            raise Invalid(
+                f"{path} is a database. If `memctl backup` made it, `memctl restore {shlex.quote(str(path))}` replaces"
+                " the database here with it; for another system's give --from SYSTEM. Nothing was imported."
+            )
         return lambda: _read_lines(name, path.open("rb"))
     if sys.stdin is None:
         raise Invalid("There is no standard input to read from.")
@@ -136,15 +142,6 @@ def _open_source(name: str, spool: IO[bytes]) -> Items:
         return _read_lines("standard input", spool, close=False)
 
     return read_again
-
-
-def _refuse_database(path: Path) -> None:
-    with path.open("rb") as file:
-        if file.read(len(_DATABASE)) == _DATABASE:
-            raise Invalid(
-                f"{path} is a database. If `memctl backup` made it, `memctl restore {shlex.quote(str(path))}` replaces"
-                " the database here with it; for another system's give --from SYSTEM. Nothing was imported."
-            )
 
 
 def _read_lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item]:

@@ -45,15 +45,10 @@ def _list_text(page: JobList) -> str:
         began = f"{format_span(max(0.0, page.at - last.started_at))} ago" if last else "never"
         ended = [last.outcome, format_duration(last)] if last else ["", ""]
         did = _outcome_text(last) if last else job.about
-        rows.append([job.name, job.state, every, began, *ended, _next_text(job, page.at), did])
+        wait_s = None if job.next_run_at is None else job.next_run_at - page.at
+        then = "–" if wait_s is None else f"in {format_span(wait_s)}" if wait_s >= 1 else "now"
+        rows.append([job.name, job.state, every, began, *ended, then, did])
     return format_table(["JOB", "STATE", "EVERY", "LAST RUN", "OUTCOME", "TOOK", "NEXT", "DID"], rows, right=(2, 5))
-
-
-def _next_text(job: Job, now: float) -> str:
-    if job.next_run_at is None:
-        return "–"
-    wait_s = job.next_run_at - now
-    return f"in {format_span(wait_s)}" if wait_s >= 1 else "now"
 
 
 def format_span(seconds: float) -> str:

@@ -124,16 +124,13 @@ def _create(args: Namespace) -> int | None:
     write_section(name, {"repositories": patterns})
     _restart(args, name)
     said = {"name": name, "repositories": patterns}
-    show(args, said, lambda: _created_text(name, patterns))
-    return None
-
-
-def _created_text(name: str, patterns: list[str]) -> str:
-    return (
+    text = (
         f"{name} lies on this machine, for {', '.join(patterns)}. {_NOTE.format(name=name)} `memctl shared join {name}`"
         " says which checkouts here lie in it; elsewhere add --server ssh://THIS-MACHINE. `memctl token add PERSON"
         f" --namespace {name}` lets somebody else in (docs/sharing.md)."
     )
+    show(args, said, lambda: text)
+    return None
 
 
 def _create_there(args: Namespace, name: str, patterns: list[str]) -> int:
@@ -298,19 +295,17 @@ def _leave(args: Namespace) -> None:
         raise Invalid(f"{name} lies here. `memctl token revoke NAME` takes its members' access away.")
     keep = args.keep or _ask_what_to_keep(name)
     with client_for(args) as client:
-        author = _find_author(name, section) if keep == "mine" else ""
+        author = ""  # the root records memories that this machine saved by the name of its role or token
+        if keep == "mine" and section["server"].startswith(SCHEME):
+            author = database.ask_greeting(name, section["server"]).name
+        elif keep == "mine":
+            author = section.get("token", name)
         kept = 0 if keep == "none" else _copy_memories(client, name, author)
         waiting = [save for save in client.call(GetShared()).waiting if find_root(save.namespace, {name: []})]
     write_section(name, None)
     _restart(args, "")
     report = {"name": name, "keep": keep, "kept": kept, "waiting": len(waiting)}
     show(args, report, lambda: _left_text(name, kept, len(waiting)))
-
-
-def _find_author(name: str, section: dict[str, Any]) -> str:
-    """Return the name by which the root records memories that this machine saved: that of its role or token."""
-    is_database = section["server"].startswith(SCHEME)
-    return database.ask_greeting(name, section["server"]).name if is_database else section.get("token", name)
 
 
 def _ask_what_to_keep(name: str) -> str:

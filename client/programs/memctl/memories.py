@@ -193,6 +193,7 @@ def memory_text(memory: protocol.Memory) -> str:
         (id, text) for id, text in contradicted if id != memory.superseded_by
     ]  # the line "replaced by" shows this one
     disagreements = disagreement_lines(*zip(*others, strict=True)) if others else []
+    accesses = f"{count_text(memory.access_count, 'time')}, last {iso(memory.last_accessed_at)}"
     rows = [
         ("id", memory.id),
         ("namespace", memory.namespace or "/"),
@@ -202,7 +203,7 @@ def memory_text(memory: protocol.Memory) -> str:
         ("origin", origin_text(memory)),
         ("created", iso(memory.created_at)),
         ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
-        ("accessed", _accesses_text(memory)),
+        ("accessed", accesses if memory.last_accessed_at else "never"),
         (
             "expired" if _is_expired(memory) else "expires",
             "never (pinned)" if memory.pinned else iso(memory.expires_at),
@@ -217,11 +218,6 @@ def memory_text(memory: protocol.Memory) -> str:
     pairs = [(name, make_printable(value)) for name, value in rows if value]
     head = format_fields([*pairs, *_format_file_rows(memory)], indent="")
     return f"{head}\n\n{make_printable(memory.content)}"
-
-
-def _accesses_text(memory: protocol.Memory) -> str:
-    times = count_text(memory.access_count, "time")
-    return f"{times}, last {iso(memory.last_accessed_at)}" if memory.last_accessed_at else "never"
 
 
 def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
@@ -372,12 +368,11 @@ def _tag(args: Namespace) -> None:
 
 
 def _format_tags(memory: protocol.Memory) -> str:
-    values = {key: value for key, value in memory.metadata.items() if key != "heading" or memory.tier != "documents"}
-    return "  ".join(make_printable(f"{key}={_value(value)}") for key, value in values.items())
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    pairs = []
+    for key, value in memory.metadata.items():
+        if key != "heading" or memory.tier != "documents":
+            pairs.append(f"{key}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}")
+    return make_printable("  ".join(pairs))
 
 
 def _delete_arguments(parser: ArgumentParser) -> None:

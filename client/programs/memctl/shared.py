@@ -16,11 +16,7 @@ _NONE = "No root is shared; `memctl shared join NAME --server ssh://HOST` joins 
 
 
 def _show_status(args: Namespace) -> None:
-    show_result(args, GetShared(), _status_text)
-
-
-def _status_text(status: SharedStatus) -> str:
-    return "\n\n".join(map(_root_text, status.roots)) or _NONE
+    show_result(args, GetShared(), lambda status: "\n\n".join(map(_root_text, status.roots)) or _NONE)
 
 
 def _root_text(root: RootStatus) -> str:
