@@ -62,9 +62,9 @@ def make_ids(encoder: SmallEncoder) -> list[list[int]]:
     return [chance.randint(PADDING + 1, VOCABULARY, length).tolist() for length in encoder.lengths]
 
 
-def make_tensors(config: dict[str, Any], seed: int = 11) -> Tensors:
+def make_tensors(config: dict[str, Any]) -> Tensors:
     """Return the weights of an encoder by their usual names."""
-    chance = np.random.RandomState(seed)
+    chance = np.random.RandomState(11)
     shapes = _list_bert(config)
     tensors = {}
     for name, shape in shapes.items():

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from small_encoders import Tensors, make_tensors
 from tensors import write_tensors
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
@@ -15,22 +15,37 @@ from memoryd.models.convert.convert import convert
 from memoryd.models.session import open_session
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "quick", "brown", "fox", "a", "we", "use", "cache", "no", "yes"]
-SHAPE = {
-    "vocab_size": len(WORDS),
-    "hidden_size": 32,
-    "intermediate_size": 768,
-    "num_hidden_layers": 2,
-    "max_position_embeddings": 64,
-    "type_vocab_size": 2,
-}
+HIDDEN, LAYERS, HEADS, WIDE, POSITIONS = 32, 2, 4, 768, 64
+
+Tensors = dict[str, NDArray[Any]]
 
 
-def tiny_tensors(seed: int = 5) -> Tensors:
+def tiny_tensors(seed: int = 0) -> Tensors:
     """Random weights of a two-layer BERT, with one outlier channel as real ones have."""
-    tensors = make_tensors(SHAPE, seed)
-    for name, tensor in tensors.items():
-        if name.endswith("LayerNorm.weight"):
-            tensor[3] = 8
+    chance = np.random.default_rng(seed)
+
+    def weights(*shape: int) -> NDArray[np.float32]:
+        return (chance.standard_normal(shape) * 0.3).astype(np.float32)
+
+    tensors = {
+        "embeddings.word_embeddings.weight": weights(len(WORDS), HIDDEN),
+        "embeddings.position_embeddings.weight": weights(POSITIONS, HIDDEN),
+        "embeddings.token_type_embeddings.weight": weights(2, HIDDEN),
+    }
+    norms = ["embeddings"]
+    for layer in range(LAYERS):
+        name = f"encoder.layer.{layer}"
+        norms += [f"{name}.attention.output", f"{name}.output"]
+        sizes = {f"attention.self.{part}": (HIDDEN, HIDDEN) for part in ("query", "key", "value")}
+        sizes |= {"attention.output.dense": (HIDDEN, HIDDEN)}
+        sizes |= {"intermediate.dense": (WIDE, HIDDEN), "output.dense": (HIDDEN, WIDE)}
+        for part, shape in sizes.items():
+            tensors[f"{name}.{part}.weight"] = weights(*shape)
+            tensors[f"{name}.{part}.bias"] = weights(shape[0])
+    for norm in norms:
+        scale = 1 + weights(HIDDEN)
+        scale[3] = 8
+        tensors |= {f"{norm}.LayerNorm.weight": scale, f"{norm}.LayerNorm.bias": weights(HIDDEN)}
     return tensors
 
 
@@ -50,8 +65,8 @@ def tiny_config(**changes: object) -> dict[str, object]:
     return {
         "model_type": "bert",
         "hidden_act": "gelu",
-        "num_hidden_layers": SHAPE["num_hidden_layers"],
-        "num_attention_heads": 4,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
         "layer_norm_eps": 1e-12,
     } | changes
 
