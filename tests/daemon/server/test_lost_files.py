@@ -150,6 +150,17 @@ def test_what_is_acknowledged_while_the_folder_moves_is_in_the_moved_folder(proc
 
 
 @pytest.mark.slow
+def test_nothing_is_acknowledged_once_the_folder_is_deleted(process: "Process") -> None:
+    with process.client() as client:
+        adding = _Adding(client)
+        wait_until(lambda: len(adding.acknowledged) > 20)
+        (process.data / DATABASE).unlink()
+        latest = adding.began
+        adding.join(30)
+    assert len(adding.acknowledged) <= latest
+
+
+@pytest.mark.slow
 def test_the_end_of_such_a_daemon_harms_none_that_has_its_place(process: "Process", folder: Path) -> None:
     _delete_data(process)
     (folder / "next").mkdir()
