@@ -7,6 +7,8 @@ from memoryd.client.errors import Invalid
 from memoryd.client.patterns import compile_late
 
 When = float | str | datetime
+_MILLISECONDS_FROM = 1e11  # a number of seconds above it would be after the year 5000
+_LATEST = 253402300799.0  # the year 9999
 _EXACT = compile_late(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)Z")
 
 
@@ -26,6 +28,16 @@ def seconds(when: When) -> float:
         return float(when)
     except (TypeError, ValueError, OverflowError):
         raise Invalid(f"{when!r} is not a time; give UTC seconds, a datetime or ISO 8601 text.") from None
+
+
+def parse_seconds(value: object) -> float | None:
+    """Return UTC seconds for a time in another program's data (seconds, milliseconds, text), None for anything else."""
+    try:
+        number = seconds(value.strip() if isinstance(value, str) else value)  # type: ignore[arg-type]
+    except Invalid:
+        return None
+    number = number / 1000 if number > _MILLISECONDS_FROM else number
+    return number if 0.0 <= number <= _LATEST else None
 
 
 def moment(when: When, *, end: bool = False) -> float:

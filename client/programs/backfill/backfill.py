@@ -104,7 +104,8 @@ def _sum_up(found: FoundSessions, done: BackfillOutcome, wanted: SessionQuery) -
     """Return a row for each agent and project."""
     groups: dict[AgentPlace, list[FoundSession]] = {}
     for session in found.sessions:
-        place = wanted.namespace if wanted.namespace is not None else _name(session)
+        root = session.roots[session.folder]
+        place = wanted.namespace if wanted.namespace is not None else name_place(root, note=False)
         groups.setdefault((session.agent, place), []).append(session)
     return [
         {
@@ -119,10 +120,6 @@ def _sum_up(found: FoundSessions, done: BackfillOutcome, wanted: SessionQuery) -
         }
         for (agent, place), sessions in sorted(groups.items())
     ]
-
-
-def _name(session: FoundSession) -> str:
-    return name_place(session.roots[session.folder], note=False)
 
 
 def _sum_left_out(found: FoundSessions, done: BackfillOutcome) -> dict[str, int]:

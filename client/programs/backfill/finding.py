@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import msgspec
 
 from memoryd.client.programs.backfill.placing import find_place, is_temporary
-from memoryd.client.programs.sessions.agents import AGENTS, PastAgent
+from memoryd.client.programs.sessions.agents import AGENTS
 from memoryd.client.programs.sessions.building import Session, Utterance
 
 UNPLACED = "turns of sessions whose folder is not known (--namespace takes them in)"
@@ -108,8 +108,9 @@ def find(wanted: SessionQuery, spool: IO[bytes]) -> FoundSessions:
                 found.problems.append(f"{path} cannot be read: {error}")
         copies = _find_copies(read)
         for number, one in enumerate(read):
-            _count_unknown(found, agent, one.session)
-            one.session.utterances = _read_spool(spool, one.place)
+            for kind, times in one.session.unknown.items():
+                found.unknown[f"{agent.title} {one.session.version}".strip() + f": {kind}"] += times
+            one.session.utterances = read_turns(spool, one.place)
             _add_session(found, wanted, name, one.session, copies[number], spool)
     return found
 
@@ -140,11 +141,6 @@ def _find_copies(read: Sequence[_ReadSession]) -> list[set[int]]:
                 copies[number].add(at)
             seen.add(id)
     return copies
-
-
-def _count_unknown(found: FoundSessions, agent: PastAgent, session: Session) -> None:
-    for kind, number in session.unknown.items():
-        found.unknown[f"{agent.title} {session.version}".strip() + f": {kind}"] += number
 
 
 def _add_session(
@@ -190,17 +186,13 @@ def select(session: Session, said: Sequence[Utterance], wanted: SessionQuery, ro
     return turns
 
 
-def read_turns(spool: IO[bytes], found: FoundSession) -> list[Utterance]:
-    """Read the turns of a session from the spool."""
-    return _read_spool(spool, found.place)
-
-
 def _write(spool: IO[bytes], turns: Iterable[Utterance]) -> SpoolPlace:
     at = spool.seek(0, 2)
     return at, spool.write(msgspec.msgpack.encode(list(turns)))
 
 
-def _read_spool(spool: IO[bytes], place: SpoolPlace) -> list[Utterance]:
+def read_turns(spool: IO[bytes], place: SpoolPlace) -> list[Utterance]:
+    """Read turns from the spool."""
     at, size = place
     spool.seek(at)
     return msgspec.msgpack.decode(spool.read(size), type=list[Utterance])

@@ -53,7 +53,7 @@ def send(args: Namespace, wanted: SessionQuery, sessions: Sequence[FoundSession]
         operation = None if args.dry_run or not sessions else _ensure_operation(client)
         sent = 0
         for session in sessions:
-            turns = read_turns(spool, session)
+            turns = read_turns(spool, session.place)
             if operation and wanted.namespace is None:
                 turns = _drop_empty_projects(client, args, wanted, session, turns, done)
             for call in _build_calls(args, wanted, session, turns, args.dry_run):
@@ -157,11 +157,7 @@ def _add(done: BackfillOutcome, session: FoundSession, call: Backfill, part: Bac
             part.left_out[DUPLICATE] = part.left_out.get(DUPLICATE, 0) + 1
         done.keys.add((call.namespace, key))
     for total in (done.total, done.places.setdefault((session.agent, call.namespace), Backfilled())):
-        _sum_up(total, part)
-
-
-def _sum_up(total: Backfilled, part: Backfilled) -> None:
-    total.taken += part.taken
-    total.known += part.known
-    total.left_out = dict(Counter(total.left_out) + Counter(part.left_out))
-    total.redacted = sum_kinds((total.redacted, part.redacted))
+        total.taken += part.taken
+        total.known += part.known
+        total.left_out = dict(Counter(total.left_out) + Counter(part.left_out))
+        total.redacted = sum_kinds((total.redacted, part.redacted))

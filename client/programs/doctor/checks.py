@@ -2,19 +2,8 @@
 
 from collections.abc import Callable
 
-from memoryd.client.programs.doctor import (
-    agents,
-    database,
-    disk,
-    installation,
-    jobs,
-    models,
-    service,
-    settings,
-    shared,
-)
+from memoryd.client.programs.doctor import agents, database, disk, installation, models, service, settings, work
 from memoryd.client.programs.doctor.patient import Finding, Patient
-from memoryd.client.programs.doctor.workspaces import check_workspaces
 
 Check = Callable[[Patient], Finding | None]
 
@@ -56,12 +45,12 @@ AREAS: dict[str, dict[str, Check]] = {
         "mcp": agents.check_mcp,
     },
     "Work": {
-        "jobs": jobs.check_jobs,
-        "tokens-required": jobs.check_tokens,
-        "workspaces": check_workspaces,
+        "jobs": work.check_jobs,
+        "tokens-required": work.check_tokens,
+        "workspaces": work.check_workspaces,
     },
     "Sharing": {
-        "shared-roots": shared.check_roots,
+        "shared-roots": work.check_roots,
     },
 }
 

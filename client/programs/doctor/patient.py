@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from argparse import Namespace
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from time import time
@@ -12,8 +12,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.memctl.local import effective_settings, is_installed, list_copies, read_output
-from memoryd.client.protocol import GetShared, GetStats, JobList, ListTokens, Stats, Status, Token
-from memoryd.client.protocol.shared import SharedStatus
+from memoryd.client.protocol import Status
 from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client
 
@@ -43,18 +42,14 @@ def report_ok(message: str) -> Finding:
     return Finding("ok", message)
 
 
-def warn(message: str, fix: str = "", *, safe: list[Texts] | None = None) -> Finding:
+def warn(message: str, fix: str = "", *, safe: Sequence[Texts] = ()) -> Finding:
     """Return a finding about something that works but should be fixed; `safe` are commands that fix it."""
-    return Finding("warn", message, fix or _join_commands(safe or []), safe or [])
+    return Finding("warn", message, fix or "; ".join(map(shlex.join, safe)), [*safe])
 
 
-def fail(message: str, fix: str = "", *, safe: list[Texts] | None = None) -> Finding:
+def fail(message: str, fix: str = "", *, safe: Sequence[Texts] = ()) -> Finding:
     """Return a finding about something that does not work; `safe` are commands that fix it."""
-    return Finding("fail", message, fix or _join_commands(safe or []), safe or [])
-
-
-def _join_commands(commands: list[Texts]) -> str:
-    return "; ".join(map(shlex.join, commands))
+    return msgspec.structs.replace(warn(message, fix, safe=safe), state="fail")
 
 
 def quote_path(path: Path) -> str:
@@ -65,8 +60,8 @@ def quote_path(path: Path) -> str:
 class Patient:
     """The installation, its files and its daemon; `status` is None while no daemon answers, `error` says why."""
 
-    def __init__(self, args: Namespace, client: Client) -> None:
-        self.args, self.client = args, client
+    def __init__(self, client: Client) -> None:
+        self.client = client
         self.status: Status | None = None
         self.error: MemorydError | None = None
         try:
@@ -94,26 +89,6 @@ class Patient:
             return effective_settings()
         except MemorydError:
             return None
-
-    @cached_property
-    def stats(self) -> Stats | None:
-        """The daemon's statistics; None if no daemon answers."""
-        return self.client.call(GetStats(reach="all")) if self.status else None
-
-    @cached_property
-    def jobs(self) -> JobList | None:
-        """The daemon's jobs; None if no daemon answers."""
-        return self.client.jobs() if self.status else None
-
-    @cached_property
-    def tokens(self) -> list[Token]:
-        """The tokens of agents; empty if no daemon answers."""
-        return self.client.call(ListTokens()).tokens if self.status else []
-
-    @cached_property
-    def shared(self) -> SharedStatus | None:
-        """The shared roots; None if no daemon answers."""
-        return self.client.call(GetShared()) if self.status else None
 
     @cached_property
     def examination(self) -> dict[str, Any] | MemorydError | None:

@@ -12,6 +12,7 @@ from memoryd.client.programs.doctor.patient import Finding, Patient, check_acces
 from memoryd.client.programs.memctl.local import is_installed, read_output
 from memoryd.client.programs.memctl.model import API
 from memoryd.client.programs.memctl.text_table import shorten, to_one_line
+from memoryd.client.protocol import GetStats
 from memoryd.client.transport import paths
 
 LIMIT_S = 3.0
@@ -86,7 +87,7 @@ def check_language_model(patient: Patient) -> Finding | None:
         return warn(f"{llm['url']} is not asked, since `offline` is set: rules do its work", SHOW)
     if (reason := _ask_models(llm)) is not None:
         return fail(f"{llm['url']}: {reason}; rules do its work meanwhile", f"curl {llm['url'].rstrip('/')}/models")
-    usage = patient.stats.llm if patient.stats else None
+    usage = patient.client.call(GetStats(reach="all")).llm if patient.status else None
     if usage and usage.failures > MANY_FAILURES * usage.requests:
         latest = shorten(to_one_line(usage.last_error), 120)
         message = f"{usage.failures:,} of {usage.requests:,} questions failed, the latest: {latest}"

@@ -10,6 +10,7 @@ from memoryd.client.errors import Forbidden, MemorydError
 from memoryd.client.programs.doctor.checks import AREAS, list_checks
 from memoryd.client.programs.doctor.patient import Finding, Patient, Texts
 from memoryd.client.programs.memctl.arguments import Usage
+from memoryd.client.programs.memctl.confirming import agrees
 from memoryd.client.programs.memctl.link import client_for
 from memoryd.client.programs.memctl.output import columns, make_printable, paint, print_note, show
 from memoryd.client.programs.memctl.text_table import count_text, pad, wrap
@@ -47,7 +48,7 @@ def _choose_checks(words: list[str]) -> list[str]:
 
 def _run_checks(args: Namespace, names: list[str]) -> list[Finding]:
     with client_for(args, autostart=False) as client:
-        patient = Patient(args, client)
+        patient = Patient(client)
         return [finding for name in names if (finding := _check(name, patient))]
 
 
@@ -75,10 +76,7 @@ def _confirm(args: Namespace, wrong: list[Finding]) -> bool:
         print_note(f"{finding.name}: {finding.message}\n    {finding.fix}")
     if args.yes:
         return True
-    if args.json or not sys.stdin or not sys.stdin.isatty():
-        return False
-    print_note("Run these commands? [y/N]")
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    return not args.json and agrees("Run these commands?")
 
 
 def _fix_findings(args: Namespace, findings: list[Finding], names: list[str]) -> list[Finding]:
@@ -87,21 +85,16 @@ def _fix_findings(args: Namespace, findings: list[Finding], names: list[str]) ->
     if not _confirm(args, wrong):
         print_note("memctl: nothing was changed; `memctl doctor --fix --yes` applies the fixes.")
         return findings
-    went_well = {finding.name: _fix_finding(args, finding) for finding in wrong}
+    outcomes = {finding.name: [_run_command(args, words) for words in finding.commands] for finding in wrong}
     after = {finding.name: finding for finding in _run_checks(args, names)}
     for finding in wrong:
         now = after.setdefault(finding.name, Finding("ok", "nothing is left of it", name=finding.name))
-        now.area, now.mended = finding.area, went_well[finding.name] and now.state == "ok"
+        now.area, now.mended = finding.area, all(outcomes[finding.name]) and now.state == "ok"
     return [after[name] for name in names if name in after]
 
 
-def _fix_finding(args: Namespace, finding: Finding) -> bool:
-    """Run the commands of a finding; return whether all of them succeeded."""
-    outcomes = [_run_command(args, words) for words in finding.commands]
-    return all(outcomes)
-
-
 def _run_command(args: Namespace, words: Texts) -> bool:
+    """Run a command; return whether it succeeded."""
     command = (
         [sys.executable, "-P", "-m", "memoryd.client.programs.memctl", *words[1:]] if words[0] == "memctl" else words
     )

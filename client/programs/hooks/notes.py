@@ -6,7 +6,6 @@ Files in repositories (CLAUDE.md, AGENTS.md) are not included, since agents read
 
 import os
 import re
-import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +16,7 @@ import msgspec
 from memoryd.client import calls
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.hooks.hosts import HOSTS
+from memoryd.client.programs.memctl.confirming import agrees
 from memoryd.client.programs.memctl.link import ask_running, send
 from memoryd.client.programs.memctl.output import print_note
 from memoryd.client.programs.memctl.text_table import count_text
@@ -47,18 +47,14 @@ def offer(args: Namespace) -> None:
     if not found:
         return
     title, number = HOSTS[args.agent].title, count_text(len(found), "folder")
-    if args.notes is None and not _is_wanted(f"{title} has {number} of notes of its own."):
+    question = (
+        f"{title} has {number} of notes of its own. Index them for searches and other agents? They are only read."
+    )
+    if args.notes is None and not agrees(question):
         print_note(f"memctl: its own notes: memctl hooks install {args.agent} --notes")
         return
     if added := sum(_add(args, path) for path in found):
         print_note(f"memctl: {count_text(added, 'folder')} of notes of {title} added; they are watched, never changed.")
-
-
-def _is_wanted(found: str) -> bool:
-    if not (sys.stdin and sys.stdin.isatty()):
-        return False
-    print_note(f"{found} Index them for searches and other agents? They are only read. [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _add(args: Namespace, path: Path) -> bool:

@@ -6,14 +6,13 @@ import finds the memories of the first, and two projects with files of the same 
 
 import hashlib
 from collections import Counter
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct, field
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import MAX_CONTENT_BYTES, Record
-from memoryd.client.times import seconds
+from memoryd.client.times import parse_seconds
 
 # Types that memoryd or an importer uses; any other category becomes a tag of a fact.
 TYPES = frozenset(
@@ -22,8 +21,6 @@ TYPES = frozenset(
 )
 _PART_BYTES = 100
 _WORD_BYTES = 128
-_MILLISECONDS_FROM = 1e11  # a number of seconds above it would be after the year 5000
-_LATEST = 253402300799.0  # the year 9999
 
 
 class Unconfirmed(Invalid):
@@ -134,11 +131,5 @@ def to_type_word(name: Any) -> str:
 
 def parse_time(value: Any, fallback: float) -> float:
     """Return UTC seconds for a time in seconds, milliseconds or as text; `fallback` if it cannot be parsed."""
-    try:
-        if isinstance(value, datetime):
-            value = value.replace(tzinfo=value.tzinfo or UTC).timestamp()
-        number = float(value) if isinstance(value, int | float) else seconds(str(value).strip())
-    except (Invalid, ValueError, OverflowError):
-        return fallback
-    number = number / 1000 if number > _MILLISECONDS_FROM else number
-    return number if 0.0 <= number <= _LATEST else fallback
+    found = parse_seconds(value)
+    return fallback if found is None else found

@@ -13,7 +13,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import anyio
 import mcp.types as types
@@ -29,7 +29,7 @@ import memoryd
 from memoryd.client.errors import AmbiguousId, Forbidden, Invalid, MemorydError, NotFound, Unauthenticated
 from memoryd.client.programs.mcp import resources
 from memoryd.client.programs.mcp.answers import ToolResult
-from memoryd.client.programs.mcp.prompts import PROMPTS, PromptEntry
+from memoryd.client.programs.mcp.prompts import PROMPTS
 from memoryd.client.programs.mcp.schemas import parse_arguments, schema
 from memoryd.client.programs.mcp.session import ProjectSession
 from memoryd.client.programs.mcp.tools import Tool
@@ -70,18 +70,13 @@ async def _serve(args: argparse.Namespace, tools: Mapping[str, Tool]) -> None:
     try:
         async with open_streams() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
-    except* OSError as lost:
-        _raise_first(lost)
+    except* OSError as lost:  # most likely the output was closed; memctl reports it
+        error: BaseException = lost
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
     finally:
         await session.close()
-
-
-def _raise_first(group: BaseExceptionGroup[OSError]) -> NoReturn:
-    """Raise the first error of a group, so that memctl reports it; most likely the output was closed."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    raise error from None
 
 
 def make_server(session: ProjectSession, served: Mapping[str, Tool]) -> Server[Any]:
@@ -97,17 +92,8 @@ def make_server(session: ProjectSession, served: Mapping[str, Tool]) -> Server[A
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name}; there are {', '.join(served)}.")
         return await _call(session, served[params.name], params.arguments)
 
-    async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
-        return _list_resources()
-
-    async def list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
-        return _list_templates()
-
     async def read_resource(context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         return await _read(session, str(params.uri))
-
-    async def list_prompts(context: Any, params: Any) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[_describe_prompt(name, entry) for name, entry in PROMPTS.items()])
 
     async def get_prompt(context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         return await _write_prompt(session, params.name, params.arguments or {})
@@ -119,10 +105,10 @@ def make_server(session: ProjectSession, served: Mapping[str, Tool]) -> Server[A
         instructions=_write_instructions(session),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
+        on_list_resources=_list_resources,
+        on_list_resource_templates=_list_templates,
         on_read_resource=read_resource,
-        on_list_prompts=list_prompts,
+        on_list_prompts=_list_prompts,
         on_get_prompt=get_prompt,
     )
 
@@ -202,7 +188,7 @@ def _make_failure(sentence: str) -> types.CallToolResult:
 # Resources -----------------------------------------------------------------------------------------------------------
 
 
-def _list_resources() -> types.ListResourcesResult:
+async def _list_resources(context: Any, params: Any) -> types.ListResourcesResult:
     listed = [
         types.Resource(
             name=name, uri=resources.uri(name), title=shelf.title, description=shelf.description, mime_type=_KIND
@@ -213,7 +199,7 @@ def _list_resources() -> types.ListResourcesResult:
     return types.ListResourcesResult(resources=listed)
 
 
-def _list_templates() -> types.ListResourceTemplatesResult:
+async def _list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
     listed = [
         types.ResourceTemplate(
             name=name.strip("/"),
@@ -240,9 +226,17 @@ async def _read(session: ProjectSession, uri: str) -> types.ReadResourceResult:
 # Prompts -------------------------------------------------------------------------------------------------------------
 
 
-def _describe_prompt(name: str, entry: PromptEntry) -> types.Prompt:
-    argument = types.PromptArgument(name=entry.argument, description=entry.about, required=False)
-    return types.Prompt(name=name, title=entry.title, description=entry.description, arguments=[argument])
+async def _list_prompts(context: Any, params: Any) -> types.ListPromptsResult:
+    listed = [
+        types.Prompt(
+            name=name,
+            title=entry.title,
+            description=entry.description,
+            arguments=[types.PromptArgument(name=entry.argument, description=entry.about, required=False)],
+        )
+        for name, entry in PROMPTS.items()
+    ]
+    return types.ListPromptsResult(prompts=listed)
 
 
 async def _write_prompt(session: ProjectSession, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:

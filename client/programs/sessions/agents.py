@@ -8,15 +8,12 @@ also accept `only`, the name of a single session.
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 from memoryd.client.programs.sessions.building import Session
-
-ReadSessions = Callable[..., Iterator[Session]]
 
 LINES, DOCUMENT, DATABASE = "lines", "document", "database"
 
@@ -64,15 +61,12 @@ class PastAgent(NamedTuple):
 
     def read(self, path: Path, start: int = 0, only: str = "") -> Iterator[Session]:
         """Yield the sessions of a file from an offset on; with `only`, yield just that session of a database."""
-        read: ReadSessions = self._find_module().read
+        read = import_module(f"memoryd.client.programs.sessions.{self.module}").read
         wanted = {name: given for name, given in {"start": start, "only": only}.items() if given}
         changed_at = path.stat().st_mtime
         for session in read(path, self.find_home(), **wanted):
             session.date(session.began or changed_at, time.time())
             yield session
-
-    def _find_module(self) -> ModuleType:
-        return import_module(f"memoryd.client.programs.sessions.{self.module}")
 
 
 def _is_plain(path: Path) -> bool:

@@ -10,17 +10,16 @@ import errno
 import hashlib
 import json
 import os
-import re
 import stat
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from memoryd.client.errors import Invalid
 from memoryd.client.patterns import compile_late
 from memoryd.client.programs.hooks.answering import (
     MAX_SESSION_CHARS,
@@ -30,8 +29,8 @@ from memoryd.client.programs.hooks.answering import (
     is_path,
 )
 from memoryd.client.programs.sessions.compressed import unpack
-from memoryd.client.programs.sessions.prompts import COMMAND, TYPED, clean_prompt
-from memoryd.client.times import seconds
+from memoryd.client.programs.sessions.prompts import COMMAND, Judged
+from memoryd.client.times import parse_seconds
 
 TOOLS, THINKING, BETWEEN = "output of tools", "thinking", "said between tools"
 HOST, SUBAGENT, UNREADABLE = "commands, and what the agent's program added", "turns of subagents", "unreadable lines"
@@ -41,11 +40,7 @@ BIG_LINE_BYTES = 1024 * 1024  # if a line is longer, only its two ends are read
 END_BYTES = 2048
 _CLOCKS_DIFFER_S = 300.0
 UNKNOWN_TIME = 0.0  # replaced by `date`
-_LATEST = 253402300799.0  # the year 9999
-_MILLISECONDS_FROM = 1e11
 _UUID = compile_late(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# A text that is a single element, which programs add to prompts: <environment_context>, <session_context>.
-_ADDED = compile_late(r"\s*<([a-z][\w-]*)(?:\s[^>]*)?>.*</\1>\s*", re.DOTALL)
 # For the two ends of a long line: the scalar fields at its end, and an incomplete escape where its beginning was cut.
 _LAST_FIELDS = compile_late(r'[}\]"],((?:"\w+":(?:"[^"\\]*"|true|false|null|-?\d[\d.]*),?)+)\}\s*\Z')
 _CUT_CHARACTER = compile_late(r"\\u[0-9a-fA-F]{0,3}\Z")
@@ -120,25 +115,21 @@ class Session:
         self._files: list[str] = []
         self._to_program = False
 
-    def person(
-        self, text: str, at: float | None, key: str, folder: str = "", kind: str = TYPED, question: str = ""
-    ) -> None:
-        """Add a text of the person, after removing what programs added; `key` is the host's id."""
-        if _ADDED.fullmatch(text):
-            self.left_out[HOST] += 1
-            return
-        said = clean_prompt(_clean(text))
-        if not said:
-            self.command(HOST)
-            return
-        self.says(kind, said, at, key, folder, question)
-
     def says(self, kind: str, text: str, at: float | None, key: str, folder: str = "", question: str = "") -> Utterance:
-        """Add a message of the person without further cleaning."""
+        """Add a message of the person; `key` is the host's id."""
         self._open()
         said = self._make(PERSON, kind, _clean(text), at, key, folder)._replace(question=_clean(question))
         self.utterances.append(said)
         return said
+
+    def prompt(self, judged: Judged, at: float | None, key: str) -> None:
+        """Add the person's words in a prompt, or count it if it has none."""
+        if judged.is_person:
+            self.says(judged.kind, judged.text, at, key)
+        elif judged.kind == COMMAND:
+            self.command()
+        else:
+            self.program_says(judged.kind)
 
     @property
     def is_answered(self) -> bool:
@@ -164,7 +155,7 @@ class Session:
         self._open()
         self.utterances.append(self._make(AGENT, PLAN, _clean(text), at, key, folder))
 
-    def program_says(self, reason: str = HOST) -> None:
+    def program_says(self, reason: str) -> None:
         """Count a message of a program to the agent, which ends the agent's pending answer."""
         self._open()
         self._to_program = True
@@ -213,7 +204,8 @@ class Session:
         """
         prompts = [said for said in self.utterances if said.who == PERSON]
         if len(prompts) == 1 and not self.automated:
-            self.automated = doubt or ("a prompt of a program" if _is_template(prompts[0].text) else "")
+            # DSPy's adapters and harnesses for evaluation begin prompts with a field (ChatAdapter on https://dspy.ai)
+            self.automated = doubt or ("a prompt of a program" if _TEMPLATE.match(prompts[0].text) else "")
 
     def date(self, began: float | None, now: float) -> None:
         """Replace a missing or future time by that of the preceding utterance, at first by the start of the session."""
@@ -230,14 +222,6 @@ class Session:
         known = at if at is not None else before.at if before else UNKNOWN_TIME
         id = make_id(self.agent, self.name, key)
         return Utterance(id, who, kind, text[:MAX_TEXT_CHARS], known, folder or self.folder, [], offset=self.offset)
-
-
-def _is_template(prompt: str) -> bool:
-    """Return whether a prompt comes from a template: it begins with a field in the format of DSPy's adapters.
-
-    See ChatAdapter on https://dspy.ai; evaluation harnesses use the same format.
-    """
-    return bool(_TEMPLATE.match(prompt))
 
 
 def _limit_files(files: list[str]) -> list[str]:
@@ -262,6 +246,13 @@ def _clean(text: str) -> str:
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
+
+
+def read_header_and_lines(path: Path, left_out: Counter[str], start: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the first line of a file, which describes the session, then the lines from an offset on."""
+    if start:
+        yield from islice(read_lines(path, left_out), 1)
+    yield from read_lines(path, left_out, start)
 
 
 def read_lines(path: Path, left_out: Counter[str], start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -387,9 +378,4 @@ def list_objects(value: Any, name: str) -> list[dict[str, Any]]:
 
 def parse_time(value: Any) -> float | None:
     """Convert a time in seconds, milliseconds or text to UTC seconds; return None if it is not a time."""
-    try:
-        number = float(value) if isinstance(value, int | float) else seconds(value) if isinstance(value, str) else -1.0
-    except (Invalid, ValueError, OverflowError):
-        return None
-    number = number / 1000 if number > _MILLISECONDS_FROM else number
-    return number if 0.0 < number <= _LATEST else None
+    return parse_seconds(value) or None

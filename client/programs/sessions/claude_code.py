@@ -168,8 +168,8 @@ class _Reading:
             self._take_program(judged[0].kind, judged[0].kind == COMMAND)
             return
         for one, text in zip(judged, texts, strict=True):
-            if found := FIRST.match(one.text):
-                self._count_element(found[1], text)
+            if (found := FIRST.match(one.text)) and f"</{found[1]}>" in text:
+                self.session.unknown[f"prompts that begin with <{found[1][:40]}>"] += 1
         kind = said[0].kind if said[0].kind != TYPED else kind
         text = "\n".join(one.text for one in said)
         self._say(kind, text, parse_time(entry.get("timestamp")), self._make_key(entry), get_text(entry, "cwd"))
@@ -295,10 +295,6 @@ class _Reading:
             kind = get_text(block, "type")
             if kind not in _BLOCKS:
                 self.session.unknown[f"parts of type {kind[:40]}"] += 1
-
-    def _count_element(self, name: str, text: str) -> None:
-        if f"</{name}>" in text:
-            self.session.unknown[f"prompts that begin with <{name[:40]}>"] += 1
 
 
 def _find_program(entry: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from memoryd.client.programs.sessions.building import (
     read_object,
 )
 from memoryd.client.programs.sessions.cline_prompts import judge
-from memoryd.client.programs.sessions.prompts import COMMAND, COMPACTION, NOTICE, REPLY, SYNTHETIC
+from memoryd.client.programs.sessions.prompts import COMPACTION, NOTICE, REPLY, SYNTHETIC
 
 _ENDING = ".messages.json"
 _LEAD = "lead"  # the main agent, unlike subagents
@@ -80,13 +80,7 @@ class _Reading:
         elif role == "assistant":
             session.agent_says(text, at, key)
         elif role == "user" and text.strip():
-            judged = judge(text)
-            if judged.is_person:
-                session.says(judged.kind, judged.text, at, key)
-            elif judged.kind == COMMAND:
-                session.command()
-            else:
-                session.program_says(judged.kind)
+            session.prompt(judge(text), at, key)
         elif role != "user":
             session.unknown[f"messages of {str(role)[:40]}"] += 1
 

@@ -38,6 +38,7 @@ from memoryd.client.programs.sessions.building import (
     get_text,
     list_objects,
     parse_time,
+    read_header_and_lines,
     read_lines,
 )
 from memoryd.client.programs.sessions.codex_prompts import find_fragment, judge
@@ -95,9 +96,7 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
     rollout = _Rollout(Session("codex", further[1] if further else stem[-_ID_CHARS:]))
     rollout.file = further[2] if further else ""
     rollout.session.began = _find_start(path)
-    if start:  # the header says whose session it is
-        rollout.take(*next(read_lines(path, rollout.session.left_out), (0, {})))
-    for offset, line in read_lines(path, rollout.session.left_out, start):
+    for offset, line in read_header_and_lines(path, rollout.session.left_out, start):
         rollout.take(offset, line)
     rollout.end()
     session, end = rollout.session, _find_end(path, home, stem, rollout.is_in_parts)

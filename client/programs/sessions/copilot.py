@@ -19,7 +19,7 @@ from memoryd.client.programs.sessions.building import (
     get_text,
     list_objects,
     parse_time,
-    read_lines,
+    read_header_and_lines,
 )
 from memoryd.client.programs.sessions.copilot_prompts import judge
 from memoryd.client.programs.sessions.prompts import (
@@ -70,9 +70,7 @@ _EVENTS = frozenset(
 def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
     """Yield the one session of a file, or its part from an offset on."""
     reading = _Reading(Session("copilot", path.parent.name))
-    if start:  # the first line names the folder
-        reading.take(*next(read_lines(path, reading.session.left_out), (0, {})))
-    for offset, event in read_lines(path, reading.session.left_out, start):
+    for offset, event in read_header_and_lines(path, reading.session.left_out, start):
         reading.take(offset, event)
     reading.end()
     yield reading.session

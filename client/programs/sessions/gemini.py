@@ -32,12 +32,11 @@ from memoryd.client.programs.sessions.building import (
     get_text,
     list_objects,
     parse_time,
-    read_lines,
+    read_header_and_lines,
     read_object,
 )
 from memoryd.client.programs.sessions.gemini_prompts import judge
 from memoryd.client.programs.sessions.prompts import (
-    COMMAND,
     FEEDBACK,
     NOTICE,
     QUEUED,
@@ -62,10 +61,7 @@ def read(path: Path, home: Path, start: int = 0) -> Iterator[Session]:
     if path.suffix == ".json":
         chat.take(read_object(path, session.left_out))
     else:
-        if start:  # the first line names the session
-            chat.take(next(read_lines(path, session.left_out), (0, {}))[1])
-        for offset, line in read_lines(path, session.left_out, start):
-            chat.offset = offset
+        for chat.offset, line in read_header_and_lines(path, session.left_out, start):
             chat.take(line)
     session.name = get_text(chat.head, "sessionId") or session.name
     session.began = parse_time(chat.head.get("startTime"))
@@ -197,13 +193,7 @@ class _Chat:
             self.session.settled = settled  # the next reading needs the prompt before to recognise this one
             return
         self.shown, self.sent = shown or sent, sent
-        judged = judge(shown or sent)
-        if judged.is_person:
-            self.session.says(judged.kind, judged.text, at, key)
-        elif judged.kind == COMMAND:
-            self.session.command()
-        else:
-            self.session.program_says(judged.kind)
+        self.session.prompt(judge(shown or sent), at, key)
 
     def _read_call(self, call: dict[str, Any], at: float | None, key: str) -> None:
         session, name, is_done = self.session, call.get("name"), call.get("status") in (None, "success")
@@ -233,16 +223,13 @@ def _join(message: dict[str, Any], name: str) -> str:
     if isinstance(held, str):
         return held
     parts = held if isinstance(held, list) else [held]
-    texts = [part if isinstance(part, str) else get_text(part, "text") for part in parts if not _is_thought(part)]
-    return "\n".join(text for text in texts if text)
+    said = (part for part in parts if not (isinstance(part, dict) and part.get("thought")))
+    texts = (part if isinstance(part, str) else get_text(part, "text") for part in said)
+    return "\n".join(filter(None, texts))
 
 
 def _is_same(message: dict[str, Any], former: dict[str, Any]) -> bool:
     return message.get("type") == former.get("type") and _join(message, "content") == _join(former, "content")
-
-
-def _is_thought(part: Any) -> bool:
-    return isinstance(part, dict) and bool(part.get("thought"))
 
 
 def _find_output(call: dict[str, Any]) -> str:

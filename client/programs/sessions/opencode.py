@@ -265,13 +265,9 @@ class _Reading:
 
 def _find_automated(permission: Any) -> str:
     """Return the evidence that a program ran a session, empty if there is none."""
-    rules = {"rules": _decode_list(permission)}
+    try:
+        rules = {"rules": msgspec.json.decode(permission)}
+    except (msgspec.MsgspecError, RecursionError, TypeError):
+        return ""
     denied = {get_text(rule, "permission") for rule in list_objects(rules, "rules") if rule.get("action") == "deny"}
     return "opencode run" if denied >= _OF_RUN else ""
-
-
-def _decode_list(text: Any) -> list[Any]:
-    try:
-        return msgspec.json.decode(text, type=list[Any]) if isinstance(text, str) else []
-    except (msgspec.MsgspecError, RecursionError):
-        return []

@@ -2,6 +2,6 @@
 
 It is a client of the daemon like any other and uses the server of `client/programs/loopback`. `guard` gives the page
 its token and refuses requests that are not from the page. `relay` passes the allowed calls on as JSON and streams
-events. `findings` runs doctor, and `serving` combines these. `static/` is the page: ES modules without a build step,
+events. `serving` combines these. `static/` is the page: ES modules without a build step,
 which create everything on it. Starlette and uvicorn are an extra, imported when the command runs.
 """

@@ -1,9 +1,12 @@
 """Calls of the page, as JSON. Only methods that are declared with `page=True` are passed on.
 
-Events are sent as server-sent events. The page reads them with `fetch`, because `EventSource` cannot send a token.
+Doctor runs as a separate process, like any client of the daemon. Events are sent as server-sent events. The page reads
+them with `fetch`, because `EventSource` cannot send a token.
 """
 
 import asyncio
+import sys
+from argparse import Namespace
 from collections.abc import AsyncIterator, Coroutine
 from functools import reduce
 from operator import or_
@@ -11,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.errors import Forbidden, Invalid, MemorydError, UnknownMethod
+from memoryd.client.errors import Forbidden, Invalid, MemorydError, TimedOut, UnknownMethod
 from memoryd.client.protocol import (
     DECLARED,
     METHODS,
@@ -32,6 +35,7 @@ REFUSED = frozenset(method_name(method) for method in METHODS if not DECLARED[me
 MAX_STREAMS = 8  # usually there is one: one tab reads the stream and shares the events with the other tabs
 MAX_CALLS = 32  # in one request
 BEAT_S = 10.0  # between two beats, which show that a stream is alive
+DOCTOR_S = 60.0  # the time limit of `memctl doctor`
 RETRY_S = 0.5  # between two attempts while no daemon answers
 
 
@@ -106,6 +110,31 @@ async def answer_work(work: Coroutine[Any, Any, bytes]) -> bytes:
 
 def _encode_error(error: MemorydError) -> bytes:
     return _encoder.encode({"error": {"code": error.code, "message": error.message, "data": error.data}})
+
+
+# Doctor --------------------------------------------------------------------------------------------------------------
+
+
+async def read_findings(args: Namespace) -> bytes:
+    """Return the output of `memctl doctor --json`; raise `MemorydError` if it takes too long or prints nothing."""
+    words = [*(["--socket", args.socket] if args.socket else []), "--json", "--no-autostart"]
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "memoryd.client.programs.memctl", "doctor", *words),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        found, _ = await asyncio.wait_for(child.communicate(), DOCTOR_S)
+    except TimeoutError:
+        raise TimedOut(f"memctl doctor took more than {DOCTOR_S:.0f} s.") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if not found:
+        raise MemorydError("memctl doctor printed nothing.")
+    return found
 
 
 # Events --------------------------------------------------------------------------------------------------------------

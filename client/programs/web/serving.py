@@ -18,7 +18,6 @@ from memoryd.client.programs.loopback.serving import bind_port, serve_app
 from memoryd.client.programs.memctl.link import client_for, named_namespace, own_token
 from memoryd.client.programs.memctl.output import say, say_json
 from memoryd.client.programs.web import relay
-from memoryd.client.programs.web.findings import read_findings
 from memoryd.client.programs.web.guard import GUARDS, PRIVATE, Opening
 from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
@@ -65,7 +64,7 @@ class PageServer:
         return _Events(relay.follow_events(self._clients.quick), self._streams)
 
     async def _check_health(self, request: Request) -> Response:
-        return _make_reply(await relay.answer_work(read_findings(self._args)))
+        return _make_reply(await relay.answer_work(relay.read_findings(self._args)))
 
     async def _refuse_unknown(self, request: Request) -> Response:
         return _refuse("There is no such address.", 404)

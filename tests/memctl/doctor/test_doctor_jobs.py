@@ -10,7 +10,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
-from memoryd.client.programs.doctor import workspaces as workspace_checks
+from memoryd.client.programs.doctor import work
 from memoryd.client.protocol import Job, JobList, JobRun, Jobs, ListTokens, ResumeJob, RunJob, Token, TokenList
 from memoryd.client.protocol.workspaces import Workspace, WorkspaceList, Workspaces
 
@@ -81,7 +81,7 @@ def test_too_few_watches_are_told(
 ) -> None:
     space = Workspace(namespace="notes", root=str(folder), globs=[], created_at=0.0, watching="inotify", watches=9)
     told.replies[Workspaces] = WorkspaceList(workspaces=[space])
-    monkeypatch.setattr(workspace_checks, "WATCH_LIMIT", folder / "limit")
+    monkeypatch.setattr(work, "WATCH_LIMIT", folder / "limit")
     (folder / "limit").write_text("10\n")
     assert doctor("workspaces")["workspaces"]["message"] == "9 of 10 watches are in use"
     (folder / "limit").write_text("100\n")
