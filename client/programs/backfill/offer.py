@@ -4,9 +4,8 @@ from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 
 from memoryd.client.programs.backfill.backfill import report_text, run
 from memoryd.client.programs.backfill.finding import SessionQuery
-from memoryd.client.programs.memctl.confirming import agrees
 from memoryd.client.programs.memctl.link import named_namespace
-from memoryd.client.programs.memctl.output import print_note
+from memoryd.client.programs.memctl.output import agrees, print_note
 from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.programs.sessions.agents import AGENTS
 from memoryd.client.projects.project import project_root

@@ -10,9 +10,8 @@ from memoryd.client.errors import Forbidden, MemorydError
 from memoryd.client.programs.doctor.checks import AREAS, list_checks
 from memoryd.client.programs.doctor.patient import Finding, Patient, Texts
 from memoryd.client.programs.memctl.arguments import Usage
-from memoryd.client.programs.memctl.confirming import agrees
 from memoryd.client.programs.memctl.link import client_for
-from memoryd.client.programs.memctl.output import columns, make_printable, paint, print_note, show
+from memoryd.client.programs.memctl.output import agrees, columns, make_printable, paint, print_note, show
 from memoryd.client.programs.memctl.text_table import count_text, pad, wrap
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}

@@ -16,9 +16,8 @@ import msgspec
 from memoryd.client import calls
 from memoryd.client.errors import MemorydError
 from memoryd.client.programs.hooks.hosts import HOSTS
-from memoryd.client.programs.memctl.confirming import agrees
 from memoryd.client.programs.memctl.link import ask_running, send
-from memoryd.client.programs.memctl.output import print_note
+from memoryd.client.programs.memctl.output import agrees, print_note
 from memoryd.client.programs.memctl.text_table import count_text
 from memoryd.client.projects import known as projects
 from memoryd.client.projects.project import project_namespace

@@ -1,4 +1,4 @@
-"""Questions to the person: a word to type for an action that cannot be undone, and offers to agree to."""
+"""Confirmation of an action that cannot be undone: the person types a word."""
 
 import sys
 
@@ -17,11 +17,3 @@ def confirm(word: str, warning: str, preview: str, refusal: str) -> None:
     print_note(f"{preview}\nType {word} to continue:")
     if sys.stdin.readline().strip() != word:
         raise MemorydError(f"{refusal} The word to type is `{word}`.")
-
-
-def agrees(question: str) -> bool:
-    """Ask a question; return whether the person agrees, False if there is no terminal to ask on."""
-    if not (sys.stdin and sys.stdin.isatty()):
-        return False
-    print_note(f"{question} [y/N]")
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")

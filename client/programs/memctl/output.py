@@ -167,3 +167,11 @@ def undo_text(operation: str) -> str:
 def make_printable(text: str) -> str:
     """Return text without control characters, which could control a terminal; line ends and tabs stay."""
     return text if text.isprintable() else _CONTROL.sub(_REPLACEMENT, text)
+
+
+def agrees(question: str) -> bool:
+    """Ask a question; return whether the person agrees, False if there is no terminal to ask on."""
+    if not (sys.stdin and sys.stdin.isatty()):
+        return False
+    print_note(f"{question} [y/N]")
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")

@@ -288,6 +288,30 @@ def test_an_answer_to_a_program_takes_the_place_of_no_other(folder: Path) -> Non
     assert list(list_said(read(path))) == [*said, ("to a program", "The tests pass.")]
 
 
+def test_of_answers_before_the_next_prompt_the_last_one_stays(folder: Path) -> None:
+    def edits(id: str, path: str, tool: str = "Edit") -> dict[str, Any]:
+        return entry("assistant", [{"type": "tool_use", "id": id, "name": tool, "input": {"file_path": path}}])
+
+    path = lines(
+        folder / "s.jsonl",
+        entry("assistant", "I begin without being asked"),
+        entry("user", "Fix the test"),
+        entry("assistant", [{"type": "text", "text": "I look"}]),
+        *(edits(*one) for one in (("a", "/w/a.py"), ("b", "b.py"), ("e", "D:\\w\\e.py"), ("d", "/w/d.py"))),
+        edits("c", "/w/c.py", "Read"),
+        entry("user", [{"type": "tool_result", "tool_use_id": id, "is_error": id == "d"} for id in "abcde"]),
+        entry("assistant", [{"type": "text", "text": "It passes now"}], 1),
+        entry("user", [{"type": "text", "text": "Thanks, and the other one?"}]),
+    )
+    session = read(path)
+    assert [said.text for said in session.utterances] == [
+        *("I begin without being asked", "Fix the test", "It passes now", "Thanks, and the other one?")
+    ]
+    assert session.utterances[2].files == ["/w/a.py", "/w/b.py", "D:\\w\\e.py"], "a path of Windows is whole"
+    assert session.utterances[2].id == make_id(1).replace("-", "")
+    assert session.left_out["said between tools"] == 1
+
+
 def test_branches_that_grow_later_live_and_tools_make_none(folder: Path) -> None:
     answer = [{"type": "text", "text": "Yes."}]
     two_writers = [

@@ -1,5 +1,6 @@
 """Sessions of Codex, Gemini CLI, OpenCode, Copilot CLI and Cline: each situation is a file as the host writes it."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from each import each
 from memoryd.client.programs.sessions import cline, codex, copilot, gemini, opencode
-from memoryd.client.programs.sessions.building import Session
+from memoryd.client.programs.sessions.building import Session, parse_time
 from memoryd.client.programs.sessions.compressed import find_zstd
 
 ID = "0b6cf8a4-3c1e-4d1f-9a7e-5f0d2c4b6a81"
@@ -278,6 +280,20 @@ def test_codex_says_where_nobody_types(header: dict[str, Any], automated: bool, 
     session = Rollout(**header).prompt("Review all of it").answer("Fine.").read(folder)
     assert bool(session.automated) is automated
     assert len(said(session)) == 2
+
+
+def test_a_subagent_of_codex_said_nothing_to_the_user(folder: Path) -> None:
+    session = Rollout(source={"subagent": "review"}).user("Review all of it").read(folder)
+    assert said(session) == []
+    assert session.left_out["turns of subagents"] == 1
+
+
+@each(("output", "files"), [("Success. Updated the following files:\nA a.py\n", ["/w/a.py"]), ("error: no", [])])
+def test_a_patch_of_codex_names_its_files_once_it_is_applied(output: str, files: list[str], folder: Path) -> None:
+    patch = "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch"
+    rollout = Rollout().user("Add it").item("custom_tool_call", call_id="c", name="apply_patch", input=patch)
+    rollout.item("custom_tool_call_output", call_id="c", output=output).answer("I did what I could")
+    assert rollout.read(folder).utterances[1].files == files
 
 
 def test_a_fork_of_codex_names_its_origin_and_keeps_its_own_folder(folder: Path) -> None:
@@ -712,6 +728,17 @@ def test_a_chat_of_gemini_that_goes_on_in_lines_is_read_once(folder: Path) -> No
     assert sessions[0].unknown == {"messages of type dream": 1}
 
 
+def test_a_session_of_a_former_gemini_is_one_object_and_its_folder_a_digest(folder: Path) -> None:
+    digest = hashlib.sha256(b"/home/me/shop").hexdigest()
+    messages = [gemini_user(1, "Where are the prices?"), gemini_agent(2, "In prices.toml.")]
+    head = {"sessionId": ID, "projectHash": digest, "messages": messages}
+    path = put(folder / "tmp" / digest / "chats" / "session-1.json", [head])
+    (folder / "trustedFolders.json").write_text('{"/home/me/shop": "TRUST_FOLDER"}')
+    (session,) = gemini.read(path, folder)
+    assert (session.name, session.folder) == (ID, "/home/me/shop")
+    assert said(session) == [("typed", "Where are the prices?"), ("answer", "In prices.toml.")]
+
+
 # OpenCode ------------------------------------------------------------------------------------------------------------
 
 TABLES = """
@@ -954,7 +981,15 @@ def test_cline_with_one_prompt_and_no_terminal_was_run_by_a_program(folder: Path
     assert session.unknown == {"blocks of type dream": 1, "messages of oracle": 1}
 
 
-# Bad input -----------------------------------------------------------------------------------------------------------
+# Times and bad input -------------------------------------------------------------------------------------------------
+
+
+@each(
+    ("value", "at"),
+    [(1_700_000_000, 1.7e9), (1_700_000_000_000, 1.7e9), ("2023-11-14T22:13:20Z", 1.7e9), ("soon", None), (None, None)],
+)
+def test_a_time_is_seconds_milliseconds_or_text(value: Any, at: float | None) -> None:
+    assert parse_time(value) == at
 
 
 def test_damaged_files_lose_what_is_damaged_and_nothing_else(folder: Path) -> None:

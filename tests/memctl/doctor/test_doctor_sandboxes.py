@@ -94,8 +94,7 @@ def test_in_a_snap_with_a_home_of_its_own_the_users_is_used(home: Path, monkeypa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [SNAP, FLATPAK])
-@pytest.mark.parametrize("usual", ["none", "older"])
+@pytest.mark.parametrize(("place", "usual"), [(SNAP, "none"), (FLATPAK, "older")])
 def test_memories_in_an_editors_folder_are_named_with_what_brings_them_here(
     place: str, usual: str, home: Path, doctor: Doctor, memctl: Memctl
 ) -> None:

@@ -17,7 +17,7 @@ from configs import NO_JOBS, NO_MODEL
 from each import each
 from hosting import Agent
 from memoryd.client import Client
-from memoryd.client.programs.hooks import answering, hosts, spool
+from memoryd.client.programs.hooks import answering, hosts
 from memoryd.client.programs.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.programs.sessions.agents import AGENTS
 from memoryd.client.protocol import METHODS, AddToken, Call, GetObserving, Traces, method_name
@@ -66,7 +66,10 @@ def send_spooled(agent: Agent, folder: Path) -> None:
 ODD = [b"", b"[]", b'{"prompt": "\xff"}', b'{"prompt": 1, "session_id": {}}', DEEP]
 
 
-@each(("name", "data"), [*((name, b"not json") for name in HOSTS), *(("claude-code", data) for data in ODD)])
+@each(
+    ("name", "data"),
+    [*((name, b"not json") for name in ("cursor", "gemini")), *(("claude-code", data) for data in ODD)],
+)
 def test_bad_input_is_answered_with_nothing(name: str, data: bytes, folder: Path, project: Path) -> None:
     done = Agent(name, folder, project).run("prompt", data)
     assert done.code == 0
@@ -74,28 +77,23 @@ def test_bad_input_is_answered_with_nothing(name: str, data: bytes, folder: Path
     assert spooled(folder) == []
 
 
-@each("words", [[], ["nonsense"], ["prompt", "--agent"], ["prompt", "--agent", "nobody"]])
-def test_a_wrong_command_line_is_said_on_stderr_alone(words: list[str], agent: Agent) -> None:
+@each(
+    ("words", "said"),
+    [
+        ([], b"memctl hook: needs one of session-start,"),
+        (["nonsense"], b"memctl hook: needs one of session-start,"),
+        (["prompt", "--agent", "nobody"], b"memctl hook: needs one of session-start,"),
+        (["prompt", "--agent"], b"memctl hook: needs one of session-start,"),
+        (
+            ["prompt", "--agent", "codex", "--frob"],
+            b"memctl hook: does not know --frob; it needs one of session-start,",
+        ),
+    ],
+)
+def test_a_wrong_command_line_is_said_on_stderr_alone(words: list[str], said: bytes, agent: Agent) -> None:
     command = [sys.executable, "-m", "memoryd.client.programs.memctl", "hook", *words]
     done = subprocess.run(command, input=b"{}", capture_output=True, env=agent.environment)
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert b"session-start" in done.stderr
-
-
-def test_a_word_that_a_hook_does_not_know_is_named(agent: Agent) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "memoryd.client.programs.memctl",
-        "hook",
-        "prompt",
-        "--agent",
-        "claude-code",
-        "--frobnicate",
-    ]
-    done = subprocess.run(command, input=b"{}", capture_output=True, env=agent.environment)
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr.startswith(b"memctl hook: does not know --frobnicate; it needs one of ")
+    assert (done.returncode, done.stdout, done.stderr.startswith(said)) == (0, b"", True)
 
 
 def test_help_is_printed_also_for_a_hook(agent: Agent) -> None:
@@ -222,59 +220,33 @@ def test_the_first_session_in_a_folder_that_moved_names_the_project_that_it_may_
         process.stop()
 
 
-@pytest.mark.slow
 def test_checkouts_of_one_name_share_no_memory_also_while_the_daemon_is_down(folder: Path) -> None:
     agents = [Agent("claude-code", folder, folder / client / "api", client) for client in ("a", "b")]
     for agent in agents:
         (agent.project / ".git").mkdir(parents=True)
         agent.hook("prompt", prompt=f"Client {agent.session} pays by invoice.")
-    assert [call["namespace"] for call in spooled(folder)] == ["api", "api-2"]
-    process = Process(folder, NO_MODEL).start()
-    try:
-        agents[1].hook("compact")
-        with process.client() as client:
-            assert sorted(turn[:2] for turn in turns(client)) == [("api", "a"), ("api-2", "b")]
-    finally:
-        process.stop()
+    assert [(call["namespace"], call["session"]) for call in spooled(folder)] == [("api", "a"), ("api-2", "b")]
 
 
-@pytest.mark.slow
-def test_a_damaged_table_of_projects_costs_a_prompt_nothing(process: Process, agent: Agent) -> None:
-    (process.data / "projects.json").write_text("{")
-    done = agent.hook("prompt", prompt=SAYING)
-    assert (done.code, done.err) == (0, "")
-    agent.hook("compact")  # sends what was spooled if the daemon did not answer in time
-    with process.client() as client:
-        assert [turn[0] for turn in turns(client)] == ["api"]
-
-
-@pytest.mark.slow
-def test_a_nul_byte_costs_a_prompt_nothing_else(process: Process, agent: Agent) -> None:
-    agent.hook("prompt", prompt=f"{SAYING}\0.")
-    with process.client(namespace="api") as client:
-        assert [content for *_, content in turns(client)] == [f"{SAYING}."]
+def test_a_damaged_table_of_projects_costs_a_prompt_nothing(own_spool: Path, agent: Agent) -> None:
+    own_spool.with_name("projects.json").write_text("{")
+    given = json.dumps(agent.given("prompt", prompt=SAYING)).encode()
+    assert answering.read_event("prompt", "claude-code", given).namespace == "api"
 
 
 @each(
     ("escaped", "read"),
-    [(r"a \ud83d b", "a \ufffd b"), (r"\ude00\ud83d\ude00", "\ufffd😀"), (r"C:\\ud83d \ud83dx", "C:\\ud83d \ufffdx")],
+    [
+        (r"a\u0000 b", "a b"),
+        (r"a \ud83d b", "a \ufffd b"),
+        (r"\ude00\ud83d\ude00", "\ufffd😀"),
+        (r"C:\\ud83d \ud83dx", "C:\\ud83d \ufffdx"),
+    ],
 )
-def test_half_an_emoji_costs_a_prompt_nothing_else(escaped: str, read: str) -> None:
+def test_half_an_emoji_or_a_nul_byte_costs_a_prompt_nothing_else(escaped: str, read: str) -> None:
     given = b'{"prompt": "' + escaped.encode() + b'", "session_id": "one", "cwd": "/"}'
     event = answering.read_event("prompt", "claude-code", given)
     assert (event.text("prompt"), event.session) == (read, "one")
-
-
-@pytest.mark.slow
-def test_what_a_host_puts_before_a_prompt_is_not_taken_for_the_words_of_the_user(
-    process: Process, folder: Path, project: Path
-) -> None:
-    agent = Agent("gemini", folder, project)
-    injected = "<hook_context>&lt;memories&gt;\nThe sky is green\n&lt;/memories&gt;\n</hook_context>\n\n"
-    agent.hook("prompt", prompt=injected + SAYING)
-    agent.hook("prompt", prompt=injected)
-    with process.client() as client:
-        assert [turn[3] for turn in turns(client)] == [SAYING]
 
 
 def test_a_session_is_given_a_memory_once_until_it_is_compacted(process: Process, agent: Agent) -> None:
@@ -290,52 +262,40 @@ def test_a_session_is_given_a_memory_once_until_it_is_compacted(process: Process
     assert agent.hook("session-start", source="resume").out == ""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "fields"),
-    [
-        ("claude-code", {"tool_name": "Write", "tool_input": {"file_path": "{root}/MEMORY.md", "content": "x"}}),
-        (
-            "codex",
-            {"tool_name": "apply_patch", "tool_input": {"command": "*** Begin Patch\n*** Update File: MEMORY.md\n"}},
-        ),
-        ("cursor", {"file_path": "{root}/memory/plums.md", "edits": []}),
-        ("gemini", {"tool_name": "write_file", "tool_input": {"file_path": "memory/plums.md"}}),
-        ("copilot", {"tool_name": "Write", "tool_input": {"path": "{root}/memory/plums.md", "file_text": "x"}}),
-    ],
-)
-def test_a_tool_that_wrote_a_memory_file_has_its_workspace_indexed(
-    name: str, fields: dict[str, Any], process: Process, agent: Agent
-) -> None:
+def test_a_tool_that_wrote_a_memory_file_has_its_workspace_indexed(process: Process, agent: Agent) -> None:
+    (agent.project / "MEMORY.md").write_text("# Memory\n\nThe cache is Valkey.\n")
     with process.client() as client:
         client.add_workspace(str(agent.project))
-        agent.name = name
-        (agent.project / "memory").mkdir()
-        (agent.project / "memory" / "plums.md").write_text("# Plums\n\nThe plums ripen in August.\n")
-        (agent.project / "MEMORY.md").write_text("# Memory\n\nThe cache is Valkey.\n")
-        before = client.stats().methods["index_workspace"].calls if "index_workspace" in client.stats().methods else 0
-        told = json.loads(json.dumps(fields).replace("{root}", str(agent.project)))
 
         def is_indexed() -> bool:  # on a busy machine a hook may have no time for it
-            assert agent.hook("tool", **told).said == ""
-            return client.stats().methods["index_workspace"].calls > before
+            assert agent.hook("tool", tool_name="Write", tool_input={"file_path": "MEMORY.md"}).said == ""
+            return bool(client.search("Which cache is it?").hits)
 
         wait_until(is_indexed)
-        assert client.stats().methods["index_workspace"].errors == 0
-        text = "The plums ripen in August." if "plums" in json.dumps(fields) else "The cache is Valkey."
-        assert client.search(text).hits[0].content.endswith(text)
+        assert agent.hook("tool", tool_name="Write", tool_input={"file_path": "/elsewhere/MEMORY.md"}).code == 0
 
 
-@pytest.mark.slow
-def test_other_files_and_other_folders_are_nothing_to_the_index(process: Process, agent: Agent) -> None:
-    assert agent.hook("tool", tool_name="Write", tool_input={"file_path": "/elsewhere/MEMORY.md"}).code == 0
-    agent.hook("tool", tool_name="Write", tool_input={"file_path": f"{agent.project}/main.py"})
-    with process.client() as client:
-        assert client.stats().methods["index_workspace"].calls == 1
+@each(
+    ("name", "fields", "file"),
+    [
+        ("claude-code", {"tool_input": {"file_path": "{root}/MEMORY.md", "content": "x"}}, "MEMORY.md"),
+        ("claude-code", {"tool_input": {"file_path": "{root}/main.py"}}, None),
+        ("codex", {"tool_input": {"command": "*** Begin Patch\n*** Update File: MEMORY.md\n"}}, "MEMORY.md"),
+        ("cursor", {"file_path": "{root}/memory/plums.md", "edits": []}, "memory/plums.md"),
+        ("gemini", {"tool_name": "write_file", "tool_input": {"file_path": "memory/plums.md"}}, "memory/plums.md"),
+        ("copilot", {"tool_input": {"path": "{root}/memory/plums.md", "file_text": "x"}}, "memory/plums.md"),
+    ],
+)
+def test_each_host_names_the_memory_file_that_a_tool_wrote(
+    name: str, fields: dict[str, Any], file: str | None, agent: Agent
+) -> None:
+    agent.name = name
+    told = json.dumps(agent.given("tool", **fields)).replace("{root}", str(agent.project))
+    written = answering.list_written(answering.read_event("tool", name, told.encode()))
+    assert written == ([f"{agent.project}/{file}"] if file else [])
 
 
-@pytest.mark.slow
-def test_an_answer_names_the_files_that_tools_wrote_since_the_last_one(process: Process, agent: Agent) -> None:
+def test_an_answer_names_the_files_that_tools_wrote_since_the_last_one(folder: Path, agent: Agent) -> None:
     agent.environment["USER"] = "Farid"
     agent.hook("prompt", session_id="s", prompt="We decided that the importer streams its orders.")
     for name in ("src/importer.py", "src/importer.py", "/elsewhere/a b.md"):
@@ -343,12 +303,10 @@ def test_an_answer_names_the_files_that_tools_wrote_since_the_last_one(process: 
     agent.hook("tool", session_id="t", tool_name="Write", tool_input={"file_path": "other.py"})
     agent.hook("stop", session_id="s", last_assistant_message="Implemented streaming, about 220 MB.")
     agent.hook("stop", session_id="s", last_assistant_message="The tests of the importer pass again.")
-    with process.client() as client:
-        said = {turn.content: turn for turn in client.turns(reach="all")}
-    prompt, first, second = sorted(said.values(), key=lambda turn: turn.created_at)
-    assert (prompt.speaker, prompt.files) == ("Farid", [])
-    assert (first.speaker, first.files) == ("", [f"{agent.project}/src/importer.py", "/elsewhere/a b.md"])
-    assert second.files == []
+    prompt, first, second = (call["turns"][0] for call in spooled(folder))
+    assert (prompt["speaker"], prompt.get("files")) == ("Farid", None)
+    assert (first.get("speaker"), first["files"]) == (None, [f"{agent.project}/src/importer.py", "/elsewhere/a b.md"])
+    assert "files" not in second
 
 
 @pytest.mark.slow
@@ -427,12 +385,6 @@ def test_many_hooks_at_once_lose_no_line(folder: Path, project: Path) -> None:
     assert sorted(call["session"] for call in spooled(folder)) == [f"s{number}" for number in range(6)]
 
 
-@pytest.mark.slow
-def test_the_first_session_alone_is_given_how_to_keep_nothing(process: Process, agent: Agent) -> None:
-    assert "memctl observe off" in agent.hook("session-start", source="startup").said
-    assert agent.hook("session-start", source="startup").said == ""
-
-
 @each("word", ["off", "OFF", "0", "on", ""])
 def test_the_environment_keeps_turns_from_being_sent(agent: Agent, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     monkeypatch.setenv("MEMORYD_OBSERVE", word)
@@ -504,69 +456,6 @@ def test_what_files_a_silenced_or_ended_session_wrote_is_not_kept(own_spool: Pat
     assert list(answering.list_noted()) == []
 
 
-def test_what_waits_holds_no_credential(own_spool: Path) -> None:
-    token = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
-    spool.append({"method": "observe", "turns": [{"role": "user", "content": f"push with {token}"}], "n": 1})
-    assert token.encode() not in own_spool.read_bytes()
-    link = Told()
-    assert replayed(link) == [1]
-    assert link.calls[0]["turns"] == [{"role": "user", "content": "push with [secret: GitHub token]"}]
-
-
-class Told:
-    """A link that keeps what it is told, and breaks where a test says."""
-
-    def __init__(self, breaks_at: int = 99, refuses: str = "") -> None:
-        self.calls: list[dict[str, Any]] = []
-        self._breaks_at, self._refuses = breaks_at, refuses
-
-    def call(self, method: str, **fields: Any) -> dict[str, Any]:
-        if len(self.calls) >= self._breaks_at:
-            raise spool.Silent("broken")
-        self.calls.append({"method": method, **fields})
-        if self._refuses:
-            raise spool.CallRefused(self._refuses)
-        return {}
-
-
-def replayed(link: Told) -> list[int]:
-    spool.replay(link, time.monotonic() + 5)  # type: ignore[arg-type]
-    return [call["n"] for call in link.calls]
-
-
-def test_what_the_daemon_took_is_taken_out_and_the_rest_waits(own_spool: Path) -> None:
-    for number in range(5):
-        spool.append({"method": "observe", "n": number})
-    assert replayed(Told(breaks_at=3)) == [0, 1, 2]
-    spool.append({"method": "observe", "n": 5})
-    assert spool.count_waiting() == 3
-    assert replayed(Told()) == [3, 4, 5]
-    assert own_spool.read_bytes() == b""
-    assert replayed(Told()) == []
-
-
-def test_half_a_line_of_a_killed_hook_takes_no_other_with_it(own_spool: Path) -> None:
-    spool.append({"method": "observe", "n": 0})
-    with own_spool.open("ab") as file:
-        file.write(b'{"method":"obs')
-    spool.append({"method": "observe", "n": 1})
-    assert replayed(Told()) == [0, 1]
-
-
-@pytest.mark.parametrize(("code", "left"), [("invalid", 0), ("conflict", 0), ("busy", 1), ("storage_failed", 1)])
-def test_what_will_never_be_taken_does_not_block_the_rest(code: str, left: int, own_spool: Path) -> None:
-    spool.append({"method": "observe", "n": 0})
-    replayed(Told(refuses=code))
-    assert spool.count_waiting() == left
-
-
-def test_a_full_spool_takes_no_more(own_spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "MAX_BYTES", 60)
-    assert spool.append({"method": "observe", "n": 0})
-    assert not spool.append({"method": "observe", "text": "x" * 60})
-    assert spool.count_waiting() == 1
-
-
 def test_a_hook_killed_at_any_moment_loses_no_line_that_another_wrote(folder: Path, agent: Agent) -> None:
     for number in range(3):
         agent.hook("prompt", prompt=f"Plan number {number} of the migration")
@@ -594,15 +483,16 @@ def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, fold
     fields = {"prompt": SAYING, host.message: "Noted.", "source": "startup"}
     asked = answering.read_event(event, name, json.dumps(agent.given(event, **fields)).encode())
 
-    class Link(Told):
+    sent: list[dict[str, Any]] = []
+
+    class Link:
         def call(self, method: str, **fields: Any) -> dict[str, Any]:
-            super().call(method, **fields)
+            sent.append({"method": method, **fields})
             return {"text": "context"}
 
-    link = Link()
-    said = answering.context(link, asked)  # type: ignore[arg-type]
+    said = answering.context(Link(), asked)  # type: ignore[arg-type]
     assert bool(said) == (event in host.injects)
-    for call in [*link.calls, *answering.list_calls(asked), {"method": "index_workspace", "workspace": "/a"}]:
+    for call in [*sent, *answering.list_calls(asked), {"method": "index_workspace", "workspace": "/a"}]:
         kind: type[Call[Any]] = next(one for one in METHODS if method_name(one) == call["method"])
         msgspec.msgpack.decode(msgspec.msgpack.encode(call), type=kind)
 
@@ -632,11 +522,12 @@ def test_a_hook_imports_what_it_needs_alone(agent: Agent, process: Process) -> N
     assert loaded & slow == set()
 
 
-def test_the_start_of_a_session_starts_the_daemon(folder: Path, agent: Agent) -> None:
+def test_the_start_of_a_session_starts_the_daemon_and_tells_how_to_keep_nothing(folder: Path, agent: Agent) -> None:
     (folder / "config.toml").write_text(NO_MODEL + NO_JOBS)
     agent.hook("prompt", prompt=SAYING)
     assert not (folder / "s").exists()
-    assert agent.hook("session-start", source="startup").code == 0
+    assert "memctl observe off" in agent.hook("session-start", source="startup").said, "the first one alone is told"
+    assert "memctl observe off" not in agent.hook("session-start", source="startup").said
     with Client(socket=folder / "s", autostart=False) as client:
         pid = client.status().pid
         try:

@@ -70,7 +70,7 @@ def test_a_call_at_which_the_daemon_fails_goes_behind_the_others_and_is_kept(
     assert (spool.count_waiting(), spool.count_dropped()) == (1, 0)
 
 
-@pytest.mark.parametrize("code", ["busy", "storage_full"])
+@pytest.mark.parametrize("code", ["busy", "storage_full", "storage_failed"])
 def test_a_daemon_that_takes_nothing_now_leaves_all_as_it_is(code: str, own: Path) -> None:
     for number in range(3):
         spool.append(call(number, POISON if number == 0 else ""))
@@ -88,12 +88,6 @@ def test_a_call_that_is_refused_for_good_is_dropped_and_counted_without_its_cont
     assert (own / "hooks.dropped").stat().st_mode & 0o777 == 0o600
     hook.note(Link(lambda: CallRefused(code)), [call(3, POISON)])
     assert (spool.count_waiting(), spool.count_dropped()) == (0, 2), "also one that was never spooled"
-
-
-def test_a_call_that_the_daemon_has_already_is_not_counted(own: Path) -> None:
-    spool.append(call(1, POISON))
-    replayed(Link(how=lambda: CallRefused("conflict")))
-    assert (spool.count_waiting(), spool.count_dropped()) == (0, 0)
 
 
 class Recorder(Link):
@@ -129,6 +123,22 @@ def test_a_line_that_is_no_call_of_hooks_is_never_sent_and_counted(own: Path, me
     replayed(daemon)
     assert daemon.methods == ["observe", "observe"]
     assert (spool.count_waiting(), reasons(own)) == (0, ["line: no call of a hook"])
+
+
+def test_half_a_line_of_a_killed_hook_takes_no_other_with_it(own: Path) -> None:
+    spool.append(call(0))
+    with (own / "hooks.spool").open("ab") as file:
+        file.write(b'{"method":"obs')
+    spool.append(call(1))
+    assert replayed(Link()) == [0, 1]
+    assert (own / "hooks.spool").read_bytes() == b""
+
+
+def test_what_waits_holds_no_credential(own: Path) -> None:
+    token = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
+    spool.append(call(1, f"push with {token}"))
+    [line] = (own / "hooks.spool").read_text().splitlines()
+    assert json.loads(line)["turns"][0]["content"] == "push with [secret: GitHub token]"
 
 
 def test_what_hooks_spool_may_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from agents import HELLO, MCP, all_of, launched, lines, piped, replies, request, text_of
 from fake_daemon import FakeDaemon, Memctl
-from mcp import Client, ClientSession, stdio_client
+from mcp import ClientSession, stdio_client
 
 from configs import NO_MODEL
 from memoryd.client import Client as Memory
@@ -58,16 +58,6 @@ async def test_the_official_client_calls_every_tool_at_once_and_replies_fit_thei
         assert late or not result.is_error, (name, text_of(result))
         if not result.is_error and schemas[name]:
             jsonschema.validate(result.structured_content, schemas[name])
-
-
-@pytest.mark.slow
-async def test_a_client_of_the_latest_protocol_needs_no_handshake(process: Any) -> None:
-    server = launched(MEMORYD_SOCKET=str(process.socket), MEMORYD_NAMESPACE="modern")
-    async with Client(server, mode="2026-07-28") as client:
-        assert client.protocol_version == "2026-07-28"
-        assert not (await client.call_tool("memory_save", {"content": "modern"})).is_error
-        found = await client.call_tool("memory_search", {"query": "modern"})
-    assert [item["text"] for item in found.structured_content["memories"]] == ["modern"]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """What the tools do, told by the official client to a server in this process, against a daemon."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -132,18 +133,21 @@ async def test_what_the_agent_was_told_and_says_again_is_no_news(daemon: Any, me
     assert memory.stats().memories == 1
 
 
-@pytest.mark.parametrize("budget", [128, 200, 1500])
-@pytest.mark.parametrize("count", [0, 1, 2, 40])
-async def test_replies_keep_within_their_budget(memory: Client, count: int, budget: int) -> None:
-    memory.add_many([{"content": f"cache note {n} " + "word " * (n % 3 * 70)} for n in range(count)], dedup=False)
-    async with agent() as client:
-        found = await client.call_tool("memory_search", {"query": "cache note", "limit": 50, "max_tokens": budget})
-        context = await client.call_tool("memory_context", {"task": "cache note", "max_tokens": budget})
-    said = found.structured_content
-    assert len(said["memories"]) + said["omitted"] == count
-    assert bool(said["memories"]) == bool(count)
-    for reply in (text_of(found), text_of(context), msgspec.json.encode(said).decode()):
-        assert estimate_tokens(reply) <= budget
+async def test_replies_keep_within_their_budget(memory: Client) -> None:
+    there = 0
+    for count, budget in product((0, 1, 2, 40), (128, 200, 1500)):
+        memory.add_many(
+            [{"content": f"cache note {n} " + "word " * (n % 3 * 70)} for n in range(there, count)], dedup=False
+        )
+        there = count
+        async with agent() as client:
+            found = await client.call_tool("memory_search", {"query": "cache note", "limit": 50, "max_tokens": budget})
+            context = await client.call_tool("memory_context", {"task": "cache note", "max_tokens": budget})
+        said = found.structured_content
+        assert len(said["memories"]) + said["omitted"] == count
+        assert bool(said["memories"]) == bool(count)
+        for reply in (text_of(found), text_of(context), msgspec.json.encode(said).decode()):
+            assert estimate_tokens(reply) <= budget, (count, budget)
 
 
 async def test_a_long_memory_is_cut_so_that_others_have_room(memory: Client) -> None:
@@ -300,9 +304,8 @@ async def test_project_names_another_namespace_and_slash_what_all_share(daemon: 
     assert len(every.structured_content["memories"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "sentence"),
-    [
+async def test_a_mistake_is_the_tools_error_in_one_sentence(memory: Client) -> None:
+    mistakes: list[tuple[str, dict[str, Any], str]] = [
         ("memory_search", {}, "`query` is missing"),
         ("memory_search", {"query": "x", "limit": 0}, "`limit` must be 1 or more"),
         ("memory_search", {"query": "x", "depth": 1}, "there is no field `depth`; there are query, limit"),
@@ -317,16 +320,12 @@ async def test_project_names_another_namespace_and_slash_what_all_share(daemon: 
         ("memory_forget", {}, "either ids or a query"),
         ("memory_forget", {"ids": ["ffffffff"], "query": "x"}, "either ids or a query"),
         ("memory_context", {"task": " "}, "task is empty"),
-    ],
-)
-async def test_a_mistake_is_the_tools_error_in_one_sentence(
-    memory: Client, name: str, arguments: dict[str, Any], sentence: str
-) -> None:
+    ]
     async with agent() as client:
-        reply = await client.call_tool(name, arguments)
-    assert reply.is_error
-    assert sentence in text_of(reply)
-    assert "Traceback" not in text_of(reply)
+        for name, arguments, sentence in mistakes:
+            reply = await client.call_tool(name, arguments)
+            assert (bool(reply.is_error), sentence in text_of(reply)) == (True, True), (name, arguments, text_of(reply))
+            assert "Traceback" not in text_of(reply)
     assert memory.stats().memories == 0
 
 
