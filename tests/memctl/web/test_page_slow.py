@@ -66,6 +66,34 @@ def test_axe_finds_nothing_in_any_view(browser: Browser, morning: Any, served: S
         assert tab.errors == []
 
 
+def test_what_is_typed_and_sent_at_once_on_a_slow_machine_is_asked_whole(tab: Tab) -> None:
+    def steps(page: Any) -> None:
+        slow = page.context.new_cdp_session(page)
+        for turn, rate in enumerate((4, 10, 20)):
+            asked = f"when is deploy window {turn}?"  # another one each time: the page shows the last search again
+            slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+            show(page, "activity")
+            slow.send("Emulation.setCPUThrottlingRate", {"rate": rate})
+            page.keyboard.press("/")
+            page.keyboard.type(asked)
+            page.keyboard.press("Enter")
+            expect(page).to_have_url(re.compile(rf"q=when\+is\+deploy\+window\+{turn}%3F"))
+            expect(page.get_by_label("Search memories")).to_have_value(asked)
+        for rate in (4, 10, 20):
+            slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+            show(page, "activity")
+            show(page, "memory")
+            page.keyboard.press("j")
+            page.keyboard.press("Enter")
+            text = page.locator(".side .body").inner_text()
+            slow.send("Emulation.setCPUThrottlingRate", {"rate": rate})
+            page.keyboard.press("e")
+            page.keyboard.type(" indeed")
+            expect(page.get_by_label("Text of the memory")).to_have_value(f"{text} indeed")
+
+    tab.look(steps)
+
+
 @pytest.mark.parametrize("width", [320, 400, 900, 1800])
 def test_no_view_is_wider_than_the_window(tab: Tab, width: int) -> None:
     def steps(page: Any) -> list[str]:
