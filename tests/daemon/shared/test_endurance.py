@@ -216,8 +216,8 @@ def test_nothing_is_lost_twice_or_where_it_must_not_be(
     assert [save for save in revoked.saves if save.began > trouble.revoked_at and not save.waiting] == []
     assert {save.text for save in revoked.saves} <= there.keys() | set(revoked.list_here())
     with revoked.process.client("acme/api") as client:
-        client.call(GetShared(send=True))
-        wait_until(lambda: place.denied in client.call(GetShared()).roots[0].problem)
+        # Each call opens a line that is away at once, not after its pause of up to a minute.
+        wait_until(lambda: place.denied in client.call(GetShared(send=True)).roots[0].problem)
         for found in (client.search("decision changed known"), client.call(List(namespace="acme/api", limit=1000))):
             assert not [one for one in found if one.shared]
             assert "shared:acme" in found.degraded
