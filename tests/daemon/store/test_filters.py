@@ -79,7 +79,8 @@ def test_an_id_that_is_none_is_refused(filled: Store, id: str) -> None:
         chosen(filled, ids=[id])
 
 
-SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
+NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.none() | st.booleans() | NUMBERS | st.text()
 KEYS = st.text(st.characters(exclude_characters='"\\.', exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
 
 
@@ -88,8 +89,6 @@ KEYS = st.text(st.characters(exclude_characters='"\\.', exclude_categories=["Cs"
 @given(key=KEYS, value=SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(KEYS, SCALARS, max_size=3))
 def test_whatever_is_stored_is_found_by_a_filter_for_it(store: Store, key: str, value: Any) -> None:
     metadata = msgspec.json.encode({key: value}, order="sorted").decode()
-    if value != value or value in (float("inf"), float("-inf")):
-        return
     row = insert(store, "text", metadata=metadata)
     try:
         assert chosen(store, where={f"metadata.{key}": {"$eq": value}}) == {"text"}
